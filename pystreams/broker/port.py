@@ -1,0 +1,273 @@
+"""What pystreams needs of a log: the protocols that the embedded log and Kafka implement.
+
+A StreamThread owns one ``Member``, one ``Consumer`` for its inputs, one for restoring, and one ``Producer``; no two
+threads share one. ``Admin`` is shared by a client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from pystreams.ids import TopicPartition
+from pystreams.record import Headers, RecordBatch
+
+CleanupPolicy = Literal["delete", "compact", "compact,delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic to create. ``config`` has Kafka's topic settings by their Java names (``retention.ms``, ...)."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic as it is."""
+
+    name: str
+    partitions: int
+    config: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """The next offset to process, and the text that was committed with it (Java's offset metadata)."""
+
+    offset: int
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberInfo:
+    """What the assignor sees of a member: what it last told about itself and the partitions it still holds."""
+
+    member_id: str
+    user_data: bytes
+    owned: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAssignment:
+    """What the assignor gives to a member: its input partitions and an opaque plan for it."""
+
+    partitions: tuple[TopicPartition, ...]
+    user_data: bytes
+
+
+#: The group's assignor: a pure function of all members, run by whichever member leads. Keys of the result are the
+#: member ids. Partitions that another member still holds may be given away; the port hands them over only once freed.
+Assign = Callable[[Sequence[MemberInfo]], Mapping[str, MemberAssignment]]
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A new assignment: the *whole* target of this member, already without partitions that others still hold.
+
+    The thread commits and closes what is not in it, opens what is new, and calls ``Member.claim`` before it polls again.
+    """
+
+    generation: int
+    partitions: tuple[TopicPartition, ...]
+    user_data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The membership ended without this member's doing (evicted, fenced): close all tasks without a commit."""
+
+    reason: str
+
+
+MemberEvent = Assigned | Lost
+
+
+class Member(Protocol):
+    """Membership in a group."""
+
+    @property
+    def member_id(self) -> str: ...
+
+    def poll(self) -> list[MemberEvent]:
+        """Join if need be, keep the membership alive, and give what happened. Never blocks for long."""
+        ...
+
+    def claim(self, partitions: Collection[TopicPartition]) -> None:
+        """Tell what this member now holds; what it no longer holds becomes free for others."""
+        ...
+
+    def can_commit(self) -> bool:
+        """False while offsets cannot be committed (not joined, or a join is under way)."""
+        ...
+
+    def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
+        """The group's committed offsets."""
+        ...
+
+    def request_rejoin(self) -> None:
+        """Have the assignor run again, with this member's fresh ``user_data``."""
+        ...
+
+    def close(self, *, leave: bool = True) -> None:
+        """Stop being a member; ``leave=False`` lets the session run out instead."""
+        ...
+
+
+class Consumer(Protocol):
+    """Reads partitions that it was told to read. Knows nothing of groups."""
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Add partitions, each read from the given offset."""
+        ...
+
+    def unassign(self, partitions: Collection[TopicPartition]) -> None:
+        """Drop partitions; nothing more of them is returned."""
+        ...
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Go on at other offsets."""
+        ...
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None: ...
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None: ...
+
+    def poll(self, timeout_ms: float) -> list[RecordBatch]:
+        """What has arrived, at most one batch per partition; waits up to ``timeout_ms`` if nothing has.
+
+        Raises ``OffsetOutOfRangeError`` and ``BrokerUnavailableError``.
+        """
+        ...
+
+    def position(self, partition: TopicPartition) -> int:
+        """The offset after the last record returned, past holes of the log."""
+        ...
+
+    def known_end_offset(self, partition: TopicPartition) -> int | None:
+        """The end offset as of the last poll, or None if it is not known yet. Costs nothing."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Producer(Protocol):
+    """Writes records; what was sent since the last commit becomes durable with the next one."""
+
+    def send(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        """Send to a partition, or to the one that the key's murmur2 hash gives (None)."""
+        ...
+
+    def log_change(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers,
+    ) -> None:
+        """Send to a changelog. ``commit`` returns the end offset of every partition written this way."""
+        ...
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
+    ) -> dict[TopicPartition, int]:
+        """Make what was sent durable together with the input offsets; give the end offsets of the changelogs written.
+
+        ``member`` None: no group is checked. Raises ``TaskMigratedError`` if the member no longer holds the
+        partitions, ``ProductionError`` if any record since the last commit was not accepted.
+        """
+        ...
+
+    def abort(self) -> None:
+        """Forget what was sent since the last commit, as far as the log can."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Admin(Protocol):
+    """Topics, offsets and groups as a whole."""
+
+    def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
+        """The topics that exist among ``names`` (None: all)."""
+        ...
+
+    def create_topics(self, topics: Collection[TopicSpec]) -> None:
+        """Create topics; one that exists already with the same partition count is left as it is.
+
+        Raises ``TopicError`` for another partition count.
+        """
+        ...
+
+    def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None: ...
+
+    def delete_topics(self, names: Collection[str]) -> None: ...
+
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Delete everything before the given offsets."""
+        ...
+
+    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+
+    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+
+    def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """The first offset whose record has at least the timestamp; the end offset if there is none."""
+        ...
+
+    def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]: ...
+
+    def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Overwrite committed offsets. Raises ``BrokerError`` while the group has members."""
+        ...
+
+    def delete_group(self, group: str) -> None:
+        """Forget a group's offsets. Raises ``BrokerError`` while it has members."""
+        ...
+
+    def group_members(self, group: str) -> list[str]:
+        """The member ids of a group's living members."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Broker(Protocol):
+    """A log to connect to."""
+
+    @property
+    def description(self) -> str:
+        """For people: ``embedded log at .pystreams/log.db``, ``Kafka at localhost:9092``."""
+        ...
+
+    @property
+    def transactional(self) -> bool:
+        """True if a commit is atomic over outputs, changelogs and offsets (exactly once)."""
+        ...
+
+    def admin(self) -> Admin: ...
+
+    def consumer(self, client_id: str) -> Consumer: ...
+
+    def producer(self, client_id: str, transactional_id: str) -> Producer: ...
+
+    def member(
+        self, client_id: str, group: str, topics: Collection[str], user_data: Callable[[], bytes], assign: Assign
+    ) -> Member:
+        """Become a member of ``group``. ``user_data`` is asked anew for every join."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,123 @@
+"""The errors of pystreams, and what each asks of its catcher.
+
+    StreamsError                      root; never raised itself
+    ├── TopologyError                 the program is wrong; found while it is built
+    ├── ConfigError                   a setting is unknown, malformed or contradicts another
+    ├── AppLoadError                  the command line could not find or import the application
+    ├── SerializationError            bytes could not be read as a value, or a value not be written as bytes
+    ├── ProcessingError               a user function raised while a record was processed
+    ├── ProductionError               the broker refused a record
+    ├── StateError                    a store or the state directory cannot be used
+    │   ├── StateLockedError          another thread or process owns the task's directory; try again
+    │   └── StateCorruptedError       local state disagrees with its changelog; wipe it and restore
+    ├── BrokerError                   the broker said no
+    │   ├── BrokerUnavailableError    it cannot be reached now; try again
+    │   ├── TopicError                a topic is missing or has the wrong shape
+    │   ├── OffsetOutOfRangeError     a position is no longer in the log
+    │   └── RetentionError            the outputs' retention would delete the records about to be written
+    └── TaskMigratedError             another member owns the task now; close without a commit and rejoin
+
+Every message answers: what happened, where, why, and what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+Action = Literal["fail", "retry", "wipe", "rejoin"]
+
+
+class StreamsError(Exception):
+    """Root of all errors that pystreams raises on purpose.
+
+    ``action`` tells the runtime what the error asks for: ``fail`` (stop the thread), ``retry``
+    (try the same again later), ``wipe`` (delete local state and restore it), ``rejoin`` (close
+    the tasks without a commit and join the group again).
+    """
+
+    action: ClassVar[Action] = "fail"
+
+    def __init__(self, what: str, *, where: str = "", why: str = "", hint: str = "") -> None:
+        self.what = what
+        self.where = where
+        self.why = why
+        self.hint = hint
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        lines = [self.what]
+        if self.where:
+            lines.append(f"  where: {self.where}")
+        if self.why:
+            lines.append(f"  why: {self.why}")
+        if self.hint:
+            lines.append(f"  next: {self.hint}")
+        return "\n".join(lines)
+
+
+class TopologyError(StreamsError):
+    """The topology is wrong: a name twice, a function of the wrong arity, inputs that are not co-partitioned."""
+
+
+class ConfigError(StreamsError):
+    """A setting is unknown, has a value of the wrong kind, or contradicts another."""
+
+
+class AppLoadError(StreamsError):
+    """What was given on the command line is no application."""
+
+
+class SerializationError(StreamsError):
+    """Bytes could not be read as a value, or a value could not be written as bytes."""
+
+
+class ProcessingError(StreamsError):
+    """A user function raised. ``__cause__`` is the user's exception with its own traceback."""
+
+
+class ProductionError(StreamsError):
+    """A record could not be written to its topic."""
+
+
+class StateError(StreamsError):
+    """A store or the state directory cannot be used."""
+
+
+class StateLockedError(StateError):
+    """Another thread or process holds the lock of this task's directory."""
+
+    action = "retry"
+
+
+class StateCorruptedError(StateError):
+    """Local state disagrees with its changelog, or its files are damaged."""
+
+    action = "wipe"
+
+
+class BrokerError(StreamsError):
+    """The broker refused a request."""
+
+
+class BrokerUnavailableError(BrokerError):
+    """The broker cannot be reached, or did not answer in time."""
+
+    action = "retry"
+
+
+class TopicError(BrokerError):
+    """A topic is missing, or has another partition count than the topology needs."""
+
+
+class OffsetOutOfRangeError(BrokerError):
+    """A position lies outside of what the partition still holds."""
+
+
+class RetentionError(BrokerError):
+    """Records would be deleted right after they are written, because their timestamps are older than the retention."""
+
+
+class TaskMigratedError(StreamsError):
+    """Another member of the group owns the task; what this one did since its last commit does not count."""
+
+    action = "rejoin"

@@ -1,0 +1,96 @@
+"""How a user's function is called: decided once, when the topology is built."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pystreams.errors import TopologyError
+
+#: What a function may take. The first form is without the key, the second with it.
+FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "value": (("value",), ("key", "value")),
+    "aggregate": (("aggregate", "value"), ("key", "aggregate", "value")),
+    "join": (("left", "right"), ("key", "left", "right")),
+    "merge": (("one", "two"), ("key", "one", "two")),
+    "supply": ((), ()),
+    "extract": (("record",), ("record", "partition_time")),
+}
+
+Form = Literal["value", "aggregate", "join", "merge", "supply", "extract"]
+
+
+@dataclass(frozen=True, slots=True)
+class UserFunction:
+    """A function of the user's, how to call it, and where it stands in the user's code."""
+
+    call: Callable[..., Any]
+    takes_key: bool
+    location: str
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], form: Form, step: str) -> UserFunction:
+        """Decide the form from the required positional parameters. A function without a signature (``int``) is
+        called without the key. Raises ``TopologyError`` for another arity, and for ``async def``."""
+        location = locate(function)
+        without_key, with_key = FORMS[form]
+        if not callable(function):
+            raise TopologyError(
+                f"{step} takes a function, not {function!r}", hint=f"give it a function of {_spell(form)}"
+            )
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+            raise TopologyError(
+                f"{step} got an async function",
+                where=location,
+                why="records are processed one by one, in order, by a plain call",
+                hint="use a plain def; do slow I/O before the topology or after it",
+            )
+        required, optional = _positional(function)
+        if required is None or required == len(without_key):
+            return cls(function, False, location)
+        if form != "supply" and required == len(with_key):
+            return cls(function, True, location)
+        if required < len(without_key) <= required + optional:
+            return cls(function, False, location)
+        raise TopologyError(
+            f"{step} got a function that takes {required} argument{'' if required == 1 else 's'}",
+            where=location,
+            hint=f"it is called with {_spell(form)}",
+        )
+
+
+def _spell(form: Form) -> str:
+    without_key, with_key = FORMS[form]
+    forms = dict.fromkeys((without_key, with_key))
+    return " or ".join("(" + ", ".join(names) + ")" for names in forms)
+
+
+def _positional(function: Callable[..., Any]) -> tuple[int | None, int]:
+    """Required and optional positional parameters; (None, 0) if Python does not know the signature."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return None, 0
+    required = optional = 0
+    for p in parameters:
+        if p.kind is p.VAR_POSITIONAL:
+            optional = 1_000
+        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            if p.default is p.empty:
+                required += 1
+            else:
+                optional += 1
+        elif p.kind is p.KEYWORD_ONLY and p.default is p.empty:
+            return None, 0
+    return required, optional
+
+
+def locate(function: Callable[..., Any]) -> str:
+    """``name (file:line)`` of a function, as far as Python knows."""
+    inner = inspect.unwrap(function)
+    inner = getattr(inner, "func", inner)
+    name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
+    code = getattr(inner, "__code__", None) or getattr(getattr(inner, "__call__", None), "__code__", None)
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name

@@ -1,0 +1,31 @@
+"""Names of the things that tasks are made of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic. Sorts by topic, then partition: the order in which ties of time are resolved."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class TaskId(NamedTuple):
+    """A sub-topology and a partition, printed ``0_1`` as in Kafka Streams."""
+
+    subtopology: int
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.subtopology}_{self.partition}"
+
+    @classmethod
+    def parse(cls, text: str) -> TaskId:
+        """The task that ``text`` (``"0_1"``) names. Raises ``ValueError`` for anything else."""
+        subtopology, _, partition = text.partition("_")
+        return cls(int(subtopology), int(partition))

@@ -1,0 +1,93 @@
+"""A record in its three shapes: columns as a broker hands them over, context while it is processed, object at the edge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+
+#: Headers in order; a name may stand several times. Immutable, so that branches of a topology can share them.
+Headers: TypeAlias = tuple[tuple[str, "bytes | None"], ...]
+
+NO_HEADERS: Headers = ()
+
+#: topic, partition, offset, timestamp, headers of the record being processed. A plain tuple: one is made per
+#: record on the hot path, and a cache entry keeps it. Topic is None and partition and offset are -1 in punctuation.
+RecordContext: TypeAlias = tuple["str | None", int, int, int, Headers]
+
+
+@dataclass(slots=True)
+class RecordBatch:
+    """Consecutive records of one partition as parallel columns.
+
+    ``offsets`` ascend but may have holes (compaction, transaction markers). ``headers`` is None if no record of the
+    batch has any. ``next_offset`` is the position after the batch; it may lie past the last record's offset + 1.
+    """
+
+    topic: str
+    partition: int
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    timestamps: list[int]
+    offsets: Sequence[int]
+    headers: list[Headers] | None
+    next_offset: int
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class Record(Generic[K, V]):
+    """Key, value, timestamp (ms, never negative) and headers, as a ``Processor`` sees and forwards them.
+
+    Immutable: ``with_...`` gives a changed copy. Source: org.apache.kafka.streams.processor.api.Record.
+    """
+
+    __slots__ = ("headers", "key", "timestamp", "value")
+
+    def __init__(self, key: K, value: V, timestamp: int, headers: Headers = NO_HEADERS) -> None:
+        self.key = key
+        self.value = value
+        self.timestamp = timestamp
+        self.headers = headers
+
+    def with_key(self, key: K2) -> Record[K2, V]:
+        return Record(key, self.value, self.timestamp, self.headers)
+
+    def with_value(self, value: V2) -> Record[K, V2]:
+        return Record(self.key, value, self.timestamp, self.headers)
+
+    def with_timestamp(self, timestamp: int) -> Record[K, V]:
+        return Record(self.key, self.value, timestamp, self.headers)
+
+    def with_headers(self, headers: Headers) -> Record[K, V]:
+        return Record(self.key, self.value, self.timestamp, headers)
+
+    def __repr__(self) -> str:
+        return f"Record({self.key!r}, {self.value!r}, timestamp={self.timestamp}, headers={self.headers!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def _fields(self) -> tuple[Any, Any, int, Headers]:
+        return (self.key, self.value, self.timestamp, self.headers)
+
+
+class ContextCell:
+    """The context of the record in force in a task: set for each input record, and for each dirty entry while it is
+    forwarded. One per task; operators and stores share it."""
+
+    __slots__ = ("record",)
+
+    def __init__(self) -> None:
+        self.record: RecordContext = (None, -1, -1, -1, NO_HEADERS)

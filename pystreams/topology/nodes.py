@@ -1,0 +1,67 @@
+"""The nodes of a topology, as data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from pystreams.functions import UserFunction
+from pystreams.processor import Processor
+from pystreams.serde.base import AnySerde
+
+
+class Operation:
+    """What a processor node does. Subclasses (dsl/operators) hold data; runtime/codegen turns them into code."""
+
+    #: True if the edge out of this node carries (new, old) instead of a value.
+    emits_changes: ClassVar[bool] = False
+
+
+@dataclass(eq=False, slots=True)
+class Process(Operation):
+    """Runs a ``Processor``; ``supplier`` gives a new one for each task. Source: KStreamImpl.process (KIP-820)."""
+
+    supplier: Callable[[], Processor[Any, Any, Any, Any]]
+    #: True: the key cannot be changed (``process_values``).
+    fixed_key: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class SourceNode:
+    """Reads topics. ``topics`` are undecorated: internal ones still lack the application id."""
+
+    name: str
+    topics: tuple[str, ...]
+    pattern: re.Pattern[str] | None = None
+    key_serde: AnySerde | None = None
+    value_serde: AnySerde | None = None
+    timestamp_extractor: Any = None
+    auto_offset_reset: str | None = None
+
+
+@dataclass(eq=False, slots=True)
+class ProcessorNode:
+    """Does something with each record that its parents forward."""
+
+    name: str
+    parents: tuple[str, ...]
+    operation: Operation
+    stores: list[str] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class SinkNode:
+    """Writes to a topic, or to the one that ``topic_chooser`` (key, value) names for each record."""
+
+    name: str
+    parents: tuple[str, ...]
+    topic: str | None
+    topic_chooser: UserFunction | None = None
+    key_serde: AnySerde | None = None
+    value_serde: AnySerde | None = None
+    partitioner: Any = None
+
+
+Node: TypeAlias = SourceNode | ProcessorNode | SinkNode
