@@ -44,6 +44,13 @@ class StreamsError(Exception):
         self.hint = hint
         super().__init__(self._text())
 
+    def extend(self, *, where: str, hint: str = "") -> None:
+        """Tell more where more is known: which task, step and record it was, and what else can be done."""
+        self.where = f"{where}; {self.where}" if self.where else where
+        if hint:
+            self.hint = f"{self.hint}; {hint}" if self.hint else hint
+        self.args = (self._text(),)
+
     def _text(self) -> str:
         lines = [self.what]
         if self.where:
@@ -53,6 +60,25 @@ class StreamsError(Exception):
         if self.hint:
             lines.append(f"  next: {self.hint}")
         return "\n".join(lines)
+
+
+def summarize(error: BaseException) -> str:
+    """What an error says in one phrase, to stand in another error's text: not where it happened, nor what to do."""
+    if isinstance(error, StreamsError):
+        return error.what
+    name = type(error).__name__
+    return f"{name}: {error}" if str(error) else name
+
+
+def reason(error: BaseException) -> str:
+    """Why it happened, if the error is one that says so."""
+    return error.why if isinstance(error, StreamsError) else ""
+
+
+def advice(error: BaseException, otherwise: str) -> str:
+    """What to do: what the error itself says, if it does, before what can be done about any error here."""
+    own = error.hint if isinstance(error, StreamsError) else ""
+    return f"{own}; {otherwise}" if own else otherwise
 
 
 class TopologyError(StreamsError):

@@ -1,0 +1,54 @@
+"""Kafka Streams for Python: topologies of streams and tables, compiled, on Kafka or on an embedded log."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from pystreams.app import App
+from pystreams.config import StreamsConfig
+from pystreams.dsl.branches import BranchedKStream
+from pystreams.dsl.builder import StreamsBuilder
+from pystreams.dsl.grouped import KGroupedStream, TimeWindowedKStream
+from pystreams.dsl.stream import KStream
+from pystreams.dsl.table import KTable
+from pystreams.dsl.table_grouped import KGroupedTable
+from pystreams.dsl.windows import TimeWindows
+from pystreams.errors import ConfigError, StreamsError, TopologyError
+from pystreams.processor import Processor, ProcessorContext, PunctuationType
+from pystreams.record import Record
+from pystreams.serde import JsonSerde, MsgpackSerde, Serde, TimeWindowedSerde
+from pystreams.topology.topology import Topology
+from pystreams.windowed import Windowed
+
+if TYPE_CHECKING:
+    from pystreams.runtime.streams import Streams
+    from pystreams.state.stores import Stores
+    from pystreams.testing import TopologyTestDriver
+
+# fmt: off
+__all__ = [
+    "App", "BranchedKStream", "ConfigError", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
+    "MsgpackSerde", "Processor", "ProcessorContext", "PunctuationType", "Record", "Serde", "Stores", "Streams",
+    "StreamsBuilder", "StreamsConfig", "StreamsError", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows",
+    "Topology", "TopologyError", "TopologyTestDriver", "Windowed",
+]
+# fmt: on
+
+#: Imported at first use, because RocksDB and the clients hang on them.
+_LAZY = {
+    "Stores": "pystreams.state.stores",
+    "Streams": "pystreams.runtime.streams",
+    "TopologyTestDriver": "pystreams.testing",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

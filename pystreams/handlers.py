@@ -1,0 +1,142 @@
+"""What happens to a record that cannot be read, processed or written: the three handlers.
+
+Source: KIP-161, KIP-210, KIP-1033, KIP-1034; org.apache.kafka.streams.errors.
+"""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from pystreams.errors import ConfigError
+from pystreams.ids import TaskId
+from pystreams.record import Headers
+
+log = logging.getLogger(__name__)
+
+
+class Response(Enum):
+    """What a handler decides."""
+
+    FAIL = "fail"  #: Stop; nothing of this commit interval is committed.
+    CONTINUE = "continue"  #: Leave this record (while processing: this branch of it) out and go on.
+    DEAD_LETTER = "dead_letter"  #: The same, and write the record as it came to the dead-letter topic.
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorContext:
+    """A record in trouble and where it was.
+
+    ``topic``, ``partition`` and ``offset`` are those of the input record (None, -1, -1 in punctuation; for a record
+    that could not be produced: of the input record it came from). ``step`` names the node. ``raw_key`` and
+    ``raw_value`` are the input record's bytes, ``key`` and ``value`` what the failing step was called with (None where
+    the bytes could not be read).
+    """
+
+    topic: str | None
+    partition: int
+    offset: int
+    timestamp: int
+    headers: Headers
+    step: str
+    task_id: TaskId
+    raw_key: bytes | None
+    raw_value: bytes | None
+    key: Any
+    value: Any
+    exception: Exception
+
+    @property
+    def where(self) -> str:
+        """Task, step and position, for messages. Never content: that is the user's."""
+        position = (
+            "punctuation" if self.topic is None else f"{self.topic}-{self.partition} offset {self.offset}"
+        )
+        return f"task {self.task_id}, step {self.step}, {position}"
+
+
+Handler: TypeAlias = Callable[[ErrorContext], Response]
+
+
+def log_and_fail(context: ErrorContext) -> Response:
+    """Log the record's position and stop."""
+    log.error("%s: %s", context.where, _summary(context.exception))
+    return Response.FAIL
+
+
+def log_and_continue(context: ErrorContext) -> Response:
+    """Log the record's position and leave it out."""
+    log.warning("left a record out: %s: %s", context.where, _summary(context.exception))
+    return Response.CONTINUE
+
+
+def log_and_dead_letter(context: ErrorContext) -> Response:
+    """Log the record's position and move it to the dead-letter topic."""
+    log.warning("moved a record to the dead-letter topic: %s: %s", context.where, _summary(context.exception))
+    return Response.DEAD_LETTER
+
+
+_NAMED: dict[str, Handler] = {
+    Response.FAIL.value: log_and_fail,
+    Response.CONTINUE.value: log_and_continue,
+    Response.DEAD_LETTER.value: log_and_dead_letter,
+}
+
+
+def resolve_handler(setting: str | Handler) -> Handler:
+    """The handler that a setting names: ``fail``, ``continue``, ``dead_letter``, or a function of the user's.
+
+    The handler raises ``ConfigError`` if the function returns anything but a ``Response``. Raises ``ConfigError`` for
+    another setting.
+    """
+    if callable(setting):
+        return _checked(setting)
+    try:
+        return _NAMED[setting]
+    except (KeyError, TypeError):
+        raise ConfigError(
+            f"{setting!r} names no handler",
+            hint=f"give one of {', '.join(_NAMED)}, or a function that takes an ErrorContext and returns a Response",
+        ) from None
+
+
+def dead_letter_record(context: ErrorContext) -> tuple[bytes | None, bytes | None, int, Headers]:
+    """Key, value, timestamp and headers of the dead-letter record: the input record as it came, and headers
+    ``__streams.errors.*`` that tell what happened. Source: KIP-1034, ExceptionHandlerUtils."""
+    error = context.exception
+    told = {
+        "exception": f"{type(error).__module__}.{type(error).__qualname__}",
+        "message": str(error),
+        "stacktrace": "".join(traceback.format_exception(error)),
+        "topic": context.topic,
+        "partition": str(context.partition),
+        "offset": str(context.offset),
+    }
+    headers = tuple(
+        (f"__streams.errors.{name}", None if text is None else text.encode("utf-8", "replace"))
+        for name, text in told.items()
+    )
+    return context.raw_key, context.raw_value, context.timestamp, context.headers + headers
+
+
+def _checked(handler: Handler) -> Handler:
+    def ask(context: ErrorContext) -> Response:
+        response: object = handler(context)
+        if not isinstance(response, Response):
+            name = getattr(handler, "__qualname__", repr(handler))
+            raise ConfigError(
+                f"the handler {name} returned {response!r}",
+                where=context.where,
+                hint="return Response.FAIL, Response.CONTINUE or Response.DEAD_LETTER",
+            ) from context.exception
+        return response
+
+    return ask
+
+
+def _summary(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

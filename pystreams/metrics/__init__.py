@@ -1,0 +1,7 @@
+"""What an application counts about itself, readable in process."""
+
+from __future__ import annotations
+
+from pystreams.metrics.registry import Counter, Gauge, Metrics, Sample
+
+__all__ = ["Counter", "Gauge", "Metrics", "Sample"]

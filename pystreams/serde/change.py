@@ -1,0 +1,114 @@
+"""The change of a table's row, as it travels through a repartition topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+from pystreams.errors import SerializationError
+from pystreams.serde.base import Serde
+
+T = TypeVar("T")
+
+#: New value and old value; None is no value. Not both are None.
+Change: TypeAlias = "tuple[T | None, T | None]"
+
+_OLD, _NEW, _BOTH = b"\x00", b"\x01", b"\x02"
+_WITH_IS_LATEST = {b"\x03": _OLD, b"\x04": _NEW, b"\x05": _BOTH}
+
+
+class ChangeSerde(Serde["tuple[T | None, T | None]"]):
+    """``(new, old)`` as ``new|1``, ``old|0`` or ``length of new (varint)|new|old|2``.
+
+    Reads also 3, 4 and 5: the same with a byte "is the latest" before the flag, which says nothing to a table that is
+    not versioned. Source: org.apache.kafka.streams.kstream.internals.ChangedSerializer, ChangedDeserializer.
+    """
+
+    def __init__(self, inner: Serde[T]) -> None:
+        self.inner = inner
+        self.immutable = inner.immutable
+
+    def serializer(self, topic: str) -> Callable[[Change[T]], bytes]:
+        write = self.inner.serializer(topic)
+
+        def write_change(change: Change[T]) -> bytes:
+            new, old = change
+            if old is None:
+                if new is None:
+                    raise SerializationError(
+                        "a change with neither new nor old value", where=f"topic {topic}"
+                    )
+                return write(new) + _NEW
+            if new is None:
+                return write(old) + _OLD
+            new_bytes = write(new)
+            return b"".join((_varint(len(new_bytes)), new_bytes, write(old), _BOTH))
+
+        return write_change
+
+    def deserializer(self, topic: str) -> Callable[[bytes], Change[T]]:
+        read = self.inner.deserializer(topic)
+
+        def read_change(data: bytes) -> Change[T]:
+            flag = data[-1:]
+            if flag == _NEW:
+                return read(data[:-1]), None
+            if flag == _OLD:
+                return None, read(data[:-1])
+            if flag != _BOTH:
+                return read_change(_without_is_latest(data, topic))
+            length, start = _read_varint(data, topic)
+            end = start + length
+            if not start <= end < len(data):
+                raise _malformed(f"a new value of {length} bytes in {len(data)} bytes", topic)
+            return read(data[start:end]), read(data[end:-1])
+
+        return read_change
+
+    def __repr__(self) -> str:
+        return f"ChangeSerde({self.inner!r})"
+
+
+def _without_is_latest(data: bytes, topic: str) -> bytes:
+    """The change ``...|is the latest|3, 4 or 5`` in its form without that byte."""
+    flag = data[-1:]
+    if flag not in _WITH_IS_LATEST:
+        raise _malformed(f"unknown flag {flag[0]}" if flag else "no bytes", topic)
+    if data[-2:-1] not in {b"\x00", b"\x01"}:
+        raise _malformed("no byte 0 or 1 before the flag", topic)
+    return data[:-2] + _WITH_IS_LATEST[flag]
+
+
+def _varint(value: int) -> bytes:
+    """Kafka's zig-zag varint of a length."""
+    rest = value << 1
+    if rest < 0x80:
+        return bytes((rest,))
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def _read_varint(data: bytes, topic: str) -> tuple[int, int]:
+    """The number at the start of ``data``, and where what follows begins."""
+    raw = data[0]
+    if raw < 0x80:
+        return (raw >> 1) ^ -(raw & 1), 1
+    raw = 0
+    for i, byte in enumerate(data[:5]):
+        raw |= (byte & 0x7F) << (7 * i)
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), i + 1
+    raise _malformed("a length without end", topic)
+
+
+def _malformed(why: str, topic: str) -> SerializationError:
+    return SerializationError(
+        "the bytes are not a table's change",
+        where=f"topic {topic}",
+        why=why,
+        hint="a repartition topic is written by its own application only; reset the application if others wrote to it",
+    )

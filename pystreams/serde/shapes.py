@@ -1,0 +1,118 @@
+"""What a type's values are made of, as far as serdes must know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec.inspect as kinds
+
+from pystreams.errors import TopologyError
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """``immutable``: neither a value nor anything in it can be changed in place. ``holds_sets``: Python iterates them
+    in an order of its own, so writing must sort. ``pydantic``: at least one part is a pydantic model."""
+
+    immutable: bool
+    holds_sets: bool
+    pydantic: bool
+
+    @classmethod
+    def of(cls, type_: Any) -> Shape:
+        """Look at ``type_`` and at everything it names. Raises ``TopologyError`` for a type that JSON and msgpack have
+        no form for."""
+        try:
+            root = kinds.type_info(type_)
+        except (TypeError, NameError) as error:
+            raise TopologyError(
+                f"{type_name(type_)} is no type that a serde can be made for", why=str(error), hint=SUPPORTED
+            ) from error
+        pydantic = holds_sets = False
+        for kind in _reachable(root):
+            if isinstance(kind, kinds.SetType | kinds.FrozenSetType):
+                holds_sets = True
+            elif isinstance(kind, kinds.CustomType | kinds.DataclassType) and _is_pydantic(kind.cls):
+                pydantic = True
+            elif isinstance(kind, kinds.CustomType):
+                raise TopologyError(
+                    f"{type_name(kind.cls)} is no type that a serde can be made for",
+                    where="" if kind is root else f"inside of {type_name(type_)}",
+                    hint=SUPPORTED,
+                )
+        return cls(_is_immutable(root, set()), holds_sets, pydantic)
+
+
+SUPPORTED = (
+    "give str, int, float, bytes, bool, uuid.UUID, dict, list, a msgspec.Struct, dataclass, TypedDict or pydantic "
+    "model, a type made of these such as list[int], or a Serde (Serde.of(write, read) makes one of two functions)"
+)
+
+_LEAVES = (
+    kinds.NoneType,
+    kinds.BoolType,
+    kinds.IntType,
+    kinds.FloatType,
+    kinds.StrType,
+    kinds.BytesType,
+    kinds.DateTimeType,
+    kinds.DateType,
+    kinds.TimeType,
+    kinds.TimeDeltaType,
+    kinds.UUIDType,
+    kinds.DecimalType,
+    kinds.EnumType,
+    kinds.LiteralType,
+)
+
+_IMMUTABLE_CONTAINERS = (
+    kinds.TupleType,
+    kinds.VarTupleType,
+    kinds.NamedTupleType,
+    kinds.FrozenSetType,
+    kinds.UnionType,
+)
+
+
+def type_name(type_: Any) -> str:
+    """A type's name for people: ``Order``, ``list[int]``."""
+    return type_.__qualname__ if isinstance(type_, type) and not hasattr(type_, "__args__") else repr(type_)
+
+
+def _is_pydantic(cls: type) -> bool:
+    return "__pydantic_validator__" in vars(cls) or hasattr(cls, "__pydantic_core_schema__")
+
+
+def _parts(kind: kinds.Type) -> Iterator[kinds.Type]:
+    """The types that ``kind`` is directly made of."""
+    for name in kind.__struct_fields__:
+        value = getattr(kind, name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, kinds.Type):
+                yield item
+            elif isinstance(item, kinds.Field):
+                yield item.type
+
+
+def _reachable(root: kinds.Type) -> Iterator[kinds.Type]:
+    seen: set[int] = set()
+    waiting = [root]
+    while waiting:
+        kind = waiting.pop()
+        if id(kind) not in seen:
+            seen.add(id(kind))
+            yield kind
+            waiting.extend(_parts(kind))
+
+
+def _is_immutable(kind: kinds.Type, assumed: set[int]) -> bool:
+    """``assumed``: structs on the way here; a type that holds itself is immutable if all else in it is."""
+    if isinstance(kind, _LEAVES) or id(kind) in assumed:
+        return True
+    if isinstance(kind, kinds.StructType):
+        frozen = bool(kind.cls.__struct_config__.frozen)
+    else:
+        frozen = isinstance(kind, _IMMUTABLE_CONTAINERS)
+    return frozen and all(_is_immutable(part, assumed | {id(kind)}) for part in _parts(kind))

@@ -1,0 +1,70 @@
+"""Keys of windowed results, as they stand in topics."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TypeVar
+
+from pystreams.errors import SerializationError
+from pystreams.serde.base import Serde
+from pystreams.windowed import Windowed
+
+K = TypeVar("K")
+
+_INT64 = struct.Struct(">q")
+_INT64_MAX = (1 << 63) - 1
+
+
+class TimeWindowedSerde(Serde[Windowed[K]]):
+    """The inner key's bytes and the window's start (int64, ms); the end follows from ``window_size_ms``.
+
+    Source: org.apache.kafka.streams.kstream.TimeWindowedSerializer, state.internals.WindowKeySchema.
+    """
+
+    def __init__(self, inner: Serde[K], window_size_ms: int) -> None:
+        self.inner = inner
+        self.window_size_ms = window_size_ms
+        self.immutable = inner.immutable
+        inner_length = inner.byte_length
+        if inner_length is not None:
+            self.byte_length = lambda windowed: inner_length(windowed.key) + 8
+
+    def serializer(self, topic: str) -> Callable[[Windowed[K]], bytes]:
+        write_key = self.inner.serializer(topic)
+        pack = _INT64.pack
+
+        def write_windowed(windowed: Windowed[K]) -> bytes:
+            key, start, _ = windowed
+            return write_key(key) + pack(start)
+
+        return write_windowed
+
+    def deserializer(self, topic: str) -> Callable[[bytes], Windowed[K]]:
+        read_key = self.inner.deserializer(topic)
+        unpack = _INT64.unpack
+        size = self.window_size_ms
+        new = tuple.__new__  # A third of the time of Windowed(...).
+
+        def read_windowed(data: bytes) -> Windowed[K]:
+            try:
+                (start,) = unpack(data[-8:])
+            except struct.error:
+                raise SerializationError(
+                    f"a windowed key has at least 8 bytes, {len(data)} found",
+                    where=f"topic {topic}",
+                    hint="check that the topic was written by a windowed aggregation",
+                ) from None
+            end = start + size
+            end = min(end, _INT64_MAX)
+            return new(Windowed, (read_key(data[:-8]), start, end))
+
+        return read_windowed
+
+    def partition_bytes(self, topic: str) -> Callable[[Windowed[K]], bytes]:
+        """Windows of one key share its partition. Source: WindowedStreamPartitioner."""
+        write_key = self.inner.serializer(topic)
+        return lambda windowed: write_key(windowed[0])
+
+    def __repr__(self) -> str:
+        return f"TimeWindowedSerde({self.inner!r}, {self.window_size_ms})"

@@ -1,0 +1,137 @@
+"""Which time a record has: the one it was written with, or one that a function takes from its content.
+
+Source: org.apache.kafka.streams.processor.TimestampExtractor and its implementations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from pystreams.errors import ConfigError, ProcessingError
+from pystreams.functions import UserFunction
+from pystreams.record import Headers
+
+
+class ConsumedRecord(NamedTuple):
+    """A record as it was read, deserialized. ``timestamp`` (ms) is the log's and may be negative (-1: it has none)."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: Any
+    value: Any
+    headers: Headers
+
+
+#: ``extract(record, partition_time)`` gives the record's time in ms; a negative one drops the record (counted).
+#: ``partition_time`` is the greatest time seen so far in the partition, -1 before the first record. What it raises
+#: stops the task.
+TimestampExtractor: TypeAlias = Callable[[ConsumedRecord, int], int]
+
+
+class RecordTimestamp:
+    """Base of the extractors that take the log's timestamp, so that only records without one cost anything."""
+
+    name: ClassVar[str]
+
+    def __call__(self, record: ConsumedRecord, partition_time: int) -> int:
+        return record.timestamp if record.timestamp >= 0 else self.invalid(record, partition_time)
+
+    def invalid(self, record: ConsumedRecord, partition_time: int) -> int:
+        """The time of a record whose own is negative."""
+        raise NotImplementedError
+
+
+class FailOnInvalidTimestamp(RecordTimestamp):
+    """A record without a timestamp stops the task. The default."""
+
+    name = "fail"
+
+    def invalid(self, record: ConsumedRecord, partition_time: int) -> int:
+        raise _invalid(
+            record, "choose another timestamp_extractor: log_and_skip, partition_time, or a function"
+        )
+
+
+class LogAndSkipOnInvalidTimestamp(RecordTimestamp):
+    """A record without a timestamp is dropped and counted."""
+
+    name = "log_and_skip"
+
+    def invalid(self, record: ConsumedRecord, partition_time: int) -> int:
+        return record.timestamp
+
+
+class UsePartitionTimeOnInvalidTimestamp(RecordTimestamp):
+    """A record without a timestamp gets its partition's time; it stops the task if that is not known yet."""
+
+    name = "partition_time"
+
+    def invalid(self, record: ConsumedRecord, partition_time: int) -> int:
+        if partition_time < 0:
+            raise _invalid(
+                record, "no record with a timestamp came before it; choose log_and_skip, or a function"
+            )
+        return partition_time
+
+
+class WallClockTimestamp:
+    """A record has the time at which it is read; the log's timestamp does not matter."""
+
+    name: ClassVar[str] = "wall_clock"
+
+
+BUILT_IN: dict[str, Any] = {
+    extractor.name: extractor
+    for extractor in (
+        FailOnInvalidTimestamp,
+        LogAndSkipOnInvalidTimestamp,
+        UsePartitionTimeOnInvalidTimestamp,
+        WallClockTimestamp,
+    )
+}
+
+
+def resolve_extractor(setting: Any) -> TimestampExtractor | WallClockTimestamp:
+    """The extractor that a setting or ``timestamp_extractor=`` means: a name (``fail``, ``log_and_skip``,
+    ``partition_time``, ``wall_clock``), one of this module's classes or an instance, a function of (record) or of
+    (record, partition_time), or None (``fail``). Raises ``ConfigError`` for an unknown name and ``TopologyError`` for
+    another arity."""
+    if setting is None:
+        return FailOnInvalidTimestamp()
+    if isinstance(setting, str):
+        if setting not in BUILT_IN:
+            raise ConfigError(
+                f"timestamp extractor {setting!r} is unknown",
+                hint=f"one of {', '.join(BUILT_IN)}, or a function",
+            )
+        extractor: TimestampExtractor = BUILT_IN[setting]()
+        return extractor
+    for name, kind in BUILT_IN.items():
+        if setting is kind:
+            return resolve_extractor(name)
+    if isinstance(setting, RecordTimestamp | WallClockTimestamp):
+        return setting
+    function = UserFunction.of(setting, "extract", "timestamp_extractor")
+    if function.takes_key:
+        return function.call
+    extract = function.call
+
+    @wraps(extract)
+    def extract_from_record(record: ConsumedRecord, _partition_time: int) -> int:
+        time: int = extract(record)
+        return time
+
+    return extract_from_record
+
+
+def _invalid(record: ConsumedRecord, hint: str) -> ProcessingError:
+    return ProcessingError(
+        f"a record has the invalid timestamp {record.timestamp}",
+        where=f"{record.topic}-{record.partition} offset {record.offset}",
+        why="event time must not be negative; a producer older than Kafka 0.10 or a broken clock may have written it",
+        hint=hint,
+    )

@@ -1,0 +1,70 @@
+"""The command line wins over the environment, which wins over the program."""
+
+from __future__ import annotations
+
+import pytest
+
+from pystreams.config import StreamsConfig, merge_settings, settings_from_environment
+from pystreams.errors import ConfigError
+
+
+def test_names_may_have_dots_underscores_or_dashes():
+    for name in ("commit.interval.ms", "commit_interval_ms", "commit-interval-ms"):
+        c = StreamsConfig.from_mapping({"application.id": "app", name: 5})
+        assert c.commit_interval_ms == 5
+
+
+def test_the_first_source_that_has_a_setting_wins():
+    program = StreamsConfig.of(application_id="app", poll_ms=1, num_stream_threads=1, max_task_idle_ms=1)
+    environment = settings_from_environment({"PYSTREAMS_POLL_MS": "2", "PYSTREAMS_NUM_STREAM_THREADS": "2"})
+    c = program.override({"poll.ms": 3, "state_dir": None}, environment)
+    assert (c.poll_ms, c.num_stream_threads, c.max_task_idle_ms) == (3, 2, 1)
+    assert c.state_dir == program.state_dir
+    assert program.poll_ms == 1
+
+
+def test_topic_settings_of_several_sources_are_joined_name_by_name():
+    program = StreamsConfig.of(application_id="app", topic_config={"retention.ms": 1, "segment.ms": 1})
+    c = program.override({"topic.retention.ms": 3}, {"topic_config": {"retention.ms": 2, "flush.ms": 2}})
+    assert c.topic_config == {"retention.ms": "3", "flush.ms": "2", "segment.ms": "1"}
+
+
+def test_settings_that_only_hold_together_may_come_from_different_sources():
+    program = {"application_id": "app", "production_exception_handler": "dead_letter"}
+    environment = {"errors_dead_letter_queue_topic_name": "dead"}
+    c = StreamsConfig.from_mapping(merge_settings(environment, program))
+    assert c.production_exception_handler == "dead_letter"
+
+
+def test_the_environment_has_the_names_in_capitals_with_a_prefix():
+    environ = {
+        "PYSTREAMS_COMMIT_INTERVAL_MS": "1000",
+        "PYSTREAMS_TOPIC_RETENTION_MS": "-1",
+        "PYSTREAMS_STATE_DIR": "",
+        "COMMIT_INTERVAL_MS": "5",
+        "HOME": "/root",
+    }
+    assert settings_from_environment(environ) == {"commit_interval_ms": "1000", "topic_retention_ms": "-1"}
+
+
+def test_variables_of_other_tools_are_left_alone_but_a_near_miss_is_not():
+    assert settings_from_environment({"PYSTREAMS_ORACLE": "/x", "PYSTREAMS_CHECK": "1"}) == {}
+    with pytest.raises(ConfigError) as caught:
+        settings_from_environment({"PYSTREAMS_COMIT_INTERVAL_MS": "1"})
+    assert caught.value.where == "environment variable PYSTREAMS_COMIT_INTERVAL_MS"
+    assert caught.value.hint == "did you mean commit_interval_ms?"
+    with pytest.raises(ConfigError, match="exactly-once"):
+        settings_from_environment({"PYSTREAMS_PROCESSING_GUARANTEE": "exactly_once_v2"})
+
+
+def test_a_setting_given_twice_by_one_source_is_an_error():
+    with pytest.raises(ConfigError, match="given twice"):
+        StreamsConfig.from_mapping({"application_id": "app", "poll_ms": 1, "poll.ms": 2})
+
+
+def test_what_is_in_force_is_text_for_every_setting():
+    shown = StreamsConfig.of(application_id="app", topic_config={"retention.ms": -1}).in_force()
+    assert shown["application_id"] == "app"
+    assert shown["default_key_serde"] == "bytes"
+    assert shown["topic_config"] == "retention.ms='-1'"
+    assert set(shown) == set(StreamsConfig.__dataclass_fields__)

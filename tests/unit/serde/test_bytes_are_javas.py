@@ -1,0 +1,74 @@
+"""Every byte is the one that Kafka's own serdes give: the vectors were written by them (see "source" in the file)."""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pystreams.serde import BOOL, FLOAT, INT, STR, UUID, ChangeSerde, TimeWindowedSerde
+from pystreams.windowed import Windowed
+
+VECTORS = json.loads(Path(__file__).with_name("java_vectors.json").read_text())["serdes"]
+PLAIN = {"str": STR, "int": INT, "float": FLOAT, "bool": BOOL, "uuid": UUID}
+
+
+def serde_and_value(kind: str, value: Any):
+    match kind.split("_"):
+        case ["float"]:
+            return FLOAT, float(value)
+        case ["uuid"]:
+            return UUID, uuid.UUID(value)
+        case ["windowed", inner]:
+            key, start, end = value
+            return TimeWindowedSerde(PLAIN[inner], end - start), Windowed(key, start, end)
+        case ["change", inner]:
+            return ChangeSerde(PLAIN[inner]), tuple(value)
+        case _:
+            return PLAIN[kind], value
+
+
+@pytest.mark.parametrize(
+    "kind,value,expected", VECTORS, ids=[f"{kind}-{i}" for i, (kind, *_) in enumerate(VECTORS)]
+)
+def test_values_are_written_and_read_as_in_java(kind, value, expected):
+    serde, value = serde_and_value(kind, value)
+    data = bytes.fromhex(expected)
+    assert serde.serializer("topic")(value) == data
+    read = serde.deserializer("topic")(data)
+    assert read == value or (math.isnan(read) and math.isnan(value))
+    assert type(read) is type(value)
+
+
+@pytest.mark.parametrize("length,prefix", [(9_000, "d08c01"), (63, "7e"), (64, "8001")])
+def test_the_length_of_a_long_new_value_is_a_zig_zag_varint(length, prefix):
+    data = ChangeSerde(STR).serializer("topic")(("x" * length, "o"))
+    assert data.hex().startswith(prefix + "78")
+    assert ChangeSerde(STR).deserializer("topic")(data) == ("x" * length, "o")
+
+
+def test_every_nan_is_javas_one_nan():
+    minus_nan = math.copysign(math.nan, -1.0)
+    assert FLOAT.serializer("topic")(minus_nan).hex() == "7ff8000000000000"
+
+
+@pytest.mark.parametrize(
+    "data,change", [("610104", ("a", None)), ("610003", (None, "a")), ("0261620105", ("a", "b"))]
+)
+def test_the_latest_flag_of_a_versioned_table_is_passed_over(data, change):
+    assert ChangeSerde(STR).deserializer("topic")(bytes.fromhex(data)) == change
+
+
+def test_a_window_that_would_end_past_64_bits_ends_at_their_limit():
+    serde = TimeWindowedSerde(STR, (1 << 63) - 1)
+    assert serde.deserializer("topic")(bytes(7) + b"\x09") == Windowed("", 9, (1 << 63) - 1)
+
+
+def test_windows_of_one_key_go_to_the_partition_of_that_key():
+    partition_bytes = TimeWindowedSerde(STR, 10).partition_bytes("topic")
+    assert partition_bytes(Windowed("UA", 0, 10)) == partition_bytes(Windowed("UA", 90, 100)) == b"UA"
+    assert STR.partition_bytes("topic") is None

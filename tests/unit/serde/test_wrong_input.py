@@ -1,0 +1,106 @@
+"""Wrong input is an error that says topic, type and what was found; never a value."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pystreams.errors import SerializationError
+from pystreams.serde import (
+    BOOL,
+    BYTES,
+    FLOAT,
+    INT,
+    STR,
+    UUID,
+    ChangeSerde,
+    JsonSerde,
+    MsgpackSerde,
+    TimeWindowedSerde,
+)
+
+
+class Order(msgspec.Struct):
+    id: int
+
+
+@pytest.mark.parametrize("serde,length", [(INT, 8), (FLOAT, 8), (BOOL, 1)], ids=repr)
+@pytest.mark.parametrize("found", [0, 3, 9])
+def test_a_wrong_length_is_told_with_both_lengths(serde, length, found):
+    with pytest.raises(SerializationError) as caught:
+        serde.deserializer("orders")(bytes(found))
+    assert caught.value.what == (
+        f"{length} byte{'' if length == 1 else 's'} expected for {serde!r}, {found} found"
+    )
+    assert caught.value.where == "topic orders"
+
+
+WRONG = [
+    (BOOL, b"\x02", "a bool is the byte 0 or 1, found 2"),
+    (UUID, b"no-uuid", "not the text form of a UUID"),
+    (UUID, b'"\xff', "not the text form of a UUID"),
+    (TimeWindowedSerde(STR, 10), b"seven b", "at least 8 bytes, 7 found"),
+    (ChangeSerde(STR), b"", "no bytes"),
+    (ChangeSerde(STR), b"a\x09", "unknown flag 9"),
+    (ChangeSerde(STR), b"a\x07\x04", "no byte 0 or 1 before the flag"),
+    (ChangeSerde(STR), b"\x14a\x02", "a new value of 10 bytes in 3 bytes"),
+    (ChangeSerde(STR), b"\x01a\x02", "a new value of -1 bytes"),
+    (ChangeSerde(STR), b"\xff\xff\xff\xff\xff\x02", "a length without end"),
+    (JsonSerde(Order), b'{"id": "x"}', "Expected `int`, got `str` - at `$.id`"),
+    (JsonSerde(dict), b"[1]", "Expected `object`, got `array`"),
+    (JsonSerde(dict), b'{"a', "truncated"),
+    (JsonSerde(list), b"[" * 100_000, "RecursionError"),
+    (JsonSerde(dict), b'{"\xff": 1}', "decode byte 0xff"),
+    (MsgpackSerde(Order), b"\x81\xa2id\xa1x", "Expected `int`, got `str` - at `$.id`"),
+    (MsgpackSerde(Order), b"", "truncated"),
+]
+
+
+@pytest.mark.parametrize("serde,data,text", WRONG, ids=[f"{serde!r}-{data[:20]}" for serde, data, _ in WRONG])
+def test_malformed_bytes_are_told_with_topic_and_reason(serde, data, text):
+    with pytest.raises(SerializationError) as caught:
+        serde.deserializer("orders")(data)
+    assert text in str(caught.value)
+    assert "topic orders" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "serde", [ChangeSerde(STR), TimeWindowedSerde(STR, 10), JsonSerde(Order), UUID], ids=repr
+)
+@given(data=st.binary())
+def test_no_bytes_raise_anything_but_unreadable(serde, data):
+    with contextlib.suppress(SerializationError, UnicodeDecodeError):
+        serde.deserializer("orders")(data)
+
+
+def test_text_that_is_no_utf_8_is_an_error_and_not_replaced():
+    with pytest.raises(UnicodeDecodeError):
+        STR.deserializer("orders")(b"\xffa")
+
+
+WRONG_VALUES = [
+    (STR, 1, TypeError),
+    (INT, "1", struct.error),
+    (INT, 1.5, struct.error),
+    (INT, 1 << 63, struct.error),
+    (FLOAT, "1", struct.error),
+    (BYTES, "text", TypeError),
+    (BYTES, 5, TypeError),
+    (BOOL, "yes", KeyError),
+    (UUID, "123e4567-e89b-12d3-a456-426614174000", TypeError),
+    (ChangeSerde(STR), (None, None), SerializationError),
+    (JsonSerde(dict), {"x": object()}, TypeError),
+]
+
+
+@pytest.mark.parametrize(
+    "serde,value,error", WRONG_VALUES, ids=[f"{serde!r}-{value!r}"[:40] for serde, value, _ in WRONG_VALUES]
+)
+def test_a_value_of_another_type_is_not_written(serde, value, error):
+    with pytest.raises(error):
+        serde.serializer("orders")(value)
