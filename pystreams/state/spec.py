@@ -9,7 +9,14 @@ from typing import Literal
 from pystreams.serde.base import AnySerde
 
 StoreKind = Literal[
-    "key_value", "timestamped_key_value", "window", "timestamped_window", "session", "versioned", "list", "buffer"
+    "key_value",
+    "timestamped_key_value",
+    "window",
+    "timestamped_window",
+    "session",
+    "versioned",
+    "list",
+    "buffer",
 ]
 
 

@@ -1,0 +1,232 @@
+"""Write-back cache of a stream thread: one byte budget, one least-recently-used list per store.
+
+Writes stay here until a commit or an eviction flushes them; then each store forwards its dirty entries in the order
+of their last update. What is counted, what is evicted and what is flushed with it equal Kafka Streams
+(org.apache.kafka.streams.state.internals.ThreadCache, NamedCache), because they decide which results are emitted.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from pystreams.record import RecordContext
+
+#: What an entry weighs beside its key, value, topic name and headers: three references (24), the dirty flag (1),
+#: timestamp and offset (16), partition (4).
+ENTRY_OVERHEAD_BYTES = 45
+
+#: Key, item (None: deleted) and record context of an entry that is being flushed.
+DirtyEntry: TypeAlias = tuple[Any, Any, RecordContext]
+
+#: Context of an entry that was read from the store below: it weighs nothing and is never forwarded.
+CLEAN_CONTEXT: RecordContext = ("", -1, -1, -1, ())
+
+_by_update = attrgetter("updated")
+
+
+def header_bytes(context: RecordContext) -> int:
+    """What the headers of a record weigh in the cache: names in characters, values in bytes."""
+    return sum(len(name) + (len(value) if value is not None else 0) for name, value in context[4])
+
+
+def entry_bytes(key_bytes: int, value_bytes: int, context: RecordContext) -> int:
+    """What an entry weighs. Source: NamedCache.LRUNode, LRUCacheEntry, ProcessorRecordContext."""
+    return ENTRY_OVERHEAD_BYTES + key_bytes + value_bytes + len(context[0] or "") + header_bytes(context)
+
+
+class CacheEntry:
+    """A cached item. ``updated`` orders dirty entries by their last update; 0 means clean."""
+
+    __slots__ = ("context", "item", "key", "size", "updated")
+
+    def __init__(self, key: Any, item: Any, context: RecordContext, size: int, updated: int) -> None:
+        self.key = key
+        self.item = item
+        self.context = context
+        self.size = size
+        self.updated = updated
+
+
+class ThreadCache:
+    """The byte budget that all stores of one thread share. Used by that thread alone.
+
+    A store evicts only its own entries: the one that overflows the budget pays for it.
+    """
+
+    __slots__ = ("_caches", "max_bytes", "size_bytes")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.size_bytes = 0
+        self._caches: dict[str, NamedCache] = {}
+
+    def named(self, namespace: str) -> NamedCache:
+        """The cache of one store of one task; made at the first call."""
+        cache = self._caches.get(namespace)
+        if cache is None:
+            cache = NamedCache(self, namespace)
+        return cache
+
+    def resize(self, max_bytes: int) -> None:
+        """Change the budget. Where it shrinks, the stores evict in turn, an entry each, until it fits."""
+        self.max_bytes = max_bytes
+        while self.size_bytes > max_bytes and any(self._caches.values()):
+            for cache in list(self._caches.values()):
+                if self.size_bytes <= max_bytes:
+                    return
+                cache.evict()
+
+    def add(self, cache: NamedCache) -> None:
+        """Count ``cache`` in. Called by its constructor."""
+        if cache.name in self._caches:
+            raise ValueError(f"two stores named {cache.name} in one thread")
+        self._caches[cache.name] = cache
+
+    def remove(self, cache: NamedCache) -> None:
+        """Forget ``cache``, which is empty. Called when it closes."""
+        self._caches.pop(cache.name, None)
+
+
+class NamedCache:
+    """The entries of one store, least recently used first.
+
+    ``listener`` gets the dirty entries of a flush at once and in order; it may read and write the cache again.
+    Subclasses add what a kind of store reads and writes per record, without further calls.
+    """
+
+    __slots__ = ("_clock", "_dirty", "_get", "_owner", "_touch", "entries", "listener", "name", "size_bytes")
+
+    def __init__(self, owner: ThreadCache, name: str) -> None:
+        self.name = name
+        self.size_bytes = 0
+        self.entries: OrderedDict[Any, CacheEntry] = OrderedDict()
+        self.listener: Callable[[list[DirtyEntry]], None] | None = None
+        self._owner = owner
+        self._dirty: list[CacheEntry] = []
+        self._clock = 0
+        self._get = self.entries.get
+        self._touch = self.entries.move_to_end
+        owner.add(self)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    @property
+    def dirty(self) -> bool:
+        """True if a flush would hand something to the listener."""
+        return bool(self._dirty)
+
+    @property
+    def dirty_keys(self) -> list[Any]:
+        """Keys that the next flush will hand to the listener, in its order."""
+        return [entry.key for entry in sorted(self._dirty, key=_by_update)]
+
+    def get(self, key: Any) -> CacheEntry | None:
+        """The entry of ``key``, which becomes the most recently used."""
+        entry = self._get(key)
+        if entry is not None:
+            self._touch(key)
+        return entry
+
+    def put(self, key: Any, item: Any, context: RecordContext, size: int, *, dirty: bool) -> None:
+        """Set an entry of ``size`` bytes (see ``entry_bytes``); evicts this store's own entries past the budget."""
+        entry = self._get(key)
+        if entry is None:
+            entry = self.entries[key] = CacheEntry(key, item, context, size, 0)
+            delta = size
+            self.added(key)
+        else:
+            if entry.updated and not dirty:
+                raise ValueError(f"{self.name}: a clean entry must not replace the dirty one of {key!r}")
+            self._touch(key)
+            delta = size - entry.size
+            entry.item, entry.context, entry.size = item, context, size
+        if dirty:
+            self._mark_dirty(entry)
+        owner = self._owner
+        self.size_bytes += delta
+        owner.size_bytes += delta
+        if owner.size_bytes > owner.max_bytes:
+            self._shrink()
+
+    def _mark_dirty(self, entry: CacheEntry) -> None:
+        if not entry.updated:
+            self._dirty.append(entry)
+        self._clock = entry.updated = self._clock + 1
+
+    def added(self, key: Any) -> None:
+        """A key has come that was not cached; for subclasses that keep an index."""
+
+    def removed(self, key: Any) -> None:
+        """A key is no longer cached; for subclasses that keep an index."""
+
+    def _shrink(self) -> None:
+        owner, entries = self._owner, self.entries
+        # A flush may fill other stores' caches; once this one is empty, it has nothing more to give.
+        while owner.size_bytes > owner.max_bytes and entries:
+            key, entry = entries.popitem(last=False)
+            self.removed(key)
+            size = entry.size
+            self.size_bytes -= size
+            if entry.updated:
+                self._flush(entry)
+            # Only now: what the flush makes other stores cache is weighed against a budget that still has this entry.
+            owner.size_bytes -= size
+
+    def evict(self) -> None:
+        """Drop the least recently used entry; if it is dirty, flush it first and then every other dirty one."""
+        if self.entries:
+            key, entry = self.entries.popitem(last=False)
+            self.removed(key)
+            self.size_bytes -= entry.size
+            if entry.updated:
+                self._flush(entry)
+            self._owner.size_bytes -= entry.size
+
+    def flush(self) -> None:
+        """Hand all dirty entries to the listener in the order of their last update; drop the tombstones among them."""
+        if self._dirty:
+            self._flush(None)
+
+    def _flush(self, evicted: CacheEntry | None) -> None:
+        if self.listener is None:
+            raise ValueError(f"{self.name}: nobody listens to what its cache flushes")
+        dirty = self._dirty
+        dirty.sort(key=_by_update)
+        if evicted is not None:
+            dirty.remove(evicted)
+            dirty.insert(0, evicted)
+        # The listener may write here again: to a clean slate, and without changing what is being flushed.
+        self._dirty = []
+        batch = [(entry.key, entry.item, entry.context) for entry in dirty]
+        for entry in dirty:
+            entry.updated = 0
+        self.listener(batch)
+        for entry in dirty:
+            if entry.item is None and not entry.updated and self._get(entry.key) is entry:
+                del self.entries[entry.key]
+                self.removed(entry.key)
+                self.size_bytes -= entry.size
+                self._owner.size_bytes -= entry.size
+
+    def clear(self) -> None:
+        """Forget everything, dirty or not: what a transaction that is aborted has written."""
+        self._owner.size_bytes -= self.size_bytes
+        self.size_bytes = 0
+        self.entries.clear()
+        self._dirty = []
+
+    def close(self) -> None:
+        """Forget everything and leave the thread's cache."""
+        self.clear()
+        self._owner.remove(self)
+
+    def snapshot(self, keys: list[Any]) -> Iterator[tuple[Any, Any]]:
+        """(key, item) of ``keys``, each as it is when its turn comes and touched then; evicted ones are skipped."""
+        for key in keys:
+            entry = self.get(key)
+            if entry is not None:
+                yield key, entry.item

@@ -1,0 +1,46 @@
+"""Bytes of values and window keys in stores and changelogs, equal to those of Kafka Streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pystreams.serde.base import AnySerde
+
+V = TypeVar("V")
+
+_INT64 = Struct(">q")
+_WINDOW_SUFFIX = Struct(">qi")
+
+pack_int64 = _INT64.pack
+unpack_int64 = _INT64.unpack_from
+pack_window_suffix = _WINDOW_SUFFIX.pack
+unpack_window_suffix = _WINDOW_SUFFIX.unpack_from
+
+#: Bytes behind the record key in a window store's changelog: int64 window start, int32 sequence number.
+WINDOW_SUFFIX_BYTES = 12
+TIMESTAMP_BYTES = 8
+SEQUENCE_MAX = 0x7FFFFFFF
+
+
+class ValueAndTimestamp(NamedTuple, Generic[V]):
+    """What a timestamped store holds for a key; the timestamp in milliseconds. A plain tuple (value, timestamp) does
+    as well wherever one is asked for."""
+
+    value: V
+    timestamp: int
+
+
+def byte_length(serde: AnySerde, serialize: Callable[[Any], bytes]) -> Callable[[Any], int]:
+    """The function that tells how many bytes a value has: the serde's own, else by writing it."""
+    known = serde.byte_length
+    if known is not None:
+        return known
+    return lambda value: len(serialize(value))
+
+
+def split_window_key(key: bytes) -> tuple[bytes, int, int]:
+    """Record key, window start and sequence number of a changelog key."""
+    start, sequence = unpack_window_suffix(key, len(key) - WINDOW_SUFFIX_BYTES)
+    return key[:-WINDOW_SUFFIX_BYTES], start, sequence

@@ -1,0 +1,97 @@
+"""A store's writes since the last commit, over the table that holds what was committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pystreams.state.iterators import override
+from pystreams.state.sorted_map import SortedKeys, TimesByKey
+from pystreams.state.table import MemoryTable, Split, Table
+
+#: Stands for "no change of this key", where None stands for "deleted".
+UNCHANGED: Any = object()
+
+#: What an entry costs in memory beside its key and value: two objects and a slot of a dictionary.
+ENTRY_COST_BYTES = 150
+
+
+class Overlay:
+    """Reads see the changes first, then the table. A commit takes the changes, an abort drops them."""
+
+    __slots__ = ("_keys", "_split", "_times", "changes", "size_bytes", "table")
+
+    def __init__(self, table: Table, split: Split | None = None) -> None:
+        self.table = table
+        self.changes: dict[Any, bytes | None] = {}
+        self.size_bytes = 0
+        self._split = split
+        self._keys: SortedKeys[Any] = SortedKeys(self.changes)
+        self._times = TimesByKey(self.changes, split) if split else None
+
+    def get(self, key: Any) -> bytes | None:
+        """The current value, None if there is none."""
+        value: bytes | None = self.changes.get(key, UNCHANGED)
+        return self.table.get(key) if value is UNCHANGED else value
+
+    def put(self, key: Any, value: bytes | None) -> None:
+        """Set a value; None deletes."""
+        changes = self.changes
+        before = changes.get(key, UNCHANGED)
+        if before is UNCHANGED:
+            changes[key] = value
+            self._keys.added(key)
+            if self._times:
+                self._times.added(key)
+            self.size_bytes += ENTRY_COST_BYTES + (len(key) if value is None else len(key) + len(value))
+        else:
+            changes[key] = value
+            self.size_bytes += (len(value) if value else 0) - (len(before) if before else 0)
+
+    def clear(self) -> None:
+        """Forget the changes: they are committed, or never will be."""
+        self.changes.clear()
+        self.size_bytes = 0
+        self._keys.clear()
+        if self._times:
+            self._times.clear()
+
+    def approximate_count(self) -> int:
+        """Roughly how many entries there are: a changed key counts as a new one where the table can only guess."""
+        changes, table = self.changes, self.table
+        count = table.approximate_count()
+        if isinstance(table, MemoryTable):
+            for key, value in changes.items():
+                count += (value is not None) - (table.get(key) is not None)
+            return count
+        return count + sum(1 if value is not None else -1 for value in changes.values())
+
+    def scan(
+        self, lower: Any, upper: Any, *, upper_inclusive: bool = True, reverse: bool = False
+    ) -> Iterator[tuple[Any, bytes]]:
+        """(key, value) in order, as of now. None leaves an end open."""
+        changes = self.changes
+        stored = self.table.scan(lower, upper, upper_inclusive=upper_inclusive, reverse=reverse)
+        if not changes:
+            return stored
+        keys = self._keys.between(lower, upper, upper_inclusive=upper_inclusive)
+        if not keys:
+            return stored
+        if reverse:
+            keys.reverse()
+        return override([(key, changes[key]) for key in keys], stored, reverse=reverse)
+
+    def windows(
+        self, key: bytes, lower: Any, upper: Any, span: tuple[int, int], *, reverse: bool
+    ) -> Iterator[tuple[Any, bytes]]:
+        """Entries of window stores, as ``Table.windows``."""
+        changes = self.changes
+        stored = self.table.windows(key, lower, upper, span, reverse=reverse)
+        if not changes or self._times is None:
+            return stored
+        found = [(physical, changes[physical]) for _, _, physical in self._times.between(key, *span)]
+        if not found:
+            return stored
+        if reverse:
+            found.reverse()
+        return override(found, stored, reverse=reverse)

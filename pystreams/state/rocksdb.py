@@ -1,0 +1,214 @@
+"""The RocksDB database of a task, through rocksdict: a column family per store, the default one for metadata."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import rocksdict
+
+from pystreams.errors import StateCorruptedError, StateError, StateLockedError
+from pystreams.state.resources import RocksResources
+
+#: rocksdict holds the interpreter's lock while it writes a batch: past this many entries a commit is cut in slices.
+SLICE_ENTRIES = 1000
+
+_PREFIX = "store-"
+_MEMTABLE_BYTES = 16 * 1024 * 1024
+_BLOCK_BYTES = 4 * 1024
+_BLOOM_BITS_PER_KEY = 10
+_INFO_LOG_BYTES = 1024 * 1024
+
+
+class RocksTable:
+    """One column family. ``get`` is rocksdict's own method, without anything between."""
+
+    __slots__ = ("_database", "_family", "get", "handle", "name")
+
+    def __init__(self, database: RocksDatabase, name: str, family: rocksdict.Rdict, handle: Any) -> None:
+        self.name = name
+        self._database = database
+        self._family = family
+        self.handle = handle
+        self.get: Callable[[bytes], bytes | None] = family.get
+
+    def scan(
+        self, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        # The iterator is made here and not at the first read: it shows the database as it is from its making on.
+        try:
+            if reverse:
+                items = self._family.items(backwards=True, from_key=upper)
+            else:
+                items = self._family.items(from_key=lower)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            _fail(error, "read", self._database.path)
+        # rocksdict encodes the bounds of ReadOptions as typed keys, which raw keys never match: bounded by hand.
+        bounded = (
+            _down_to(items, lower, upper, upper_inclusive=upper_inclusive)
+            if reverse
+            else _up_to(items, upper, upper_inclusive=upper_inclusive)
+        )
+        self._database.scans.add(bounded)
+        return bounded
+
+    def windows(
+        self, key: bytes, lower: bytes, upper: bytes, span: tuple[int, int], *, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return self.scan(lower, upper, upper_inclusive=True, reverse=reverse)
+
+    def approximate_count(self) -> int:
+        return self._family.property_int_value("rocksdb.estimate-num-keys") or 0
+
+    def close(self) -> None:
+        """Let go of the database: its lock lives as long as any handle on it."""
+        self._family.close()
+        self.handle = None
+
+        def closed(_: bytes) -> bytes | None:
+            raise StateError(f"store {self.name} is closed")
+
+        self.get = closed
+
+
+def _up_to(items: Any, upper: bytes | None, *, upper_inclusive: bool) -> Iterator[tuple[bytes, bytes]]:
+    for entry in items:
+        key = entry[0]
+        if upper is not None and (key > upper or (key == upper and not upper_inclusive)):
+            return
+        yield entry
+
+
+def _down_to(
+    items: Any, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool
+) -> Iterator[tuple[bytes, bytes]]:
+    for entry in items:
+        key = entry[0]
+        if lower is not None and key < lower:
+            return
+        if key == upper and not upper_inclusive:
+            continue
+        yield entry
+
+
+class RocksDatabase:
+    """All stores of one task. Opening raises ``StateCorruptedError`` for damaged files, ``StateLockedError`` if
+    somebody has it open, ``StateError`` if the disk does not let us."""
+
+    def __init__(self, path: Path, stores: Iterable[str], resources: RocksResources) -> None:
+        self.path = path
+        #: Open iterators. Each holds the database and its lock until it is closed.
+        self.scans: weakref.WeakSet[Any] = weakref.WeakSet()
+        options = _options(resources)
+        try:
+            known = rocksdict.Rdict.list_cf(str(path), options) if (path / "CURRENT").exists() else []
+            families = {name: options for name in known if name != "default"}
+            self._db: Any = rocksdict.Rdict(str(path), options, families)
+            self.tables: dict[str, RocksTable] = {}
+            for store in stores:
+                family = _PREFIX + store
+                if family not in known:
+                    self._db.create_column_family(family, options)
+                self.tables[store] = self._table(store)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            self._db = None
+            _fail(error, "open", path)
+
+    def _table(self, store: str) -> RocksTable:
+        family = _PREFIX + store
+        return RocksTable(
+            self, store, self._db.get_column_family(family), self._db.get_column_family_handle(family)
+        )
+
+    def metadata(self) -> dict[bytes, bytes]:
+        """Everything that was stored under ``metadata`` of a write."""
+        return dict(self._db.items())
+
+    def write(
+        self,
+        changes: Iterable[tuple[RocksTable, Mapping[bytes, bytes | None]]],
+        expired: Iterable[tuple[RocksTable, bytes]] = (),
+        metadata: Mapping[bytes, bytes] | None = None,
+    ) -> None:
+        """Write changes, deletions of all keys below a bound, and metadata: in slices, of which the last has all that
+        is not changes. After a crash in between, the log's tail gives the same entries once more."""
+        try:
+            batch = rocksdict.WriteBatch(raw_mode=True)
+            room = SLICE_ENTRIES
+            for table, entries in changes:
+                handle = table.handle
+                for key, value in entries.items():
+                    if value is None:
+                        batch.delete(key, handle)
+                    else:
+                        batch.put(key, value, handle)
+                    room -= 1
+                    if not room:
+                        self._db.write(batch)
+                        batch = rocksdict.WriteBatch(raw_mode=True)
+                        room = SLICE_ENTRIES
+            for table, upper in expired:
+                batch.delete_range(b"", upper, table.handle)
+            for name, value in (metadata or {}).items():
+                batch.put(name, value)
+            self._db.write(batch)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            _fail(error, "write", self.path)
+
+    def close(self) -> None:
+        """Close iterators, tables and database; the lock is free afterwards."""
+        for scan in list(self.scans):
+            scan.close()
+        self.scans.clear()
+        for table in self.tables.values():
+            table.close()
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+def _options(resources: RocksResources) -> Any:
+    blocks = rocksdict.BlockBasedOptions()
+    blocks.set_block_cache(resources.block_cache)
+    blocks.set_block_size(_BLOCK_BYTES)
+    blocks.set_bloom_filter(_BLOOM_BITS_PER_KEY, False)
+    options = rocksdict.Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_block_based_table_factory(blocks)
+    options.set_write_buffer_manager(resources.write_buffers)
+    options.set_write_buffer_size(_MEMTABLE_BYTES)
+    options.set_compression_type(rocksdict.DBCompressionType.none())
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(_INFO_LOG_BYTES)
+    return options
+
+
+def _fail(error: Exception, doing: str, path: Path) -> NoReturn:
+    text = str(error)
+    lowered = text.lower()
+    where = f"RocksDB in {path}"
+    if "lock" in lowered and ("no locks available" in lowered or "temporarily unavailable" in lowered):
+        raise StateLockedError(
+            f"cannot {doing} a task's stores: the database is in use",
+            where=where,
+            why=text,
+            hint="another process, or a store iterator that was not closed, holds it",
+        ) from error
+    if "no space left" in lowered:
+        raise StateError(
+            f"cannot {doing} a task's stores: the disk is full",
+            where=where,
+            why=text,
+            hint="free some space, or set state_dir to a larger disk; nothing that was committed is lost",
+        ) from error
+    if any(mark in lowered for mark in ("corruption", "no such file", "missing", "checksum", "bad magic")):
+        raise StateCorruptedError(
+            f"cannot {doing} a task's stores: the files are damaged",
+            where=where,
+            why=text,
+            hint="the stores will be deleted and restored from their changelogs",
+        ) from error
+    raise StateError(f"cannot {doing} a task's stores", where=where, why=text) from error

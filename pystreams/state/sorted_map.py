@@ -1,0 +1,118 @@
+"""A dictionary that can be walked in the order of its keys."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K")
+
+#: Past this many changes, merging them in at once beats one by one.
+_INSERT_MAX = 64
+
+
+class SortedKeys(Generic[K]):
+    """What an iterable gives, such as the keys of a mapping, in order: kept only once somebody asks, so that who never
+    scans pays one test per new key.
+
+    The owner calls ``added`` for each key that comes, ``removed`` for each that goes, ``clear`` when all have gone.
+    """
+
+    __slots__ = ("_keys", "_pending", "_source")
+
+    def __init__(self, source: Iterable[K]) -> None:
+        self._source = source
+        self._keys: list[Any] | None = None
+        #: Keys that came (True) or went (False) since the list was last in order.
+        self._pending: dict[K, bool] = {}
+
+    def added(self, key: K) -> None:
+        """``key`` is in the mapping now and was not before."""
+        if self._keys is not None:
+            self._pending[key] = True
+
+    def removed(self, key: K) -> None:
+        """``key`` has left the mapping."""
+        if self._keys is not None:
+            self._pending[key] = False
+
+    def clear(self) -> None:
+        """The mapping is empty, or quite another."""
+        self._keys = None
+        self._pending = {}
+
+    def ordered(self) -> list[Any]:
+        """All keys in order. The list is the index itself: not to be changed."""
+        keys, pending = self._keys, self._pending
+        if keys is None:
+            keys = self._keys = sorted(self._source)
+        elif len(pending) > _INSERT_MAX:
+            keys = self._keys = [key for key in keys if key not in pending]
+            keys.extend(sorted(key for key, present in pending.items() if present))
+            keys.sort()
+        else:
+            for key, present in pending.items():
+                place = bisect_left(keys, key)
+                found = place < len(keys) and keys[place] == key
+                if present and not found:
+                    keys.insert(place, key)
+                elif found and not present:
+                    del keys[place]
+        self._pending = {}
+        return keys
+
+    def between(self, lower: K | None, upper: K | None, *, upper_inclusive: bool) -> list[Any]:
+        """The keys from ``lower`` to ``upper``; None leaves an end open."""
+        keys = self.ordered()
+        start = 0 if lower is None else bisect_left(keys, lower)
+        if upper is None:
+            return keys[start:]
+        end = bisect_right(keys, upper) if upper_inclusive else bisect_left(keys, upper)
+        return keys[start:end]
+
+
+class TimesByKey:
+    """For each record key of a window store, its (start, sequence) in order; built when first asked for.
+
+    ``split`` takes a key of the mapping apart into record key, window start and sequence number.
+    """
+
+    __slots__ = ("_source", "_split", "_times")
+
+    def __init__(self, source: Mapping[Any, Any], split: Callable[[Any], tuple[bytes, int, int]]) -> None:
+        self._source = source
+        self._split = split
+        self._times: dict[bytes, list[tuple[int, int, Any]]] | None = None
+
+    def added(self, physical: Any) -> None:
+        """``physical`` is in the mapping now and was not before."""
+        if self._times is not None:
+            self._insert(self._times, physical)
+
+    def removed(self, physical: Any) -> None:
+        """``physical`` has left the mapping."""
+        if self._times is not None:
+            key, start, sequence = self._split(physical)
+            times = self._times[key]
+            del times[bisect_left(times, (start, sequence))]
+            if not times:
+                del self._times[key]
+
+    def clear(self) -> None:
+        """The mapping is empty, or quite another."""
+        self._times = None
+
+    def _insert(self, times: dict[bytes, list[tuple[int, int, Any]]], physical: Any) -> None:
+        key, start, sequence = self._split(physical)
+        insort(times.setdefault(key, []), (start, sequence, physical))
+
+    def between(self, key: bytes, time_from: int, time_to: int) -> list[tuple[int, int, Any]]:
+        """(start, sequence, key of the mapping) of the windows of ``key`` that start in a span, both ends included."""
+        times = self._times
+        if times is None:
+            times = self._times = {}
+            for physical in self._source:
+                self._insert(times, physical)
+        entries = times.get(key, [])
+        return entries[bisect_left(entries, (time_from,)) : bisect_left(entries, (time_to + 1,))]

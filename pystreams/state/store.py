@@ -1,0 +1,108 @@
+"""What all stores have in common."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from pystreams.errors import StateError
+from pystreams.record import ContextCell, Headers
+from pystreams.state.cache import DirtyEntry, NamedCache, ThreadCache
+from pystreams.state.iterators import StoreIterator
+from pystreams.state.spec import StoreSpec
+
+#: Appends (key, value, timestamp, headers) to a store's changelog; value None deletes.
+LogChange: TypeAlias = Callable[[bytes, "bytes | None", "int | None", Headers], None]
+
+#: The byte before which no key sorts and behind which every longer key with that prefix sorts.
+_BYTE_MAX = 0xFF
+
+
+@dataclass(frozen=True, slots=True)
+class StoreContext:
+    """What a store is given by its task.
+
+    ``topic`` is the changelog's name, which serdes are told; ``log`` is None for stores without a changelog,
+    ``cache`` None where caching is off; ``namespace`` names the store among all of the thread; ``expired`` is called
+    for each write that a window store drops because its window is past its retention.
+    """
+
+    spec: StoreSpec
+    topic: str
+    cell: ContextCell
+    log: LogChange | None
+    cache: ThreadCache | None
+    namespace: str
+    expired: Callable[[], None]
+
+
+def no_log(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
+    """The log of a store that has none."""
+
+
+class Store:
+    """A store of one task. Used by the task's thread only."""
+
+    __slots__ = ("_cell", "_iterators", "_log", "cache", "cached", "decode_key", "encode_key", "name", "spec")
+
+    def __init__(self, context: StoreContext) -> None:
+        spec = context.spec
+        self.spec = spec
+        self.name = spec.name
+        #: Serialised key of a key, and back.
+        self.encode_key: Callable[[Any], bytes] = spec.key_serde.serializer(context.topic)
+        self.decode_key: Callable[[bytes], Any] = spec.key_serde.deserializer(context.topic)
+        self.cached = spec.cached and context.cache is not None
+        self.cache: NamedCache | None = None
+        self._cell = context.cell
+        self._log: LogChange = context.log or no_log
+        self._iterators: weakref.WeakSet[StoreIterator[Any, Any]] = weakref.WeakSet()
+
+    @property
+    def persistent(self) -> bool:
+        """True if the store survives its process."""
+        return self.spec.persistent
+
+    def flush_cache(self) -> None:
+        """Forward and log the cached entries that have changed, in the order of their last update."""
+        if self.cache is not None:
+            self.cache.flush()
+
+    def abort_cache(self) -> None:
+        """Forget the cached entries."""
+        if self.cache is not None:
+            self.cache.clear()
+
+    def close(self) -> None:
+        """Close open iterators and leave the thread's cache, without a flush."""
+        for iterator in list(self._iterators):
+            iterator.close()
+        if self.cache is not None:
+            self.cache.close()
+
+    def _encoded(self, key: Any) -> bytes:
+        if key is None:
+            raise StateError(
+                f"the key of a {self.spec.kind} store must not be None", where=f"store {self.name}"
+            )
+        return self.encode_key(key)
+
+    def _bound(self, key: Any) -> bytes | None:
+        return None if key is None else self.encode_key(key)
+
+    def _tracked(self, iterator: StoreIterator[Any, Any]) -> StoreIterator[Any, Any]:
+        self._iterators.add(iterator)
+        return iterator
+
+    def _flushed(self, batch: list[DirtyEntry]) -> None:
+        raise NotImplementedError
+
+
+def after_prefix(prefix: bytes) -> bytes | None:
+    """The smallest key behind all keys that begin with ``prefix``; None if there is none (only 0xFF bytes)."""
+    stripped = prefix.rstrip(bytes((_BYTE_MAX,)))
+    if not stripped:
+        return None
+    return stripped[:-1] + bytes((stripped[-1] + 1,))

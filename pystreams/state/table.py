@@ -1,0 +1,105 @@
+"""Where a store's committed entries live: the contract, and the table in memory. rocksdb.py has the persistent one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol
+
+from pystreams.errors import StateError
+from pystreams.state.sorted_map import SortedKeys, TimesByKey
+
+#: Takes a physical key of a window store apart into record key, window start, sequence number.
+Split = Callable[[Any], tuple[bytes, int, int]]
+
+
+class Table(Protocol):
+    """Committed entries of one store, by physical key: bytes, or for window stores in memory a tuple that sorts as
+    Kafka Streams' in-memory window store does. Only a commit or a restore changes it."""
+
+    def get(self, key: Any) -> bytes | None:
+        """The value, None if there is none."""
+        ...
+
+    def scan(
+        self, lower: Any, upper: Any, *, upper_inclusive: bool, reverse: bool
+    ) -> Iterator[tuple[Any, bytes]]:
+        """(key, value) in order, as of now whatever is written meanwhile. None leaves an end open."""
+        ...
+
+    def windows(
+        self, key: bytes, lower: Any, upper: Any, span: tuple[int, int], *, reverse: bool
+    ) -> Iterator[tuple[Any, bytes]]:
+        """Entries of window stores between two physical keys; at least those of record key ``key`` whose window start
+        lies in ``span`` (both ends included), maybe other keys' between them."""
+        ...
+
+    def approximate_count(self) -> int:
+        """Roughly how many entries there are."""
+        ...
+
+
+class MemoryTable:
+    """A table in a dictionary. ``split`` is given for window stores."""
+
+    __slots__ = ("_data", "_keys", "_times", "get")
+
+    def __init__(self, split: Split | None = None) -> None:
+        self._data: dict[Any, bytes] = {}
+        self._keys: SortedKeys[Any] = SortedKeys(self._data)
+        self._times = TimesByKey(self._data, split) if split else None
+        self.get: Callable[[Any], bytes | None] = self._data.get
+
+    def apply(self, changes: Mapping[Any, bytes | None]) -> None:
+        """Write entries; None deletes."""
+        data, keys, times = self._data, self._keys, self._times
+        for key, value in changes.items():
+            if value is None:
+                if data.pop(key, None) is not None:
+                    keys.removed(key)
+                    if times:
+                        times.removed(key)
+            else:
+                if key not in data:
+                    keys.added(key)
+                    if times:
+                        times.added(key)
+                data[key] = value
+
+    def delete_below(self, upper: Any) -> None:
+        """Delete every key that sorts before ``upper``."""
+        expired = self._keys.between(None, upper, upper_inclusive=False)
+        self.apply(dict.fromkeys(expired))
+
+    def scan(
+        self, lower: Any, upper: Any, *, upper_inclusive: bool, reverse: bool
+    ) -> Iterator[tuple[Any, bytes]]:
+        data = self._data
+        keys = self._keys.between(lower, upper, upper_inclusive=upper_inclusive)
+        if reverse:
+            keys.reverse()
+        return iter([(key, data[key]) for key in keys])
+
+    def windows(
+        self, key: bytes, lower: Any, upper: Any, span: tuple[int, int], *, reverse: bool
+    ) -> Iterator[tuple[Any, bytes]]:
+        assert self._times is not None, "only window stores are read by key and time"
+        data = self._data
+        found = [(physical, data[physical]) for _, _, physical in self._times.between(key, *span)]
+        if reverse:
+            found.reverse()
+        return iter(found)
+
+    def approximate_count(self) -> int:
+        return len(self._data)
+
+    def close(self, store: str) -> None:
+        """Drop everything; a later ``get`` raises ``StateError``."""
+        self._data.clear()
+        self._keys.clear()
+        if self._times:
+            self._times.clear()
+
+        def closed(_: Any) -> bytes | None:
+            raise StateError(f"store {store} is closed")
+
+        self.get = closed

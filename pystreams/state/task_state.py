@@ -1,0 +1,405 @@
+"""All stores of one task: opened together, committed together, restored one by one.
+
+A write goes to its store's overlay and to the changelog. Once the broker has committed, ``commit`` moves all overlays
+and the offsets into the tables; ``abort`` drops them instead. So a table never holds what was not committed, and a
+crash never costs local state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import Any
+
+from pystreams.errors import StateCorruptedError, StateError
+from pystreams.ids import TaskId
+from pystreams.record import ContextCell, RecordBatch
+from pystreams.state.cache import ThreadCache
+from pystreams.state.directory import (
+    FORMAT_VERSION,
+    OFFSETS_FILE,
+    ROCKSDB_DIRECTORY,
+    DirectoryLock,
+    read_json,
+    write_json,
+)
+from pystreams.state.formats import pack_int64, unpack_int64
+from pystreams.state.key_value import KeyValueStore, TimestampedKeyValueStore
+from pystreams.state.overlay import Overlay
+from pystreams.state.resources import RocksResources, shared_resources
+from pystreams.state.rocksdb import RocksDatabase, RocksTable
+from pystreams.state.spec import StoreSpec
+from pystreams.state.store import LogChange, Store, StoreContext
+from pystreams.state.table import MemoryTable
+from pystreams.state.window import TimestampedWindowStore, WindowStore
+from pystreams.state.window_layer import Layout, SegmentedLayout, WindowLayer, layout_of
+
+#: The small file with the offsets is written anew when they have moved this far. Source: StateManagerUtil.
+OFFSETS_FILE_DELTA = 10_000
+
+_WINDOW_MARKS = Struct(">qi")
+_TIMESTAMPED = ("timestamped_key_value", "timestamped_window")
+_WINDOWED = ("window", "timestamped_window")
+
+
+class _Part:
+    """One store with what is below it."""
+
+    __slots__ = ("layer", "overlay", "spec", "store", "table", "timestamped")
+
+    def __init__(
+        self,
+        spec: StoreSpec,
+        store: Store,
+        overlay: Overlay,
+        layer: WindowLayer | None,
+    ) -> None:
+        self.spec = spec
+        self.store = store
+        self.overlay = overlay
+        self.layer = layer
+        self.table: Any = overlay.table
+        self.timestamped = spec.kind in _TIMESTAMPED
+
+    @property
+    def durable(self) -> bool:
+        return isinstance(self.table, RocksTable)
+
+
+def _layout_mark(spec: StoreSpec, layout: Layout | None) -> bytes:
+    interval = layout.interval_ms if isinstance(layout, SegmentedLayout) else 0
+    return f"{spec.kind}/{interval}/{spec.retain_duplicates}".encode()
+
+
+def _nothing() -> None:
+    """Nobody counts expired records."""
+
+
+class TaskState:
+    """The stores of one task. Open it with ``TaskState.open``; belongs to the thread that did."""
+
+    def __init__(
+        self, directory: Path | None, lock: DirectoryLock | None, database: RocksDatabase | None
+    ) -> None:
+        self.directory = directory
+        #: By name, in the order of the specs: the order in which caches are flushed.
+        self.stores: dict[str, Store] = {}
+        self._lock = lock
+        self._database = database
+        self._parts: dict[str, _Part] = {}
+        self._offsets: dict[str, int] = {}
+        self._written_offsets: dict[str, int] = {}
+        self._metadata: dict[str, bytes | int] = {}
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path | None,
+        specs: Sequence[StoreSpec],
+        *,
+        task_id: TaskId | None = None,
+        cell: ContextCell,
+        cache: ThreadCache | None,
+        log_change: Callable[[str], LogChange | None],
+        topic_of: Callable[[str], str] = str,
+        resources: RocksResources | None = None,
+        expired: Callable[[], None] = _nothing,
+    ) -> TaskState:
+        """Open the stores that ``specs`` describe.
+
+        ``directory`` is the task's own; None keeps everything in memory. ``task_id`` (default: the directory's name)
+        keeps apart the tasks that share a cache. ``cache`` None (or one of 0 bytes) means that
+        no store is cached. ``log_change`` gives the function that appends to a store's changelog, None for a store
+        without one; ``topic_of`` names the topic that a store's serdes are told (default: the store's name);
+        ``expired`` is called for each write that a window store drops because it is too late.
+
+        Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
+        format, ``StateCorruptedError`` if its files are damaged.
+        """
+        if cache is not None and cache.max_bytes <= 0:
+            cache = None
+        durable = [spec.name for spec in specs if spec.persistent] if directory is not None else []
+        task = str(task_id) if task_id is not None else directory.name if directory is not None else "task"
+        lock = database = None
+        if directory is not None and durable:
+            lock = DirectoryLock(directory)
+        state = None
+        try:
+            if directory is not None and durable:
+                if read_json(directory / OFFSETS_FILE) is None:
+                    _refuse_unmarked(directory)
+                    write_json(directory / OFFSETS_FILE, {"format": FORMAT_VERSION, "offsets": {}})
+                database = RocksDatabase(
+                    directory / ROCKSDB_DIRECTORY, durable, resources or shared_resources()
+                )
+            state = cls(directory, lock, database)
+            for spec in specs:
+                context = StoreContext(
+                    spec=spec,
+                    topic=topic_of(spec.name),
+                    cell=cell,
+                    log=log_change(spec.name) if spec.logged else None,
+                    cache=cache,
+                    namespace=f"{task}-{spec.name}",
+                    expired=expired,
+                )
+                state._add(context)
+            state._load()
+            return state
+        except BaseException:
+            if state is not None:
+                state.close()
+            else:
+                if database is not None:
+                    database.close()
+                if lock is not None:
+                    lock.release()
+            raise
+
+    def _add(self, context: StoreContext) -> None:
+        spec = context.spec
+        layout = layout_of(spec) if spec.kind in _WINDOWED else None
+        split = layout.split if layout else None
+        table: Any
+        if self._database is not None and spec.persistent:
+            table = self._database.tables[spec.name]
+        else:
+            table = MemoryTable(split)
+        overlay = Overlay(table, split)
+        layer = WindowLayer(spec, overlay, layout, context.expired) if layout else None
+        store: Store
+        if spec.kind == "key_value":
+            store = KeyValueStore(context, overlay)
+        elif spec.kind == "timestamped_key_value":
+            store = TimestampedKeyValueStore(context, overlay)
+        elif layer is not None:
+            store = (WindowStore if spec.kind == "window" else TimestampedWindowStore)(context, layer)
+        else:
+            raise StateError(f"there is no {spec.kind} store", where=f"store {spec.name}")
+        self.stores[spec.name] = store
+        self._parts[spec.name] = _Part(spec, store, overlay, layer)
+
+    def _load(self) -> None:
+        database = self._database
+        if database is None:
+            return
+        stored = database.metadata()
+        marks: dict[bytes, bytes] = {}
+        for name, part in self._parts.items():
+            if not part.durable:
+                continue
+            mark = _layout_mark(part.spec, part.layer.layout if part.layer else None)
+            found = stored.get(b"layout/" + name.encode())
+            if found is not None and found != mark:
+                # Only the user can decide to lose what no changelog can bring back.
+                failure, hint = (
+                    (
+                        StateCorruptedError,
+                        "the task's stores will be deleted and restored from their changelogs",
+                    )
+                    if all(other.spec.logged for other in self._parts.values() if other.durable)
+                    else (
+                        StateError,
+                        "a store of this task has no changelog: delete the directory to start anew",
+                    )
+                )
+                raise failure(
+                    f"store {name} was written in another layout",
+                    where=f"RocksDB in {database.path}",
+                    why=f"it is {found.decode()} there and {mark.decode()} in the topology",
+                    hint=hint,
+                )
+            if found is None:
+                marks[b"layout/" + name.encode()] = mark
+            offset = stored.get(b"offset/" + name.encode())
+            if offset is not None:
+                self._offsets[name] = unpack_int64(offset)[0]
+            if part.layer is not None:
+                window = stored.get(b"window/" + name.encode())
+                part.layer.load(*(_WINDOW_MARKS.unpack(window) if window else (-1, 0)))
+        for key, value in stored.items():
+            kind, _, name_bytes = key.partition(b"/")
+            if kind == b"int":
+                self._metadata[name_bytes.decode()] = unpack_int64(value)[0]
+            elif kind == b"bytes":
+                self._metadata[name_bytes.decode()] = value
+        if marks:
+            database.write((), metadata=marks)
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        """Roughly the memory of all writes since the last commit, without the caches."""
+        return sum(part.overlay.size_bytes for part in self._parts.values())
+
+    def changelog_offset(self, store: str) -> int | None:
+        """The changelog offset from which to restore ``store``; None: nothing is here, restore from the beginning."""
+        return self._offsets.get(store)
+
+    def metadata(self, name: str) -> bytes | int | None:
+        """What the last commit stored under ``name``. Lost with the process if the task has no persistent store."""
+        return self._metadata.get(name)
+
+    def flush_caches(self) -> None:
+        """Forward and log every cached change: store by store, each in the order of last update.
+
+        A flush forwards, which may change a store that was flushed before it: gone through again until all is clean,
+        because a commit follows.
+        """
+        caches = [store.cache for store in self.stores.values() if store.cache is not None]
+        for cache in caches:
+            cache.flush()
+        while any(cache.dirty for cache in caches):
+            for cache in caches:
+                cache.flush()
+
+    def commit(
+        self, changelog_offsets: Mapping[str, int], metadata: Mapping[str, bytes | int] | None = None
+    ) -> None:
+        """Make all writes since the last commit durable, with the changelog offset of each store behind them.
+
+        Call it after the broker has committed, with the caches flushed. ``metadata`` is kept beside the offsets.
+        """
+        database, parts = self._database, self._parts
+        entries = {
+            name: value for name, value in (metadata or {}).items() if self._metadata.get(name) != value
+        }
+        if database is not None:
+            durable = [part for part in parts.values() if part.durable]
+            database.write(
+                [(part.table, part.overlay.changes) for part in durable if part.overlay.changes],
+                [
+                    (part.table, bound)
+                    for part in durable
+                    if part.layer is not None and (bound := part.layer.expiry()) is not None
+                ],
+                self._marks(durable, changelog_offsets, entries),
+            )
+        for part in parts.values():
+            if not part.durable:
+                part.table.apply(part.overlay.changes)
+                if part.layer is not None and (bound := part.layer.expiry()) is not None:
+                    part.table.delete_below(bound)
+            part.overlay.clear()
+            if part.layer is not None:
+                part.layer.committed()
+        self._metadata.update(entries)
+        for name, offset in changelog_offsets.items():
+            if name in parts:
+                self._offsets[name] = offset
+        if any(
+            offset - self._written_offsets.get(name, 0) > OFFSETS_FILE_DELTA
+            for name, offset in changelog_offsets.items()
+        ):
+            self.restore_checkpoint()
+
+    def _marks(
+        self,
+        durable: Sequence[_Part],
+        changelog_offsets: Mapping[str, int],
+        metadata: Mapping[str, bytes | int],
+    ) -> dict[bytes, bytes]:
+        marks: dict[bytes, bytes] = {}
+        for part in durable:
+            name = part.spec.name
+            offset = changelog_offsets.get(name)
+            if offset is not None and offset != self._offsets.get(name):
+                marks[b"offset/" + name.encode()] = pack_int64(offset)
+            if part.layer is not None and part.overlay.changes:
+                marks[b"window/" + name.encode()] = _WINDOW_MARKS.pack(
+                    part.layer.observed_ms, part.layer.sequence
+                )
+        for name, value in metadata.items():
+            if isinstance(value, int):
+                marks[b"int/" + name.encode()] = pack_int64(value)
+            else:
+                marks[b"bytes/" + name.encode()] = value
+        return marks
+
+    def abort(self) -> None:
+        """Forget all writes since the last commit, in the caches too."""
+        for part in self._parts.values():
+            part.store.abort_cache()
+            if part.layer is not None:
+                part.layer.abort()
+            else:
+                part.overlay.clear()
+
+    def restore(self, store: str, batch: RecordBatch) -> None:
+        """Apply records of the store's changelog; nothing is logged or forwarded. Applied twice, they change nothing.
+
+        The changelog offset moves on to ``batch.next_offset``, in the same write.
+        """
+        part = self._parts[store]
+        pairs: list[tuple[bytes, bytes | None]]
+        if part.timestamped:
+            pairs = [
+                (key, None if value is None else pack_int64(timestamp) + value)
+                for key, value, timestamp in zip(batch.keys, batch.values, batch.timestamps, strict=True)
+                if key is not None
+            ]
+        else:
+            pairs = [
+                (key, value) for key, value in zip(batch.keys, batch.values, strict=True) if key is not None
+            ]
+        changes: Mapping[Any, bytes | None]
+        changes = dict(pairs) if part.layer is None else part.layer.restored(pairs)
+        if part.durable and self._database is not None:
+            marks = {b"offset/" + store.encode(): pack_int64(batch.next_offset)}
+            if part.layer is not None:
+                marks[b"window/" + store.encode()] = _WINDOW_MARKS.pack(
+                    part.layer.observed_ms, part.layer.sequence
+                )
+            self._database.write([(part.table, changes)], metadata=marks)
+        else:
+            part.table.apply(changes)
+        self._offsets[store] = batch.next_offset
+
+    def restore_checkpoint(self) -> None:
+        """Bring the small file with the offsets, which other processes read, up to date."""
+        if self.directory is None or self._database is None:
+            return
+        offsets = {
+            name: self._offsets[name]
+            for name, part in self._parts.items()
+            if part.durable and name in self._offsets
+        }
+        if offsets != self._written_offsets:
+            write_json(self.directory / OFFSETS_FILE, {"format": FORMAT_VERSION, "offsets": offsets})
+            self._written_offsets = offsets
+
+    def close(self) -> None:
+        """Close the stores and release the directory. What was not committed is forgotten; nothing is flushed."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            for part in self._parts.values():
+                part.store.close()
+                if isinstance(part.table, MemoryTable):
+                    part.table.close(part.spec.name)
+            if self._database is not None:
+                self._database.close()
+                self.restore_checkpoint()
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def wipe(self) -> None:
+        """Close the stores and delete them from the disk."""
+        lock, self._lock = self._lock, None
+        try:
+            self.close()
+        finally:
+            if lock is not None:
+                lock.delete()
+
+
+def _refuse_unmarked(directory: Path) -> None:
+    if (directory / ROCKSDB_DIRECTORY).exists():
+        raise StateCorruptedError(
+            "a task's directory has stores, but not the file that tells their format",
+            where=str(directory / OFFSETS_FILE),
+            hint="the stores will be deleted and restored from their changelogs",
+        )
