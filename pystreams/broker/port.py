@@ -68,7 +68,8 @@ Assign = Callable[[Sequence[MemberInfo]], Mapping[str, MemberAssignment]]
 class Assigned:
     """A new assignment: the *whole* target of this member, already without partitions that others still hold.
 
-    The thread commits and closes what is not in it, opens what is new, and calls ``Member.claim`` before it polls again.
+    The thread commits and closes what is not in it, opens what is new, and calls ``Member.claim`` before it polls
+    again. What is new is reserved for it from now on, not only from the claim on.
     """
 
     generation: int

@@ -1,0 +1,102 @@
+"""The embedded log as a broker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from pystreams.broker.embedded.admin import EmbeddedAdmin
+from pystreams.broker.embedded.consumer import EmbeddedConsumer
+from pystreams.broker.embedded.database import BUSY_TIMEOUT_MS, Database, lock_directory, prepare
+from pystreams.broker.embedded.membership import EmbeddedMember
+from pystreams.broker.embedded.producer import EmbeddedProducer
+from pystreams.broker.port import Assign
+from pystreams.clock import Clock, SystemClock
+
+
+class EmbeddedBroker:
+    """A log in one SQLite file, for the processes of one machine. See ``port.Broker``.
+
+    Creates the file and its directories if they are not there; beside it stand SQLite's ``-wal`` and ``-shm`` and the
+    directory ``<path>.locks``. A member that does not poll for ``session_timeout_ms`` is replaced if another member
+    is there to see it; a dead process is noticed at once. ``busy_timeout_ms`` bounds the wait for another process's
+    transaction.
+
+    Raises ``ConfigError`` if the path cannot hold a log, or holds something else or something newer.
+    """
+
+    transactional = True
+
+    def __init__(
+        self,
+        path: str | Path,
+        clock: Clock | None = None,
+        *,
+        session_timeout_ms: int = 45_000,
+        heartbeat_interval_ms: int = 3_000,
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
+    ) -> None:
+        self._path = Path(path)
+        self._clock = SystemClock() if clock is None else clock
+        self._session_timeout_ms = session_timeout_ms
+        self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._busy_timeout_ms = busy_timeout_ms
+        self._locks = lock_directory(self._path)
+        self._mutex = threading.Lock()
+        self._open: set[Database] = set()
+        prepare(self._path, busy_timeout_ms)
+
+    @property
+    def description(self) -> str:
+        return f"embedded log at {self._path}"
+
+    def admin(self) -> EmbeddedAdmin:
+        return EmbeddedAdmin(self._connect(), self._locks, self._clock, self._disconnect)
+
+    def consumer(self, client_id: str) -> EmbeddedConsumer:
+        return EmbeddedConsumer(self._connect(), self._disconnect)
+
+    def producer(self, client_id: str, transactional_id: str) -> EmbeddedProducer:
+        """``transactional_id`` is not needed here: a commit is one transaction, and checks its member itself."""
+        return EmbeddedProducer(self._connect(), self._locks, self._clock, self._disconnect)
+
+    def member(
+        self,
+        client_id: str,
+        group: str,
+        topics: Collection[str],
+        user_data: Callable[[], bytes],
+        assign: Assign,
+    ) -> EmbeddedMember:
+        return EmbeddedMember(
+            self._connect(),
+            self._locks,
+            self._clock,
+            client_id,
+            group,
+            topics,
+            user_data,
+            assign,
+            session_timeout_ms=self._session_timeout_ms,
+            heartbeat_interval_ms=self._heartbeat_interval_ms,
+            closed=self._disconnect,
+        )
+
+    def close(self) -> None:
+        """Also closes the connections of whatever was opened from this broker and not closed."""
+        with self._mutex:
+            left_open, self._open = self._open, set()
+        for database in left_open:
+            database.close()
+
+    def _connect(self) -> Database:
+        database = Database(self._path, self._busy_timeout_ms)
+        with self._mutex:
+            self._open.add(database)
+        return database
+
+    def _disconnect(self, database: Database) -> None:
+        with self._mutex:
+            self._open.discard(database)
+        database.close()

@@ -1,0 +1,136 @@
+"""The consumer of the embedded log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from pystreams.broker.embedded import log
+from pystreams.broker.embedded.database import Database
+from pystreams.broker.embedded.log import Bounds
+from pystreams.broker.embedded.topics import partition_ids
+from pystreams.errors import OffsetOutOfRangeError, TopicError
+from pystreams.ids import TopicPartition
+from pystreams.record import RecordBatch
+
+#: While nothing arrives, ``poll`` looks again after 1, 2, 4, ... up to this many milliseconds.
+NAP_MS_MAX = 16.0
+
+#: A poll stops, and the next one goes on with the remaining partitions, once its values exceed this many bytes. Values
+#: below the size of a batch need not be counted: their number bounds them.
+POLL_BYTES_MAX = 32 << 20
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One assigned partition."""
+
+    partition_id: int
+    position: int
+    bounds: Bounds | None = None
+    paused: bool = False
+
+
+class EmbeddedConsumer:
+    """See ``port.Consumer``."""
+
+    def __init__(self, database: Database, closed: Callable[[Database], None]) -> None:
+        self._database = database
+        self._closed = closed
+        self._readings: dict[TopicPartition, _Reading] = {}
+        self._seen_version: int | None = None
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Raises ``TopicError`` if a partition does not exist."""
+        ids = partition_ids(self._database, positions)
+        for partition, position in positions.items():
+            self._readings[partition] = _Reading(ids[partition], position)
+        self._seen_version = None
+
+    def unassign(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._readings.pop(partition, None)
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        for partition, position in positions.items():
+            self._readings[partition].position = position
+        self._seen_version = None
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._readings[partition].paused = True
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._readings[partition].paused = False
+
+    def poll(self, timeout_ms: float) -> list[RecordBatch]:
+        """Also raises ``TopicError`` if an assigned topic was deleted."""
+        nap_ms = 1.0
+        while True:
+            batches = self._fetch()
+            if batches or timeout_ms <= 0:
+                return batches
+            # Naps are counted, not measured: a clock that is held still does not make this wait forever.
+            nap_ms = min(nap_ms, timeout_ms)
+            time.sleep(nap_ms / 1000)
+            timeout_ms -= nap_ms
+            nap_ms = min(2 * nap_ms, NAP_MS_MAX)
+
+    def position(self, partition: TopicPartition) -> int:
+        return self._readings[partition].position
+
+    def known_end_offset(self, partition: TopicPartition) -> int | None:
+        bounds = self._readings[partition].bounds
+        return None if bounds is None else bounds.end_offset
+
+    def close(self) -> None:
+        self._readings.clear()
+        self._closed(self._database)
+
+    def _fetch(self) -> list[RecordBatch]:
+        version = self._database.data_version()
+        if version != self._seen_version:
+            self._refresh()
+            self._seen_version = version
+        fetched: list[tuple[TopicPartition, Bounds, RecordBatch]] = []
+        byte_count = 0
+        for partition, reading in self._readings.items():
+            bounds = reading.bounds
+            if bounds is None or reading.paused or reading.position >= bounds.end_offset:
+                continue
+            batch = log.read(
+                self._database, partition, reading.partition_id, reading.position, bounds.end_offset
+            )
+            fetched.append((partition, bounds, batch))
+            byte_count += sum(map(len, filter(None, batch.values)))
+            if byte_count >= POLL_BYTES_MAX:
+                break
+        # Positions move when nothing can fail any more: a failed poll loses no batch.
+        for partition, bounds, batch in fetched:
+            # Who was served goes to the end of the line.
+            reading = self._readings[partition] = self._readings.pop(partition)
+            reading.position = batch.next_offset
+            reading.bounds = Bounds(bounds.start_offset, max(bounds.end_offset, batch.next_offset))
+        return [batch for _, _, batch in fetched if batch.values]
+
+    def _refresh(self) -> None:
+        all_bounds = log.all_bounds(self._database)
+        for partition, reading in self._readings.items():
+            bounds = all_bounds.get(reading.partition_id)
+            if bounds is None:
+                raise TopicError(
+                    f"Topic {partition.topic!r} was deleted while it was being read",
+                    where=f"topic-partition {partition}, position {reading.position}",
+                    hint="create it again, then restart the application",
+                )
+            if not bounds.start_offset <= reading.position <= bounds.end_offset:
+                raise OffsetOutOfRangeError(
+                    f"Offset {reading.position} is not in the log",
+                    where=f"topic-partition {partition}",
+                    why=f"the log holds offsets {bounds.start_offset} to {bounds.end_offset} (exclusive);"
+                    " retention or delete_records removed older ones",
+                    hint="reset the application's offsets: python -m pystreams reset",
+                )
+            reading.bounds = bounds

@@ -1,0 +1,255 @@
+"""Connections to the log's SQLite file: opening, transactions, and SQLite's errors in our words."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pystreams.broker.embedded.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from pystreams.errors import BrokerError, BrokerUnavailableError, ConfigError, StreamsError
+
+#: A blob of many kilobytes spans fewer pages; batches are that large.
+PAGE_BYTES = 16_384
+
+#: Another process's transaction lasts milliseconds; who waits this long waits for something that hangs.
+BUSY_TIMEOUT_MS = 30_000
+
+#: What stays of the write-ahead log's file after a checkpoint.
+WAL_BYTES_MAX = 64 << 20
+
+
+class Database:
+    """One connection. Not for two threads at once.
+
+    Transactions are explicit; outside of one, each statement sees the latest commit. Every method raises
+    ``BrokerUnavailableError`` while another process holds the file for too long, and ``BrokerError`` for what SQLite
+    cannot do (disk full, file damaged, ...).
+    """
+
+    def __init__(self, path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+        self.path = path
+        self._busy_timeout_ms = busy_timeout_ms
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=busy_timeout_ms / 1000, isolation_level=None, check_same_thread=False
+            )
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+        try:
+            self._execute = self._connection.execute
+            self.rows("PRAGMA synchronous = NORMAL")
+            self.rows(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
+        except StreamsError:
+            self._connection.close()
+            raise
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        try:
+            return self._execute(statement, parameters).fetchall()
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    def row(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """The first row of a statement, or None."""
+        try:
+            row: tuple[Any, ...] | None = self._execute(statement, parameters).fetchone()
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+        return row
+
+    def iterate(
+        self, statement: str, parameters: Sequence[Any] = ()
+    ) -> Generator[tuple[Any, ...], None, None]:
+        """Rows one by one; close the iterator early and SQLite reads no further."""
+        try:
+            cursor = self._execute(statement, parameters)
+            try:
+                yield from cursor
+            finally:
+                cursor.close()
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    def write(self, statement: str, parameters: Sequence[Any] = ()) -> int:
+        """Execute a statement; the number of rows it changed."""
+        try:
+            return self._execute(statement, parameters).rowcount
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    def write_many(self, statement: str, parameters: Sequence[Sequence[Any]]) -> None:
+        try:
+            self._connection.executemany(statement, parameters)
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Take the log's write lock now; commit at the end, or leave no trace if anything is raised."""
+        self.rows("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.rows("COMMIT")
+        except BaseException:
+            # SQLite has rolled back by itself after some errors (a full disk, for one).
+            if self._connection.in_transaction:
+                self._connection.rollback()
+            raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Statements within see one and the same state of the log."""
+        self.rows("BEGIN")
+        try:
+            yield
+        finally:
+            self._connection.rollback()
+
+    def data_version(self) -> int:
+        """A number that changes when another connection has committed. 3.5 µs."""
+        try:
+            version: int = self._execute("PRAGMA data_version").fetchone()[0]
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+        return version
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _translated(self, error: sqlite3.Error) -> StreamsError:
+        # Extended codes carry the primary one in their low byte.
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        where = f"embedded log {self.path}"
+        if isinstance(error, sqlite3.ProgrammingError):
+            return BrokerError("The embedded log was used after it was closed", where=where, why=str(error))
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return BrokerUnavailableError(
+                "The embedded log is locked by another process",
+                where=where,
+                why=f"no turn to write came within {self._busy_timeout_ms / 1000:g} s",
+                hint="close tools that hold a transaction open on this file (an sqlite3 shell?), then try again",
+            )
+        # Shared memory that cannot grow is told as a failure of the disk.
+        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(self.path)):
+            return BrokerError(
+                "The disk is full; nothing of this transaction was written",
+                where=where,
+                why=str(error),
+                hint="free space on the disk and start again: nothing that was committed is lost",
+            )
+        what, hint = _WHAT.get(
+            code, ("The embedded log failed", "see the reason; the log is a plain SQLite file")
+        )
+        kind = ConfigError if code in _CONFIG_ERRORS else BrokerError
+        return kind(what, where=where, why=str(error), hint=hint)
+
+
+def _is_full(path: Path) -> bool:
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < PAGE_BYTES
+
+
+_OTHER_PATH = "give another path for the embedded log (embedded_log)"
+_WHAT = {
+    sqlite3.SQLITE_NOTADB: ("The file is no SQLite database", _OTHER_PATH),
+    sqlite3.SQLITE_CANTOPEN: (
+        "The embedded log cannot be opened",
+        "check the path's directory and permissions",
+    ),
+    sqlite3.SQLITE_READONLY: (
+        "The embedded log cannot be written to",
+        "check the permissions of file and directory",
+    ),
+    sqlite3.SQLITE_PERM: (
+        "The embedded log cannot be accessed",
+        "check the permissions of file and directory",
+    ),
+    sqlite3.SQLITE_CORRUPT: (
+        "The embedded log's file is damaged",
+        "restore it from a copy, or salvage it with the sqlite3 shell's .recover",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "The disk failed under the embedded log; nothing of this transaction was written",
+        "check the disk, its free space and quota, then start again",
+    ),
+    sqlite3.SQLITE_TOOBIG: ("A record is larger than SQLite can hold", "keep records below 1 GB"),
+}
+_CONFIG_ERRORS = frozenset(
+    {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}
+)
+
+
+def lock_directory(path: Path) -> Path:
+    """Where the lock files of a log lie."""
+    return path.with_name(path.name + ".locks")
+
+
+def prepare(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
+    """Create the log if it is not there, and check that it is one of ours that we understand.
+
+    Raises ``ConfigError`` if the path cannot hold a log, or holds something else or something newer.
+    """
+    locks = lock_directory(path)
+    try:
+        locks.mkdir(parents=True, exist_ok=True)
+        # Two processes that create the same log at once: one waits for the other.
+        lock = os.open(locks / "create", os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError as error:
+        raise ConfigError(
+            "The embedded log cannot be created",
+            where=f"embedded log {path}",
+            why=str(error),
+            hint="give a path in a directory that you may write to (embedded_log)",
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        database = Database(path, busy_timeout_ms)
+        try:
+            _prepare(database)
+        finally:
+            database.close()
+    finally:
+        os.close(lock)
+
+
+def _prepare(database: Database) -> None:
+    where = f"embedded log {database.path}"
+    application_id = database.rows("PRAGMA application_id")[0][0]
+    if application_id == APPLICATION_ID:
+        version = database.rows("PRAGMA user_version")[0][0]
+        if version != SCHEMA_VERSION:
+            raise ConfigError(
+                f"The embedded log has schema version {version}; this pystreams knows version {SCHEMA_VERSION}",
+                where=where,
+                why="it was written by another version of pystreams",
+                hint=f"use that version, or {_OTHER_PATH}",
+            )
+        _check_writable(database)
+        return
+    if application_id != 0 or database.row("SELECT 1 FROM sqlite_master") is not None:
+        raise ConfigError(
+            "The file is an SQLite database, but not an embedded log",
+            where=where,
+            hint=_OTHER_PATH,
+        )
+    database.rows(f"PRAGMA page_size = {PAGE_BYTES}")
+    database.rows("PRAGMA journal_mode = WAL")
+    with database.transaction():
+        for statement in TABLES.split(";"):
+            database.rows(statement)
+        database.rows(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        database.rows(f"PRAGMA application_id = {APPLICATION_ID}")
+
+
+def _check_writable(database: Database) -> None:
+    with database.transaction():
+        database.write("UPDATE log_properties SET value = value WHERE 0")

@@ -1,0 +1,59 @@
+"""Short words for what the tests of the embedded log do all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pystreams.broker.embedded import EmbeddedBroker
+from pystreams.broker.port import TopicSpec
+from pystreams.ids import TopicPartition
+from pystreams.record import NO_HEADERS, Headers
+
+T0 = TopicPartition("t", 0)
+
+#: offset, key, value, timestamp, headers
+Row = tuple[int, bytes | None, bytes | None, int, Headers]
+
+
+def create(
+    broker: EmbeddedBroker, name: str = "t", partitions: int = 1, config: Mapping[str, str] | None = None
+) -> None:
+    admin = broker.admin()
+    admin.create_topics([TopicSpec(name, partitions, {"retention.ms": "-1", **(config or {})})])
+    admin.close()
+
+
+def write(
+    broker: EmbeddedBroker,
+    records: Iterable[tuple[bytes | None, bytes | None, int]],
+    partition: TopicPartition = T0,
+) -> None:
+    """Commit records (key, value, timestamp) to a partition."""
+    producer = broker.producer("test", "test")
+    for key, value, timestamp in records:
+        producer.send(partition.topic, partition.partition, key, value, timestamp, NO_HEADERS)
+    producer.commit({}, None)
+    producer.close()
+
+
+def read(broker: EmbeddedBroker, partition: TopicPartition = T0, position: int | None = None) -> list[Row]:
+    """Everything from ``position`` (None: from the beginning) to the end."""
+    admin = broker.admin()
+    start = admin.beginning_offsets([partition])[partition] if position is None else position
+    end = admin.end_offsets([partition])[partition]
+    admin.close()
+    consumer = broker.consumer("test")
+    consumer.assign({partition: start})
+    rows: list[Row] = []
+    while (before := consumer.position(partition)) < end:
+        batches = consumer.poll(0)
+        assert consumer.position(partition) > before
+        for batch in batches:
+            headers = batch.headers or [NO_HEADERS] * len(batch)
+            rows += zip(batch.offsets, batch.keys, batch.values, batch.timestamps, headers, strict=True)
+    consumer.close()
+    return rows
+
+
+def values(broker: EmbeddedBroker, partition: TopicPartition = T0) -> list[bytes | None]:
+    return [row[2] for row in read(broker, partition)]
