@@ -1,0 +1,41 @@
+"""An application: a topology in the making, and its settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystreams.config import StreamsConfig
+from pystreams.dsl.builder import StreamsBuilder
+
+
+class App(StreamsBuilder):
+    """A ``StreamsBuilder`` that carries its configuration. It is what ``pystreams run MODULE[:ATTR]`` runs.
+
+    As in::
+
+        app = App("wordcount", commit_interval_ms=1000)
+        app.stream("lines", value=str).flat_map_values(str.split).to("words")
+
+    ``name`` is the application id: it names the consumer group, internal topics and the state's folder. Raises
+    ``ConfigError`` for an unknown setting or a wrong value.
+    """
+
+    def __init__(
+        self, name: str, *, ensure_explicit_internal_resource_naming: bool = False, **settings: Any
+    ) -> None:
+        super().__init__(ensure_explicit_internal_resource_naming=ensure_explicit_internal_resource_naming)
+        self.config = StreamsConfig.of(application_id=name, **settings)
+
+    @property
+    def name(self) -> str:
+        """The application id."""
+        return self.config.application_id
+
+    def run(self, *, until_caught_up: bool = False) -> None:
+        """Run until Ctrl-C or SIGTERM, or until everything that is in the log has been processed.
+
+        What stopped the application is raised. For more control: ``Streams(app.build(), app.config)``.
+        """
+        from pystreams.runtime.streams import Streams
+
+        Streams(self.build(), self.config).run(until_caught_up=until_caught_up)

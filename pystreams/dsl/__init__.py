@@ -1,0 +1,53 @@
+"""The language of streams and tables.
+
+The vocabulary of keyword arguments: what Java puts into Consumed, Produced, Grouped, Materialized, Joined,
+Repartitioned and Named. Each word means the same wherever it stands.
+
+What comes out of a step:
+
+``key=``, ``value=``
+    The type of the keys and values behind the step, as a type (``str``, ``int``, ``dict``, a dataclass, ...) or a
+    ``Serde``. Needed only where records are written (topics, stores) and no type flows in from above: keys keep their
+    type until a step computes a new one, values until a function returns something else; ``count`` gives ``int``,
+    ``reduce`` keeps the type, ``aggregate`` takes it from an initializer that is a type (``int``, ``dict``).
+
+    Where no type is known: sources read bytes; what a function makes of text is taken for text; all else is a
+    ``TopologyError`` when the topology is built for an application, unless ``default_key_serde`` and
+    ``default_value_serde`` are configured (to something else than bytes), which come before the guess.
+
+Names:
+
+``step=``
+    The step's own name, in ``describe()``, metrics and errors (Named, Consumed, Produced, Joined). A join's is also
+    that of its repartition topic, a split's the prefix of its branches.
+``name=``
+    The name of the table's store, which makes it queryable, names its changelog, and keeps its state when the program
+    changes (Materialized.as). For ``repartition()``: of the topic. For a branch: the end of its name.
+``repartition=``
+    The name of the repartition topic of a grouping (Grouped.as). ``group_by`` computes a key, and this names that
+    step, too.
+
+The store of a table (``table``, ``to_table``, ``count``, ``reduce``, ``aggregate``; tables' ``filter``, ``filter_not``
+and ``map_values`` have one only if they have a ``name=``):
+
+``cached=True``            updates of one key are merged in the record cache before they go on
+``logged=True``            changes are kept in a changelog topic, from which a lost store is restored
+``persistent=True``        on disk (RocksDB), or in memory
+``retention=``             how long windows are kept: at least size and grace, which is the default
+``changelog_config=``      topic settings of the changelog, by Kafka's names
+
+As in Java, giving any of these without ``name=`` draws one more number from the counter behind generated names (for
+``count`` and the tables' ``filter`` and ``map_values``), so that both generate the same names for the same program.
+
+Topics:
+
+``timestamp_extractor=``   which time a record has: a name of ``pystreams.timestamps``, or a function
+``auto_offset_reset=``     where to begin without a committed offset: "earliest", "latest", "none"
+``partitioner=``           a function of (topic, key, value, partitions) that gives the partition; or several, and the
+                           record goes to each; or an empty collection, and it is dropped; or None: the key decides
+``partitions=``            how many partitions a repartition topic gets
+
+Processors: ``stores=`` names the stores that a ``Processor`` may use.
+
+Durations are timedeltas or milliseconds.
+"""

@@ -1,0 +1,224 @@
+"""Where a program begins: topics become streams and tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar, Unpack, overload
+
+from pystreams.dsl.context import Context, Place
+from pystreams.dsl.materialized import StoreOptions, UntypedStoreArguments
+from pystreams.dsl.operators.table import TableSource
+from pystreams.dsl.serdes import TypeOrSerde, read_from_topic
+from pystreams.dsl.stream import KStream
+from pystreams.dsl.table import KTable
+from pystreams.errors import TopologyError
+from pystreams.serde.base import AnySerde
+from pystreams.state.spec import StoreSpec
+from pystreams.timestamps import resolve_extractor
+from pystreams.topology.graph import StoreGraphNode, StreamSourceGraphNode, TableSourceGraphNode
+from pystreams.topology.names import checked
+from pystreams.topology.nodes import SourceNode
+from pystreams.topology.topology import Topology, topic_names
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+#: One topic, several, or all that match a pattern.
+Topics = str | Iterable[str] | re.Pattern[str]
+
+
+class StreamsBuilder:
+    """Writes a topology in the language of streams and tables.
+
+    ``ensure_explicit_internal_resource_naming``: ``build`` refuses stores and internal topics without a name of yours.
+    Source: org.apache.kafka.streams.StreamsBuilder.
+    """
+
+    def __init__(self, *, ensure_explicit_internal_resource_naming: bool = False) -> None:
+        self._context = Context()
+        self._all_named = ensure_explicit_internal_resource_naming
+
+    @overload
+    def stream(
+        self,
+        topics: Topics,
+        *,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
+        timestamp_extractor: Any = ...,
+        auto_offset_reset: str | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V]: ...
+    @overload
+    def stream(
+        self,
+        topics: Topics,
+        *,
+        key: TypeOrSerde[K],
+        timestamp_extractor: Any = ...,
+        auto_offset_reset: str | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, Any]: ...
+    @overload
+    def stream(
+        self,
+        topics: Topics,
+        *,
+        value: TypeOrSerde[V],
+        timestamp_extractor: Any = ...,
+        auto_offset_reset: str | None = ...,
+        step: str | None = ...,
+    ) -> KStream[Any, V]: ...
+    @overload
+    def stream(
+        self,
+        topics: Topics,
+        *,
+        timestamp_extractor: Any = ...,
+        auto_offset_reset: str | None = ...,
+        step: str | None = ...,
+    ) -> KStream[Any, Any]: ...
+    def stream(
+        self,
+        topics: Topics,
+        *,
+        key: Any = None,
+        value: Any = None,
+        timestamp_extractor: Any = None,
+        auto_offset_reset: str | None = None,
+        step: str | None = None,
+    ) -> KStream[Any, Any]:
+        """Topics as a stream. Records are bytes unless ``key=`` and ``value=`` (or the defaults) say otherwise.
+
+        ``timestamp_extractor`` is a function or a name of ``pystreams.timestamps``; ``auto_offset_reset`` ("earliest",
+        "latest", "none") decides where to start if no offset is committed.
+        """
+        name = self._context.names.step("KSTREAM-SOURCE-", step)
+        keys, values = _serdes(name, key, value)
+        source = _source(name, topics, keys, values, timestamp_extractor, auto_offset_reset)
+        node = StreamSourceGraphNode(name, source)
+        self._context.graph.add(node)
+        return KStream(Place(self._context, name, node, frozenset({name}), keys, values))
+
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
+        timestamp_extractor: Any = ...,
+        auto_offset_reset: str | None = ...,
+        step: str | None = ...,
+        **store: Unpack[UntypedStoreArguments],
+    ) -> KTable[K, V]: ...
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key: TypeOrSerde[K],
+        timestamp_extractor: Any = ...,
+        auto_offset_reset: str | None = ...,
+        step: str | None = ...,
+        **store: Unpack[UntypedStoreArguments],
+    ) -> KTable[K, Any]: ...
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        value: TypeOrSerde[V],
+        timestamp_extractor: Any = ...,
+        auto_offset_reset: str | None = ...,
+        step: str | None = ...,
+        **store: Unpack[UntypedStoreArguments],
+    ) -> KTable[Any, V]: ...
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        timestamp_extractor: Any = ...,
+        auto_offset_reset: str | None = ...,
+        step: str | None = ...,
+        **store: Unpack[UntypedStoreArguments],
+    ) -> KTable[Any, Any]: ...
+    def table(
+        self,
+        topic: str,
+        *,
+        key: Any = None,
+        value: Any = None,
+        timestamp_extractor: Any = None,
+        auto_offset_reset: str | None = None,
+        step: str | None = None,
+        **store: Unpack[UntypedStoreArguments],
+    ) -> KTable[Any, Any]:
+        """A topic as a table: each record replaces the value of its key, None deletes it, a null key is dropped.
+
+        It gets a store if it has a ``name``, or if a step needs one.
+        """
+        names = self._context.names
+        options = StoreOptions.of("table", store)
+        store_name = options.named(self._context, f"{topic}-")
+        source_name = names.step("KSTREAM-SOURCE-", None if step is None else f"{step}-source")
+        name = names.step("KTABLE-SOURCE-", step)
+        keys, values = _serdes(source_name, key, value)
+        source = _source(source_name, topic, keys, values, timestamp_extractor, auto_offset_reset)
+        spec = options.key_value(store_name.name, keys, values)
+        operation = TableSource(store_name.name if store_name.by_user else None)
+        node = TableSourceGraphNode(name, source, operation, spec)
+        self._context.graph.add(node)
+        place = Place(self._context, name, node, frozenset({source_name}), keys, values)
+        return KTable(place, operation, spec, queryable=store_name.by_user)
+
+    def add_state_store(self, store: StoreSpec) -> None:
+        """Add a store for ``process``, where ``stores=`` names it. ``pystreams.state`` has a factory: ``Stores``."""
+        checked(store.name)
+        self._context.graph.add(StoreGraphNode(store.name, store))
+
+    def build(self) -> Topology:
+        """The topology of all steps so far.
+
+        Raises ``TopologyError`` where steps contradict each other: a name twice, topics read twice in different ways,
+        different stores with one name, joined topics with different fixed numbers of partitions.
+        """
+        topology = self._context.graph.write()
+        if self._all_named:
+            self._context.check_all_named()
+        return topology
+
+
+def _serdes(name: str, key: Any, value: Any) -> tuple[AnySerde, AnySerde]:
+    return read_from_topic(key, f"the keys of {name}"), read_from_topic(value, f"the values of {name}")
+
+
+def _source(
+    name: str,
+    topics: Topics,
+    keys: AnySerde,
+    values: AnySerde,
+    timestamp_extractor: Any,
+    auto_offset_reset: str | None,
+) -> SourceNode:
+    pattern = topics if isinstance(topics, re.Pattern) else None
+    found = () if isinstance(topics, re.Pattern) else topic_names(topics)
+    if pattern is None and not found:
+        raise TopologyError(f"{name} reads no topics", hint="name at least one")
+    if auto_offset_reset not in (None, "earliest", "latest", "none"):
+        raise TopologyError(
+            f"auto_offset_reset={auto_offset_reset!r} is unknown",
+            where=name,
+            hint='one of "earliest", "latest", "none"',
+        )
+    return SourceNode(
+        name,
+        tuple(checked(topic) for topic in dict.fromkeys(found)),
+        pattern,
+        keys,
+        values,
+        None if timestamp_extractor is None else resolve_extractor(timestamp_extractor),
+        auto_offset_reset,
+    )

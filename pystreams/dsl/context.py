@@ -1,0 +1,62 @@
+"""What the steps of one builder share, and where in the program a step stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pystreams.errors import TopologyError
+from pystreams.serde.base import AnySerde
+from pystreams.topology.graph import Graph, GraphNode
+from pystreams.topology.names import NameGenerator
+
+
+@dataclass(eq=False, slots=True)
+class Context:
+    """The graph under construction, the counter behind generated names, and what the user left unnamed."""
+
+    graph: Graph = field(default_factory=Graph)
+    names: NameGenerator = field(default_factory=NameGenerator)
+    _unnamed: dict[str, list[str]] = field(default_factory=dict)
+
+    def unnamed(self, kind: str, name: str) -> None:
+        """Remember that ``name`` was generated for something whose content outlives the program."""
+        self._unnamed.setdefault(kind, []).append(name)
+
+    def check_all_named(self) -> None:
+        """Raise ``TopologyError`` if a store or internal topic has a generated name. Source: KIP-1111."""
+        if self._unnamed:
+            spelled = "; ".join(f"{kind} {', '.join(names)}" for kind, names in self._unnamed.items())
+            raise TopologyError(
+                f"these have generated names: {spelled}",
+                why="ensure_explicit_internal_resource_naming is set: such names change with the program, "
+                "and state would be lost",
+                hint="give name= to aggregations and tables, repartition= to groupings",
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """A step that others can follow: its node, the sources that feed it, and the serdes of what comes out of it."""
+
+    context: Context
+    name: str
+    node: GraphNode
+    sources: frozenset[str]
+    key: AnySerde
+    value: AnySerde
+    #: The key was changed since the records were partitioned.
+    needs_repartition: bool = False
+
+    def add(self, node: GraphNode) -> None:
+        """Put ``node`` behind this step."""
+        self.context.graph.add(node, self.node)
+
+    def copartitioned_with(self, other: Place) -> frozenset[str]:
+        """The sources of both, from now on bound to be partitioned alike."""
+        if other.context is not self.context:
+            raise TopologyError(
+                f"{self.name} and {other.name} belong to different builders", hint="use one App for all"
+            )
+        sources = self.sources | other.sources
+        self.context.graph.copartition(sources)
+        return sources

@@ -1,0 +1,26 @@
+"""Durations as users write them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TypeAlias
+
+from pystreams.errors import TopologyError
+
+#: A timedelta, or milliseconds.
+Duration: TypeAlias = timedelta | int
+
+
+def milliseconds(duration: object, argument: str, *, least: int = 0) -> int:
+    """``duration`` in whole milliseconds. Raises ``TopologyError`` if it is something else, or below ``least`` ms."""
+    if isinstance(duration, timedelta):
+        value = duration // timedelta(milliseconds=1)
+    elif isinstance(duration, int) and not isinstance(duration, bool):
+        value = duration
+    else:
+        raise TopologyError(
+            f"{argument}={duration!r} is no duration", hint="give a timedelta, or milliseconds as an int"
+        )
+    if value < least:
+        raise TopologyError(f"{argument} must be at least {least} ms, not {value}")
+    return value

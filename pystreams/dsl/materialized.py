@@ -1,0 +1,132 @@
+"""The store of a table: the arguments that describe it, the same for all steps that can have one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict
+
+from pystreams.dsl.context import Context
+from pystreams.dsl.durations import Duration, milliseconds
+from pystreams.dsl.serdes import TypeOrSerde, given_or
+from pystreams.dsl.windows import TimeWindows
+from pystreams.errors import TopologyError
+from pystreams.serde.base import AnySerde
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.names import checked
+
+
+class UntypedStoreArguments(TypedDict, total=False):
+    """The keyword arguments of a step that has a store; what they mean stands in ``pystreams.dsl``."""
+
+    name: str
+    cached: bool
+    logged: bool
+    persistent: bool
+    changelog_config: Mapping[str, str]
+
+
+class StoreArguments(UntypedStoreArguments, total=False):
+    """The same with the types of the table."""
+
+    key: TypeOrSerde[Any]
+    value: TypeOrSerde[Any]
+
+
+class WindowStoreArguments(StoreArguments, total=False):
+    """The same for windowed tables."""
+
+    retention: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """What a step was told about its store. Source: org.apache.kafka.streams.kstream.Materialized."""
+
+    name: str | None = None
+    key: Any = None
+    value: Any = None
+    cached: bool = True
+    logged: bool = True
+    persistent: bool = True
+    retention: Duration | None = None
+    changelog_config: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, method: str, arguments: Mapping[str, Any]) -> StoreOptions:
+        """The options that ``method`` was called with. Raises ``TypeError`` for an unknown one, as a call would."""
+        known = [field.name for field in fields(cls)]
+        for argument in arguments:
+            if argument not in known:
+                close = difflib.get_close_matches(argument, known, 1)
+                meant = f"; did you mean {close[0]}=?" if close else ""
+                raise TypeError(f"{method}() got an unexpected keyword argument {argument!r}{meant}")
+        return cls(**arguments)
+
+    @property
+    def given(self) -> bool:
+        """True if any argument was: Java then draws a number for a name, even for a store that is never made."""
+        return self != StoreOptions()
+
+    def named(self, context: Context, prefix: str) -> StoreName:
+        """The name, or a generated one. ``prefix`` is that of the step."""
+        if self.name is not None:
+            return StoreName(checked(self.name), True)
+        name = context.names.store(prefix)
+        context.unnamed("store", name)
+        if self.logged:
+            context.unnamed("changelog topic", f"{name}-changelog")
+        return StoreName(name, False)
+
+    def named_for_count(self, context: Context, prefix: str) -> StoreName:
+        """The same for a count. Java draws a number too many if anything but the name is given, for ever so."""
+        if self.given and self.name is None:
+            context.names.store(prefix)
+        return self.named(context, prefix)
+
+    def key_value(self, name: str, key: AnySerde, value: AnySerde) -> StoreSpec:
+        """The store of a table. ``key`` and ``value`` are for what was not given here."""
+        if self.retention is not None:
+            raise TopologyError(f"store {name} has no windows, so it takes no retention=")
+        return StoreSpec(
+            name,
+            "timestamped_key_value",
+            given_or(self.key, key),
+            given_or(self.value, value),
+            persistent=self.persistent,
+            cached=self.cached,
+            logged=self.logged,
+            changelog_config=self.changelog_config or {},
+        )
+
+    def window(self, name: str, key: AnySerde, value: AnySerde, windows: TimeWindows) -> StoreSpec:
+        """The store of a windowed table. It keeps windows for size and grace, or longer if ``retention`` says so."""
+        least = windows.size_ms + windows.grace_ms
+        retention_ms = least if self.retention is None else milliseconds(self.retention, "retention")
+        if retention_ms < least:
+            raise TopologyError(
+                f"store {name} keeps its windows too short: retention={retention_ms} ms",
+                why=f"a window takes records for its size and grace: {windows.size_ms} + {windows.grace_ms} ms",
+                hint=f"at least retention={least}",
+            )
+        return StoreSpec(
+            name,
+            "timestamped_window",
+            given_or(self.key, key),
+            given_or(self.value, value),
+            persistent=self.persistent,
+            cached=self.cached,
+            logged=self.logged,
+            window_size_ms=windows.size_ms,
+            retention_ms=retention_ms,
+            changelog_config=self.changelog_config or {},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoreName:
+    """A store's name. Only stores that the user named can be queried."""
+
+    name: str
+    by_user: bool

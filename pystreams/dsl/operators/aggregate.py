@@ -1,0 +1,90 @@
+"""Aggregations of a grouped stream without windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
+from pystreams.functions import UserFunction
+from pystreams.record import Headers
+
+NULL_KEY_OR_VALUE = "null key or value"
+
+
+@dataclass(eq=False, slots=True)
+class Aggregate(ObjectOperation):
+    """``count`` and ``aggregate``. Source: KStreamAggregate."""
+
+    emits_changes: ClassVar[bool] = True
+    store: str
+    initializer: UserFunction
+    aggregator: UserFunction
+    send_old_values: bool = False
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        store = environment.store(self.store)
+        initialize = self.initializer.call
+        aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
+        encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
+        drop = environment.drop
+        forward_change, send_old = change_forwarder(environment), self.send_old_values
+        forward_flushed(environment, store, send_old)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            if key is None or value is None:
+                drop(NULL_KEY_OR_VALUE)
+                return
+            key_bytes = encode_key(key)
+            entry = read(key_bytes)
+            if entry is None:
+                old = initialize()
+            else:
+                old, old_timestamp = entry
+                if old_timestamp > timestamp:
+                    timestamp = old_timestamp
+            new = aggregate(key, old, value) if takes_key else aggregate(old, value)
+            write(key_bytes, new, timestamp)
+            if not cached:
+                # The first old value is the initialiser's, as in Java; a cache would send None.
+                forward_change(key, new, old if send_old else None, timestamp, headers)
+
+        return Operator(process)
+
+
+@dataclass(eq=False, slots=True)
+class Reduce(ObjectOperation):
+    """The first value is the aggregate. Source: KStreamReduce."""
+
+    emits_changes: ClassVar[bool] = True
+    store: str
+    reducer: UserFunction
+    send_old_values: bool = False
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        store = environment.store(self.store)
+        reduce, takes_key = self.reducer.call, self.reducer.takes_key
+        encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
+        drop = environment.drop
+        forward_change, send_old = change_forwarder(environment), self.send_old_values
+        forward_flushed(environment, store, send_old)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            if key is None or value is None:
+                drop(NULL_KEY_OR_VALUE)
+                return
+            key_bytes = encode_key(key)
+            entry = read(key_bytes)
+            if entry is None:
+                old, new = None, value
+            else:
+                old, old_timestamp = entry
+                new = reduce(key, old, value) if takes_key else reduce(old, value)
+                if old_timestamp > timestamp:
+                    timestamp = old_timestamp
+            write(key_bytes, new, timestamp)
+            if not cached:
+                forward_change(key, new, old if send_old else None, timestamp, headers)
+
+        return Operator(process)

@@ -1,0 +1,57 @@
+"""How a change leaves an operator with a store: at once, or when the store's cache is flushed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pystreams.dsl.operators.base import OperatorEnvironment
+from pystreams.record import Headers
+from pystreams.windowed import Windowed
+
+#: (key, new, old, timestamp, headers)
+ForwardChange = Callable[[Any, Any, Any, int, Headers], None]
+
+
+def change_forwarder(environment: OperatorEnvironment) -> ForwardChange:
+    """A function that forwards a change with the record context set to the change's own timestamp and headers.
+
+    Source: ProcessorContextImpl.forward.
+    """
+    cell, forward = environment.cell, environment.forward
+
+    def forward_change(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        context = cell.record
+        if context[3] == timestamp and context[4] is headers:
+            forward(key, new, old, True, timestamp, headers)
+            return
+        cell.record = (context[0], context[1], context[2], timestamp, headers)
+        forward(key, new, old, True, timestamp, headers)
+        cell.record = context
+
+    return forward_change
+
+
+def forward_flushed(environment: OperatorEnvironment, store: Any, send_old_values: bool) -> None:
+    """Forward what a key-value store's cache flushes. Source: TimestampedCacheFlushListener."""
+    forward_change = change_forwarder(environment)
+    decode_key = store.decode_key
+
+    def flushed(key_bytes: bytes, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        forward_change(decode_key(key_bytes), new, old, timestamp, headers)
+
+    store.on_flush(flushed, send_old_values)
+
+
+def forward_flushed_windows(
+    environment: OperatorEnvironment, store: Any, send_old_values: bool, size_ms: int
+) -> None:
+    """Forward what a window store's cache flushes."""
+    forward_change = change_forwarder(environment)
+    decode_key = store.decode_key
+
+    def flushed(key_bytes: bytes, start: int, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        key = Windowed(decode_key(key_bytes), start, start + size_ms)
+        forward_change(key, new, old, timestamp, headers)
+
+    store.on_flush(flushed, send_old_values)

@@ -1,0 +1,75 @@
+"""Aggregations of a grouped stream in tumbling and hopping windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
+from pystreams.functions import UserFunction
+from pystreams.record import Headers
+from pystreams.windowed import Windowed
+
+
+@dataclass(eq=False, slots=True)
+class WindowAggregate(ObjectOperation):
+    """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by window.
+
+    A window takes records until the greatest timestamp seen here reaches its end plus the grace. That timestamp is
+    kept over restarts (Java forgets it). Source: KStreamWindowAggregate.
+    """
+
+    emits_changes: ClassVar[bool] = True
+    store: str
+    size_ms: int
+    advance_ms: int
+    grace_ms: int
+    initializer: UserFunction
+    aggregator: UserFunction
+    send_old_values: bool = False
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        store = environment.store(self.store)
+        size, advance, grace = self.size_ms, self.advance_ms, self.grace_ms
+        initialize = self.initializer.call
+        aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
+        encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
+        drop = environment.drop
+        forward_change, send_old = change_forwarder(environment), self.send_old_values
+        forward_flushed_windows(environment, store, send_old, size)
+        stream_time = environment.load_state("stream_time", -1)
+        environment.save_state("stream_time", lambda: stream_time)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal stream_time
+            if key is None:
+                drop("null key")
+                return
+            if timestamp > stream_time:
+                stream_time = timestamp
+            close_time = stream_time - grace
+            key_bytes = encode_key(key)
+            start = (timestamp - size + advance) // advance * advance
+            if start < 0:
+                start = 0
+            while start <= timestamp:
+                if start + size > close_time:
+                    entry = read(key_bytes, start)
+                    new_timestamp = timestamp
+                    if entry is None:
+                        old = initialize()
+                    else:
+                        old, old_timestamp = entry
+                        if old_timestamp > timestamp:
+                            new_timestamp = old_timestamp
+                    new = aggregate(key, old, value) if takes_key else aggregate(old, value)
+                    write(key_bytes, start, new, new_timestamp)
+                    if not cached:
+                        window = Windowed(key, start, start + size)
+                        forward_change(window, new, old if send_old else None, new_timestamp, headers)
+                else:
+                    drop("its window has closed")
+                start += advance
+
+        return Operator(process)

@@ -1,0 +1,55 @@
+"""Which serde the records behind a step have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+from pystreams.serde import BYTES, STR, serde_for
+from pystreams.serde.base import AnySerde, Serde
+from pystreams.topology.deferred import DeferredSerde
+
+T = TypeVar("T")
+
+#: How users give a serde: as the type of the values, or as the serde itself.
+TypeOrSerde: TypeAlias = type[T] | Serde[T]
+
+
+def given_or(given: Any, otherwise: AnySerde) -> AnySerde:
+    """The serde of the argument ``key=`` or ``value=``, if it was given."""
+    return otherwise if given is None else serde_for(given)
+
+
+def read_from_topic(given: Any, what: str) -> AnySerde:
+    """The serde of a source: bytes unless a type or a default is given."""
+    return given_or(given, DeferredSerde(what, BYTES))
+
+
+def computed(given: Any, what: str, *inputs: AnySerde) -> AnySerde:
+    """The serde of what a function returns.
+
+    Nothing tells its type. Text is assumed if it is made from text, since splitting lines and picking words is what
+    most untyped programs do (and writing anything else as text fails at once); else the type must be given.
+    """
+    text = STR if inputs and all(is_text(serde) for serde in inputs) else None
+    return given_or(given, DeferredSerde(what, text))
+
+
+def aggregate_serde(initializer: Callable[[], Any], store: str) -> AnySerde:
+    """The serde of an aggregate whose type was not given: ``initializer`` may be the type itself."""
+    if isinstance(initializer, type):
+        return serde_for(initializer)
+    return DeferredSerde(f"the aggregate in store {store}")
+
+
+def is_text(serde: AnySerde) -> bool:
+    return serde is STR or (isinstance(serde, DeferredSerde) and serde.fallback is STR)
+
+
+def common(one: AnySerde, other: AnySerde, what: str) -> AnySerde:
+    """The serde of records from two streams: theirs if it is the same."""
+    if one is other:
+        return one
+    if isinstance(one, DeferredSerde) and isinstance(other, DeferredSerde) and one.fallback is other.fallback:
+        return DeferredSerde(what, one.fallback)
+    return DeferredSerde(what)

@@ -1,0 +1,564 @@
+"""Streams of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, Unpack, overload
+
+from pystreams.dsl import branches, grouped, table
+from pystreams.dsl.context import Place
+from pystreams.dsl.materialized import StoreArguments, StoreOptions
+from pystreams.dsl.operators.join import StreamTableJoin
+from pystreams.dsl.operators.stateless import (
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Foreach,
+    Forward,
+    Map,
+    MapValues,
+    Peek,
+    Print,
+    SelectKey,
+)
+from pystreams.dsl.operators.table import TableSource
+from pystreams.dsl.repartition import repartition_node
+from pystreams.dsl.serdes import TypeOrSerde, common, computed, given_or
+from pystreams.errors import TopologyError
+from pystreams.functions import UserFunction
+from pystreams.processor import Processor
+from pystreams.serde.base import AnySerde
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.graph import ProcessorGraphNode, RepartitionGraphNode, SinkGraphNode
+from pystreams.topology.names import checked
+from pystreams.topology.nodes import Operation, Process, SinkNode
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+T = TypeVar("T")
+
+
+class KStream(Generic[K, V]):
+    """A stream of independent records. Steps return new streams; nothing runs before the topology is built and started.
+
+    A function argument takes the value, or key and value. What the keyword arguments mean stands in ``pystreams.dsl``.
+    All steps raise ``TopologyError`` for a function of another arity and for an illegal name.
+    Source: KStream, KStreamImpl.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._repartition_node: RepartitionGraphNode | None = None
+
+    # One record, no state
+
+    @overload
+    def filter(self, predicate: Callable[[V], object], *, step: str | None = ...) -> KStream[K, V]: ...
+    @overload
+    def filter(self, predicate: Callable[[K, V], object], *, step: str | None = ...) -> KStream[K, V]: ...
+    def filter(self, predicate: Callable[..., object], *, step: str | None = None) -> KStream[K, V]:
+        """Records for which ``predicate`` holds."""
+        name, function = self._named("filter", "KSTREAM-FILTER-", step, predicate)
+        return self._then(name, Filter(function))
+
+    @overload
+    def filter_not(self, predicate: Callable[[V], object], *, step: str | None = ...) -> KStream[K, V]: ...
+    @overload
+    def filter_not(self, predicate: Callable[[K, V], object], *, step: str | None = ...) -> KStream[K, V]: ...
+    def filter_not(self, predicate: Callable[..., object], *, step: str | None = None) -> KStream[K, V]:
+        """Records for which ``predicate`` does not hold."""
+        name, function = self._named("filter_not", "KSTREAM-FILTER-", step, predicate)
+        return self._then(name, Filter(function, negate=True))
+
+    @overload
+    def map(
+        self,
+        mapper: Callable[[V], tuple[K2, V2]],
+        *,
+        key: TypeOrSerde[K2] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def map(
+        self,
+        mapper: Callable[[K, V], tuple[K2, V2]],
+        *,
+        key: TypeOrSerde[K2] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K2, V2]: ...
+    def map(
+        self, mapper: Callable[..., Any], *, key: Any = None, value: Any = None, step: str | None = None
+    ) -> KStream[Any, Any]:
+        """Each record replaced by the (key, value) that ``mapper`` gives. Prefer ``map_values`` if the key stays."""
+        name, function = self._named("map", "KSTREAM-MAP-", step, mapper)
+        return self._rekeyed(name, Map(function), key, self._computed_value(value, name))
+
+    @overload
+    def map_values(
+        self,
+        mapper: Callable[[V], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def map_values(
+        self,
+        mapper: Callable[[K, V], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    def map_values(
+        self, mapper: Callable[..., Any], *, value: Any = None, step: str | None = None
+    ) -> KStream[K, Any]:
+        """Each value replaced by what ``mapper`` gives; it is called for None, too."""
+        name, function = self._named("map_values", "KSTREAM-MAPVALUES-", step, mapper)
+        serde = self._computed_value(value, name)
+        return self._then(name, MapValues(function), value=serde, changes_value=True)
+
+    @overload
+    def flat_map(
+        self,
+        mapper: Callable[[V], Iterable[tuple[K2, V2]]],
+        *,
+        key: TypeOrSerde[K2] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K2, V2]: ...
+    @overload
+    def flat_map(
+        self,
+        mapper: Callable[[K, V], Iterable[tuple[K2, V2]]],
+        *,
+        key: TypeOrSerde[K2] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K2, V2]: ...
+    def flat_map(
+        self, mapper: Callable[..., Any], *, key: Any = None, value: Any = None, step: str | None = None
+    ) -> KStream[Any, Any]:
+        """Each record replaced by the (key, value) pairs that ``mapper`` gives."""
+        name, function = self._named("flat_map", "KSTREAM-FLATMAP-", step, mapper)
+        return self._rekeyed(name, FlatMap(function), key, self._computed_value(value, name))
+
+    @overload
+    def flat_map_values(
+        self,
+        mapper: Callable[[V], Iterable[V2]],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def flat_map_values(
+        self,
+        mapper: Callable[[K, V], Iterable[V2]],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    def flat_map_values(
+        self, mapper: Callable[..., Any], *, value: Any = None, step: str | None = None
+    ) -> KStream[K, Any]:
+        """Each record replaced by one for each value that ``mapper`` gives, with the same key."""
+        name, function = self._named("flat_map_values", "KSTREAM-FLATMAPVALUES-", step, mapper)
+        serde = self._computed_value(value, name)
+        return self._then(name, FlatMapValues(function), value=serde, changes_value=True)
+
+    @overload
+    def select_key(
+        self, mapper: Callable[[V], K2], *, key: TypeOrSerde[K2] | None = ..., step: str | None = ...
+    ) -> KStream[K2, V]: ...
+    @overload
+    def select_key(
+        self, mapper: Callable[[K, V], K2], *, key: TypeOrSerde[K2] | None = ..., step: str | None = ...
+    ) -> KStream[K2, V]: ...
+    def select_key(
+        self, mapper: Callable[..., Any], *, key: Any = None, step: str | None = None
+    ) -> KStream[Any, V]:
+        """Each key replaced by what ``mapper`` gives."""
+        name, function = self._named("select_key", "KSTREAM-KEY-SELECT-", step, mapper)
+        return self._rekeyed(name, SelectKey(function), key, self._place.value)
+
+    @overload
+    def peek(self, action: Callable[[V], object], *, step: str | None = ...) -> KStream[K, V]: ...
+    @overload
+    def peek(self, action: Callable[[K, V], object], *, step: str | None = ...) -> KStream[K, V]: ...
+    def peek(self, action: Callable[..., object], *, step: str | None = None) -> KStream[K, V]:
+        """The same records; ``action`` sees each as it passes."""
+        name, function = self._named("peek", "KSTREAM-PEEK-", step, action)
+        return self._then(name, Peek(function))
+
+    @overload
+    def foreach(self, action: Callable[[V], object], *, step: str | None = ...) -> None: ...
+    @overload
+    def foreach(self, action: Callable[[K, V], object], *, step: str | None = ...) -> None: ...
+    def foreach(self, action: Callable[..., object], *, step: str | None = None) -> None:
+        """Call ``action`` for each record: the end of the stream."""
+        name, function = self._named("foreach", "KSTREAM-FOREACH-", step, action)
+        self._then(name, Foreach(function))
+
+    def print(self, *, label: str | None = None, path: str | None = None, step: str | None = None) -> None:
+        """Write ``[label]: key, value`` to standard output, or append it to a file. The label is this stream's name."""
+        name = self._place.context.names.step("KSTREAM-PRINTER-", step)
+        self._then(name, Print(self._place.name if label is None else label, path))
+
+    # Several streams
+
+    def merge(self, other: KStream[K, V], *, step: str | None = None) -> KStream[K, V]:
+        """The records of both streams, in no particular order."""
+        one, two = self._place, other._place
+        if one.context is not two.context:
+            raise TopologyError(
+                f"{one.name} and {two.name} belong to different builders", hint="use one App for all"
+            )
+        name = one.context.names.step("KSTREAM-MERGE-", step)
+        node = ProcessorGraphNode(name, Forward(), merges=True)
+        one.context.graph.add(node, one.node, two.node)
+        key = common(one.key, two.key, f"the keys that {name} merges")
+        value = common(one.value, two.value, f"the values that {name} merges")
+        needs_repartition = one.needs_repartition or two.needs_repartition
+        sources = one.sources | two.sources
+        return KStream(Place(one.context, name, node, sources, key, value, needs_repartition))
+
+    def split(self, *, step: str | None = None) -> branches.BranchedKStream[K, V]:
+        """Divide the stream: see ``BranchedKStream``. ``step`` is also the prefix of the branches' names."""
+        name = self._place.context.names.step("KSTREAM-BRANCH-", step)
+        return branches.BranchedKStream(self._place, name)
+
+    # Topics
+
+    @overload
+    def to(
+        self,
+        topic: str,
+        *,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V] | None = ...,
+        partitioner: Any = ...,
+        step: str | None = ...,
+    ) -> None: ...
+    @overload
+    def to(
+        self,
+        topic: Callable[[V], str],
+        *,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V] | None = ...,
+        partitioner: Any = ...,
+        step: str | None = ...,
+    ) -> None: ...
+    @overload
+    def to(
+        self,
+        topic: Callable[[K, V], str],
+        *,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V] | None = ...,
+        partitioner: Any = ...,
+        step: str | None = ...,
+    ) -> None: ...
+    def to(
+        self,
+        topic: str | Callable[..., str],
+        *,
+        key: Any = None,
+        value: Any = None,
+        partitioner: Any = None,
+        step: str | None = None,
+    ) -> None:
+        """Write to a topic, or to the one that a function names for each record. The topics must exist."""
+        name = self._place.context.names.step("KSTREAM-SINK-", step)
+        chooser = None if isinstance(topic, str) else UserFunction.of(topic, "value", f"to {name}")
+        sink = SinkNode(
+            name,
+            (),
+            checked(topic) if isinstance(topic, str) else None,
+            chooser,
+            given_or(key, self._place.key),
+            given_or(value, self._place.value),
+            partitioner,
+        )
+        self._place.add(SinkGraphNode(name, sink))
+
+    def repartition(
+        self,
+        *,
+        name: str | None = None,
+        key: TypeOrSerde[K] | None = None,
+        value: TypeOrSerde[V] | None = None,
+        partitioner: Any = None,
+        partitions: int | None = None,
+    ) -> KStream[K, V]:
+        """Write the records to the topic ``<application>-<name>-repartition`` and go on from there.
+
+        ``partitions`` None: as many as what feeds it has. Records without a key are dropped, unless a left join
+        follows.
+        """
+        if partitions is not None and partitions < 1:
+            raise TopologyError(f"partitions={partitions}: a topic has at least one")
+        place = self._place
+        prefix = place.context.names.step("KSTREAM-REPARTITION-") if name is None else checked(name)
+        node = repartition_node(
+            place.context,
+            prefix,
+            given_or(key, place.key),
+            given_or(value, place.value),
+            named_by_user=name is not None,
+            partitioner=partitioner,
+            partitions=partitions,
+            optimizable=False,
+        )
+        return KStream(self._behind(node))
+
+    # Tables and groups
+
+    def to_table(self, *, step: str | None = None, **store: Unpack[StoreArguments]) -> table.KTable[K, V]:
+        """The stream read as a table: each record replaces the value of its key, None deletes it."""
+        options = StoreOptions.of("to_table", store)
+        place, prefix = self._place, "KSTREAM-TOTABLE-"
+        name = place.context.names.step(prefix, step)
+        store_name = options.named(place.context, prefix)
+        spec = options.key_value(store_name.name, place.key, place.value)
+        if place.needs_repartition:
+            middle = repartition_node(
+                place.context, name, spec.key_serde, spec.value_serde, named_by_user=step is not None
+            )
+            place = self._behind(middle)
+        operation = TableSource(store_name.name if store_name.by_user else None)
+        node = ProcessorGraphNode(name, operation, spec)
+        place.add(node)
+        behind = Place(place.context, name, node, place.sources, spec.key_serde, spec.value_serde)
+        return table.KTable(behind, operation, spec, queryable=store_name.by_user)
+
+    def group_by_key(
+        self,
+        *,
+        key: TypeOrSerde[K] | None = None,
+        value: TypeOrSerde[V] | None = None,
+        repartition: str | None = None,
+    ) -> grouped.KGroupedStream[K, V]:
+        """Records by key, to be aggregated. ``repartition`` names the topic that is needed if the key was changed."""
+        place = self._place
+        place = replace(place, key=given_or(key, place.key), value=given_or(value, place.value))
+        return grouped.KGroupedStream(place, repartition)
+
+    @overload
+    def group_by(
+        self,
+        mapper: Callable[[V], K2],
+        *,
+        key: TypeOrSerde[K2] | None = ...,
+        value: TypeOrSerde[V] | None = ...,
+        repartition: str | None = ...,
+    ) -> grouped.KGroupedStream[K2, V]: ...
+    @overload
+    def group_by(
+        self,
+        mapper: Callable[[K, V], K2],
+        *,
+        key: TypeOrSerde[K2] | None = ...,
+        value: TypeOrSerde[V] | None = ...,
+        repartition: str | None = ...,
+    ) -> grouped.KGroupedStream[K2, V]: ...
+    def group_by(
+        self,
+        mapper: Callable[..., Any],
+        *,
+        key: Any = None,
+        value: Any = None,
+        repartition: str | None = None,
+    ) -> grouped.KGroupedStream[Any, V]:
+        """Records by the key that ``mapper`` gives. ``repartition`` names the topic in between, and this step."""
+        name, function = self._named("group_by", "KSTREAM-KEY-SELECT-", repartition, mapper)
+        rekeyed: KStream[Any, V] = self._rekeyed(name, SelectKey(function), key, self._place.value)
+        return rekeyed.group_by_key(value=value, repartition=repartition)
+
+    # Joins
+
+    @overload
+    def join(
+        self,
+        other: table.KTable[K, T],
+        joiner: Callable[[V, T], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: table.KTable[K, T],
+        joiner: Callable[[K, V, T], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    def join(
+        self,
+        other: table.KTable[K, Any],
+        joiner: Callable[..., Any],
+        *,
+        value: Any = None,
+        step: str | None = None,
+    ) -> KStream[K, Any]:
+        """Each record joined with the table's current row of its key; none without a row.
+
+        ``value`` is the type of what ``joiner`` gives. ``step`` also names the repartition topic, if one is needed.
+        """
+        return self._join_table(other, joiner, value, step, left=False)
+
+    @overload
+    def left_join(
+        self,
+        other: table.KTable[K, T],
+        joiner: Callable[[V, T | None], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: table.KTable[K, T],
+        joiner: Callable[[K, V, T | None], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    def left_join(
+        self,
+        other: table.KTable[K, Any],
+        joiner: Callable[..., Any],
+        *,
+        value: Any = None,
+        step: str | None = None,
+    ) -> KStream[K, Any]:
+        """As ``join``, but a record without a row is joined with None."""
+        return self._join_table(other, joiner, value, step, left=True)
+
+    def _join_table(
+        self,
+        other: table.KTable[K, Any],
+        joiner: Callable[..., Any],
+        value: Any,
+        step: str | None,
+        *,
+        left: bool,
+    ) -> KStream[K, Any]:
+        place = self._repartitioned_for_join(step) if self._place.needs_repartition else self._place
+        sources = place.copartitioned_with(other._place)
+        prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
+        name = place.context.names.step(prefix, step)
+        function = UserFunction.of(joiner, "join", f"{'left_join' if left else 'join'} {name}")
+        getter = other._value_getter()
+        node = ProcessorGraphNode(
+            name,
+            StreamTableJoin(getter, function, left),
+            connected=getter.store_names(),
+            keeps_null_keys=left,
+        )
+        place.add(node)
+        serde = computed(value, f"the value that {name} computes", place.value, other._place.value)
+        return KStream(Place(place.context, name, node, sources, place.key, serde))
+
+    def _repartitioned_for_join(self, step: str | None) -> Place:
+        """Behind the repartition topic. Joins without a name share one, as in Java."""
+        place = self._place
+        node = repartition_node(
+            place.context, step or place.name, place.key, place.value, named_by_user=step is not None
+        )
+        if self._repartition_node is None or (step is not None and step != place.name):
+            self._repartition_node = node
+            place.add(node)
+        return self._behind(self._repartition_node, added=True)
+
+    # The Processor API
+
+    def process(
+        self,
+        supplier: Callable[[], Processor[K, V, K2, V2]],
+        *,
+        stores: Iterable[str | StoreSpec] = (),
+        key: TypeOrSerde[K2] | None = None,
+        value: TypeOrSerde[V2] | None = None,
+        step: str | None = None,
+    ) -> KStream[K2, V2]:
+        """Run a ``Processor``; ``supplier`` (its class, say) gives a new one for each task.
+
+        ``stores`` are the names of stores that it may use, or stores that are added with it.
+        """
+        name = self._processor_name("KSTREAM-PROCESSOR-", step, supplier)
+        place = self._place
+        node = ProcessorGraphNode(name, Process(supplier), connected=tuple(stores))
+        place.add(node)
+        new_key = computed(key, f"the key that {name} forwards", place.value)
+        new_value = computed(value, f"the value that {name} forwards", place.value)
+        return KStream(Place(place.context, name, node, place.sources, new_key, new_value, True))
+
+    def process_values(
+        self,
+        supplier: Callable[[], Processor[K, V, K, V2]],
+        *,
+        stores: Iterable[str | StoreSpec] = (),
+        value: TypeOrSerde[V2] | None = None,
+        step: str | None = None,
+    ) -> KStream[K, V2]:
+        """As ``process``, but the processor must not change the key, so that no repartitioning follows."""
+        name = self._processor_name("KSTREAM-PROCESSVALUES-", step, supplier)
+        serde = computed(value, f"the value that {name} forwards", self._place.value)
+        node = ProcessorGraphNode(name, Process(supplier, fixed_key=True), connected=tuple(stores))
+        self._place.add(node)
+        return KStream(replace(self._place, name=name, node=node, value=serde))
+
+    def _processor_name(self, prefix: str, step: str | None, supplier: Callable[[], Any]) -> str:
+        if not callable(supplier):
+            raise TopologyError(
+                f"a step got {supplier!r}, one processor for all tasks",
+                hint="give the class, or a function that makes a new processor at each call",
+            )
+        return self._place.context.names.step(prefix) if step is None else checked(step)
+
+    # Helpers
+
+    def _named(
+        self, method: str, prefix: str, step: str | None, function: Callable[..., Any]
+    ) -> tuple[str, UserFunction]:
+        name = self._place.context.names.step(prefix, step)
+        return name, UserFunction.of(function, "value", f"{method} {name}")
+
+    def _computed_value(self, given: Any, name: str) -> AnySerde:
+        return computed(given, f"the value that {name} computes", self._place.value)
+
+    def _then(
+        self, name: str, operation: Operation, *, value: AnySerde | None = None, changes_value: bool = False
+    ) -> KStream[K, Any]:
+        """A step that leaves the key alone."""
+        place = self._place
+        node = ProcessorGraphNode(name, operation, changes_value=changes_value)
+        place.add(node)
+        return KStream(replace(place, name=name, node=node, value=value or place.value))
+
+    def _rekeyed(self, name: str, operation: Operation, key: Any, value: AnySerde) -> KStream[Any, Any]:
+        """A step that changes the key."""
+        place = self._place
+        node = ProcessorGraphNode(name, operation, changes_key=True)
+        place.add(node)
+        serde = computed(key, f"the key that {name} computes", place.value)
+        return KStream(Place(place.context, name, node, place.sources, serde, value, True))
+
+    def _behind(self, node: RepartitionGraphNode, *, added: bool = False) -> Place:
+        """The place behind a repartition topic, with the serdes with which it is read."""
+        place = self._place
+        if not added:
+            place.add(node)
+        key, value = node.source.key_serde, node.source.value_serde
+        assert key is not None
+        assert value is not None
+        return Place(place.context, node.name, node, frozenset({node.name}), key, value)

@@ -1,0 +1,270 @@
+"""Tables: the latest value of each key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
+
+from pystreams.dsl import stream, table_grouped
+from pystreams.dsl.context import Place
+from pystreams.dsl.materialized import StoreArguments, StoreOptions
+from pystreams.dsl.operators.aggregate import Aggregate, Reduce
+from pystreams.dsl.operators.table import (
+    TableFilter,
+    TableMapValues,
+    TableRepartition,
+    TableSource,
+    TableToStream,
+)
+from pystreams.dsl.operators.table_aggregate import TableAggregate, TableReduce
+from pystreams.dsl.operators.value_getter import (
+    FilterGetter,
+    MapValuesGetter,
+    StoreGetter,
+    ValueGetter,
+    WindowStoreGetter,
+)
+from pystreams.dsl.operators.window_aggregate import WindowAggregate
+from pystreams.dsl.serdes import TypeOrSerde, computed, given_or
+from pystreams.functions import UserFunction
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.graph import ProcessorGraphNode
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+
+#: What can be behind a table.
+TableOperation: TypeAlias = (
+    TableSource
+    | Aggregate
+    | Reduce
+    | WindowAggregate
+    | TableAggregate
+    | TableReduce
+    | TableFilter
+    | TableMapValues
+)
+
+
+class KTable(Generic[K, V]):
+    """A stream of changes, read as a table: each record replaces the value of its key, and None deletes it.
+
+    Steps return new tables; nothing runs before the topology is built and started. Source: KTable, KTableImpl.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        operation: TableOperation,
+        store: StoreSpec | None,
+        *,
+        queryable: bool,
+        parent: KTable[K, Any] | None = None,
+    ) -> None:
+        self._place = place
+        self._operation = operation
+        self._store = store
+        self._queryable = queryable
+        self._parent = parent
+        self._sends_old_values = False
+
+    @property
+    def queryable_store_name(self) -> str | None:
+        """The store that holds this table, if it was given a name."""
+        return self._store.name if self._store is not None and self._queryable else None
+
+    @overload
+    def filter(
+        self, predicate: Callable[[V], object], *, step: str | None = ..., **store: Unpack[StoreArguments]
+    ) -> KTable[K, V]: ...
+    @overload
+    def filter(
+        self, predicate: Callable[[K, V], object], *, step: str | None = ..., **store: Unpack[StoreArguments]
+    ) -> KTable[K, V]: ...
+    def filter(
+        self, predicate: Callable[..., object], *, step: str | None = None, **store: Unpack[StoreArguments]
+    ) -> KTable[K, V]:
+        """Rows for which ``predicate`` (of the value, or key and value) holds. A row that stops to pass is deleted."""
+        return self._filter("filter", predicate, False, step, StoreOptions.of("filter", store))
+
+    @overload
+    def filter_not(
+        self, predicate: Callable[[V], object], *, step: str | None = ..., **store: Unpack[StoreArguments]
+    ) -> KTable[K, V]: ...
+    @overload
+    def filter_not(
+        self, predicate: Callable[[K, V], object], *, step: str | None = ..., **store: Unpack[StoreArguments]
+    ) -> KTable[K, V]: ...
+    def filter_not(
+        self, predicate: Callable[..., object], *, step: str | None = None, **store: Unpack[StoreArguments]
+    ) -> KTable[K, V]:
+        """Rows for which ``predicate`` does not hold."""
+        return self._filter("filter_not", predicate, True, step, StoreOptions.of("filter_not", store))
+
+    def _filter(
+        self,
+        method: str,
+        predicate: Callable[..., object],
+        negate: bool,
+        step: str | None,
+        options: StoreOptions,
+    ) -> KTable[K, V]:
+        prefix = "KTABLE-FILTER-"
+        name, store_name = self._draw_names(prefix, step, options)
+        function = UserFunction.of(predicate, "value", f"{method} {name}")
+        operation = TableFilter(function, negate, store_name)
+        # Where old values come anyway, they save tombstones for rows that never passed.
+        operation.send_old_values = self._enable_sending_old_values(force=False)
+        key, value = given_or(options.key, self._place.key), given_or(options.value, self._place.value)
+        store = None if store_name is None else options.key_value(store_name, key, value)
+        return cast("KTable[K, V]", self._derived(name, operation, store, key, value))
+
+    @overload
+    def map_values(
+        self, mapper: Callable[[V], V2], *, step: str | None = ..., **store: Unpack[StoreArguments]
+    ) -> KTable[K, V2]: ...
+    @overload
+    def map_values(
+        self, mapper: Callable[[K, V], V2], *, step: str | None = ..., **store: Unpack[StoreArguments]
+    ) -> KTable[K, V2]: ...
+    def map_values(
+        self, mapper: Callable[..., Any], *, step: str | None = None, **store: Unpack[StoreArguments]
+    ) -> KTable[K, Any]:
+        """The value of each row replaced by what ``mapper`` (of the value, or key and value) makes of it.
+
+        It is not called for None. ``value=`` is the type of what it returns.
+        """
+        options = StoreOptions.of("map_values", store)
+        name, store_name = self._draw_names("KTABLE-MAPVALUES-", step, options)
+        operation = TableMapValues(UserFunction.of(mapper, "value", f"map_values {name}"), store_name)
+        key = given_or(options.key, self._place.key)
+        value = computed(options.value, f"the value that {name} computes", self._place.value)
+        spec = None if store_name is None else options.key_value(store_name, key, value)
+        return self._derived(name, operation, spec, key, value)
+
+    @overload
+    def to_stream(self, *, step: str | None = ...) -> stream.KStream[K, V]: ...
+    @overload
+    def to_stream(
+        self, key_fn: Callable[[V], K2], *, key: TypeOrSerde[K2] | None = ..., step: str | None = ...
+    ) -> stream.KStream[K2, V]: ...
+    @overload
+    def to_stream(
+        self, key_fn: Callable[[K, V], K2], *, key: TypeOrSerde[K2] | None = ..., step: str | None = ...
+    ) -> stream.KStream[K2, V]: ...
+    def to_stream(
+        self, key_fn: Callable[..., Any] | None = None, *, key: Any = None, step: str | None = None
+    ) -> stream.KStream[Any, V]:
+        """The changes as a stream; a deleted row is a record with the value None. ``key_fn`` gives a new key."""
+        name = self._place.context.names.step("KTABLE-TOSTREAM-", step)
+        node = ProcessorGraphNode(name, TableToStream())
+        self._place.add(node)
+        place = self._place
+        result: stream.KStream[Any, V] = stream.KStream(
+            Place(place.context, name, node, place.sources, place.key, place.value)
+        )
+        return result if key_fn is None else result.select_key(key_fn, key=key)
+
+    @overload
+    def group_by(
+        self,
+        mapper: Callable[[V], tuple[K2, V2]],
+        *,
+        key: TypeOrSerde[K2] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        repartition: str | None = ...,
+    ) -> table_grouped.KGroupedTable[K2, V2]: ...
+    @overload
+    def group_by(
+        self,
+        mapper: Callable[[K, V], tuple[K2, V2]],
+        *,
+        key: TypeOrSerde[K2] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        repartition: str | None = ...,
+    ) -> table_grouped.KGroupedTable[K2, V2]: ...
+    def group_by(
+        self,
+        mapper: Callable[..., tuple[Any, Any]],
+        *,
+        key: Any = None,
+        value: Any = None,
+        repartition: str | None = None,
+    ) -> table_grouped.KGroupedTable[Any, Any]:
+        """Rows under another key, to be aggregated: ``mapper`` gives (key, value).
+
+        A change takes the old row out of its group and puts the new one into its own. ``repartition`` names the topic
+        in between, and this step.
+        """
+        place = self._place
+        name = place.context.names.step("KTABLE-SELECT-", repartition)
+        function = UserFunction.of(mapper, "value", f"group_by {name}")
+        node = ProcessorGraphNode(name, TableRepartition(function))
+        place.add(node)
+        self._enable_sending_old_values(force=True)
+        new_key = computed(key, f"the key that {name} computes", place.value)
+        new_value = computed(value, f"the value that {name} computes", place.value)
+        grouped = Place(place.context, name, node, place.sources, new_key, new_value)
+        return table_grouped.KGroupedTable(grouped, repartition)
+
+    def _draw_names(self, prefix: str, step: str | None, options: StoreOptions) -> tuple[str, str | None]:
+        """The names of a step and its store. Without a name there is no store, but its number is drawn."""
+        names = self._place.context.names
+        store_name = options.named(self._place.context, prefix).name if options.name is not None else None
+        if options.given and options.name is None:
+            names.store(prefix)
+        return names.step(prefix, step), store_name
+
+    def _derived(
+        self,
+        name: str,
+        operation: TableFilter | TableMapValues,
+        store: StoreSpec | None,
+        key: Any,
+        value: Any,
+    ) -> KTable[K, Any]:
+        node = ProcessorGraphNode(name, operation, store)
+        self._place.add(node)
+        place = Place(self._place.context, name, node, self._place.sources, key, value)
+        return KTable(place, operation, store, queryable=store is not None, parent=self)
+
+    def _value_getter(self) -> ValueGetter:
+        """How another step reads this table. A table that is read needs a store, its own or that of a table above."""
+        operation = self._operation
+        if isinstance(operation, TableSource):
+            self._materialize(operation)
+        if operation.store is not None:
+            windowed = isinstance(operation, WindowAggregate)
+            return WindowStoreGetter(operation.store) if windowed else StoreGetter(operation.store)
+        assert self._parent is not None  # only derived tables have no store
+        below = self._parent._value_getter()
+        if isinstance(operation, TableFilter):
+            return FilterGetter(below, operation.predicate, operation.negate)
+        assert isinstance(operation, TableMapValues)
+        return MapValuesGetter(below, operation.mapper)
+
+    def _enable_sending_old_values(self, *, force: bool) -> bool:
+        """Have changes carry old values; True if they do. ``force`` materialises a source that has no store yet.
+
+        Source: KTableImpl.enableSendingOldValues, KTableFilter, KTableMapValues.
+        """
+        if self._sends_old_values:
+            return True
+        operation = self._operation
+        if isinstance(operation, TableSource):
+            if operation.store is None and not force:
+                return False
+            self._materialize(operation)
+        elif isinstance(operation, TableFilter | TableMapValues) and operation.store is None:
+            assert self._parent is not None
+            if not self._parent._enable_sending_old_values(force=force) and not operation.send_old_values:
+                return False
+        operation.send_old_values = True
+        self._sends_old_values = True
+        return True
+
+    def _materialize(self, operation: TableSource) -> None:
+        assert self._store is not None
+        operation.store = self._store.name

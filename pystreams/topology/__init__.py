@@ -1,0 +1,1 @@
+"""The plan of an application: nodes, names, sub-topologies, partitions; how it is described and recognised."""

@@ -1,0 +1,55 @@
+"""A serde that is not known yet while the topology is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pystreams.errors import TopologyError
+from pystreams.serde.base import AnySerde, Serde
+
+
+class DeferredSerde(Serde[object]):
+    """Stands for the configured default serde; ``Topology.build`` puts the real one in its place.
+
+    ``fallback`` is used where nothing is configured; None then is a ``TopologyError``, in which ``origin`` tells where
+    the type got lost (``"the value that KSTREAM-MAPVALUES-0000000001 computes"``).
+    """
+
+    def __init__(
+        self,
+        origin: str,
+        fallback: AnySerde | None = None,
+        wrap: Callable[[AnySerde], AnySerde] | None = None,
+    ) -> None:
+        self.origin = origin
+        self.fallback = fallback
+        self._wrap = wrap
+
+    def resolve(self, default: AnySerde | None, *, needed_by: str, argument: str) -> AnySerde:
+        """The serde for good. Raises ``TopologyError`` if there is neither a default nor a fallback."""
+        serde = default or self.fallback
+        if serde is None:
+            raise TopologyError(
+                f"{needed_by} needs to know the type of {self.origin}",
+                why="no type was given on the way, and no default is configured",
+                hint=f"give the type where it is computed, as in {argument}=str, "
+                f"or set default_{argument}_serde",
+            )
+        return serde if self._wrap is None else self._wrap(serde)
+
+
+def wrapped(serde: AnySerde, wrap: Callable[[AnySerde], AnySerde]) -> AnySerde:
+    """``wrap(serde)``, later if ``serde`` is not known yet."""
+    if not isinstance(serde, DeferredSerde):
+        return wrap(serde)
+    inner = serde._wrap
+    return DeferredSerde(serde.origin, serde.fallback, wrap if inner is None else lambda s: wrap(inner(s)))
+
+
+def resolved(serde: AnySerde | None, default: AnySerde | None, *, needed_by: str, argument: str) -> AnySerde:
+    """``serde`` itself if it is known, else the default in the way that it says."""
+    if serde is None:
+        serde = DeferredSerde(f"its {argument}s")
+    if isinstance(serde, DeferredSerde):
+        return serde.resolve(default, needed_by=needed_by, argument=argument)
+    return serde

@@ -1,0 +1,96 @@
+"""A digest by which two runs know that they execute the same topology."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from pystreams.functions import UserFunction
+from pystreams.serde.base import Serde
+from pystreams.topology.built import SubTopology
+from pystreams.topology.deferred import DeferredSerde
+from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
+
+_VERSION = 1
+
+
+def fingerprint(subtopologies: Sequence[SubTopology]) -> str:
+    """SHA-256 in hex over everything that decides what the topics and stores of an application contain, except code.
+
+    Covered: sub-topologies and their ids; name, kind and parents of every node in order; topics, patterns, internal
+    topics and their fixed numbers of partitions; the parameters of operations (windows, stores, flags); connected
+    stores; name, kind, size, retention and logging of stores; serdes by class and the types they are for.
+
+    Not covered: what user functions do, where they stand and what they are called (only that there is one at that
+    place); timestamp extractors and partitioners; caching and topic settings, which may change between runs.
+    """
+    text = json.dumps([_VERSION, [_subtopology(sub) for sub in subtopologies]], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def same_setting(one: Any, other: Any) -> bool:
+    """True if two serdes or other settings of a source do the same, as far as can be told."""
+    if isinstance(one, DeferredSerde) and isinstance(other, DeferredSerde):
+        return one.fallback is other.fallback
+    if inspect.isfunction(one) or inspect.isfunction(other):
+        return one is other
+    return bool(_plain(one) == _plain(other) and type(one) is type(other))
+
+
+def _subtopology(sub: SubTopology) -> dict[str, Any]:
+    return {
+        "nodes": [_node(node) for node in sub.nodes],
+        "stores": [
+            [s.name, s.kind, _plain(s.key_serde), _plain(s.value_serde)]
+            + [s.persistent, s.logged, s.window_size_ms, s.retention_ms, s.retain_duplicates]
+            for s in sub.stores
+        ],
+        "internal": {name: topic.partitions for name, topic in sub.repartition_source_topics.items()},
+        "copartitioned": sorted(sorted(group) for group in sub.copartitioned_sources),
+    }
+
+
+def _node(node: SourceNode | ProcessorNode | SinkNode) -> list[Any]:
+    if isinstance(node, ProcessorNode):
+        return ["processor", node.name, list(node.parents), _plain(node.operation), list(node.stores)]
+    serdes = [_plain(node.key_serde), _plain(node.value_serde)]
+    if isinstance(node, SourceNode):
+        return ["source", node.name, list(node.topics), node.pattern and node.pattern.pattern, *serdes]
+    return ["sink", node.name, list(node.parents), node.topic, *serdes]
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON that does not depend on the process: names of classes, their data, no code."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, UserFunction):
+        return "function"
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    if _is_generic_alias(value):
+        return str(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Serde):
+        return [_plain(type(value)), *(_plain(v) for v in _attributes(value))]
+    if is_dataclass(value):
+        return [_plain(type(value)), {f.name: _plain(getattr(value, f.name)) for f in fields(value)}]
+    return "code" if callable(value) else str(value)
+
+
+def _attributes(serde: Serde[Any]) -> Iterable[Any]:
+    """What a serde was made with, as far as it is data: types, sizes, inner serdes."""
+    slots = (name for c in type(serde).__mro__ for name in getattr(c, "__slots__", ()))
+    names = sorted({*slots, *getattr(serde, "__dict__", {})})
+    for name in names:
+        value = getattr(serde, name, None)
+        if isinstance(value, (bool, int, str, type, Serde)) or _is_generic_alias(value):
+            yield value
+
+
+def _is_generic_alias(value: Any) -> bool:
+    return hasattr(value, "__origin__")

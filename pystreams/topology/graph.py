@@ -1,0 +1,249 @@
+"""The graph of the language: one node per call, written into a ``Topology`` when that is built.
+
+Why a graph of its own: an operator may be several nodes of the topology, what a node does may depend on operators that
+are added after it (a table is materialised only if somebody needs it), and optimisation rewrites this graph.
+Source: org.apache.kafka.streams.kstream.internals.graph, InternalStreamsBuilder.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from pystreams.errors import TopologyError
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.fingerprint import same_setting
+from pystreams.topology.nodes import Operation, SinkNode, SourceNode
+from pystreams.topology.topology import Topology
+
+
+@dataclass(eq=False)
+class GraphNode:
+    """A node. ``priority`` orders the writing; a node is written after all its parents."""
+
+    name: str
+    parents: list[GraphNode] = field(default_factory=list, init=False)
+    children: list[GraphNode] = field(default_factory=list, init=False)
+    priority: int = field(default=-1, init=False)
+    #: The key behind this node is another one than before it.
+    changes_key: bool = field(default=False, kw_only=True)
+    changes_value: bool = field(default=False, kw_only=True)
+    merges: bool = field(default=False, kw_only=True)
+    #: A join that gives a result for a null key, so that repartitioning before it must keep those.
+    keeps_null_keys: bool = field(default=False, kw_only=True)
+
+    def add_child(self, child: GraphNode) -> None:
+        if child not in self.children:
+            self.children.append(child)
+            child.parents.append(self)
+
+    def remove_child(self, child: GraphNode) -> None:
+        self.children.remove(child)
+        child.parents.remove(self)
+
+    def parent_names(self) -> tuple[str, ...]:
+        return tuple(parent.name for parent in self.parents)
+
+    def write(self, topology: Topology) -> None:
+        """Add what this node stands for. The root stands for nothing."""
+
+
+@dataclass(eq=False)
+class StreamSourceGraphNode(GraphNode):
+    """Topics that are read as a stream."""
+
+    source: SourceNode
+
+    def key(self) -> frozenset[str] | tuple[str, int]:
+        """Sources with equal keys are merged into one node."""
+        pattern = self.source.pattern
+        return frozenset(self.source.topics) if pattern is None else (pattern.pattern, pattern.flags)
+
+    def write(self, topology: Topology) -> None:
+        topology.insert_source(self.source)
+
+
+@dataclass(eq=False)
+class TableSourceGraphNode(GraphNode):
+    """A topic that is read as a table: two nodes."""
+
+    source: SourceNode
+    operation: Operation
+    store: StoreSpec
+
+    def write(self, topology: Topology) -> None:
+        topology.insert_source(self.source)
+        topology.insert_processor(self.name, self.operation, (self.source.name,))
+        add_materialized(topology, self.name, self.operation, self.store)
+
+
+@dataclass(eq=False)
+class ProcessorGraphNode(GraphNode):
+    """One step. ``store`` is its own store, ``connected`` are names of stores that others own."""
+
+    operation: Operation
+    store: StoreSpec | None = None
+    connected: Sequence[str | StoreSpec] = ()
+
+    def write(self, topology: Topology) -> None:
+        topology.insert_processor(self.name, self.operation, self.parent_names())
+        add_materialized(topology, self.name, self.operation, self.store)
+        topology.add_and_connect(self.name, self.connected)
+
+
+@dataclass(frozen=True, slots=True)
+class NullKeyFilter:
+    """The step before a repartition topic, which drops null keys unless a join further on wants them."""
+
+    name: str
+    drop: Operation
+    keep: Operation
+
+
+@dataclass(eq=False)
+class RepartitionGraphNode(GraphNode):
+    """A topic in the middle: sink and source; the node has the source's name.
+
+    ``optimizable``: may be merged with others behind the same change of key.
+    """
+
+    sink: SinkNode
+    source: SourceNode
+    partitions: int | None = None
+    filter: NullKeyFilter | None = None
+    optimizable: bool = False
+
+    def write(self, topology: Topology) -> None:
+        topology.add_internal_topic(self.source.topics[0], self.partitions)
+        parents = self.parent_names()
+        if self.filter is not None:
+            wanted = any(node.keeps_null_keys for node in _below(self))
+            operation = self.filter.keep if wanted else self.filter.drop
+            topology.insert_processor(self.filter.name, operation, parents)
+            parents = (self.filter.name,)
+        topology.insert_sink(replace(self.sink, parents=parents))
+        topology.insert_source(self.source)
+
+
+@dataclass(eq=False)
+class SinkGraphNode(GraphNode):
+    """A topic that is written."""
+
+    sink: SinkNode
+
+    def write(self, topology: Topology) -> None:
+        topology.insert_sink(replace(self.sink, parents=self.parent_names()))
+
+
+@dataclass(eq=False)
+class StoreGraphNode(GraphNode):
+    """A store that the user added; steps connect to it by name."""
+
+    store: StoreSpec
+
+    def write(self, topology: Topology) -> None:
+        topology.add_state_store(self.store)
+
+
+def add_materialized(topology: Topology, name: str, operation: Operation, store: StoreSpec | None) -> None:
+    """Add the store of a step, unless nobody needed it."""
+    if store is not None and getattr(operation, "store", None) == store.name:
+        topology.add_state_store(store, name)
+
+
+def _below(node: GraphNode) -> Iterable[GraphNode]:
+    """All nodes that records from ``node`` reach, also through topics."""
+    seen: set[int] = set()
+    pending = list(node.children)
+    while pending:
+        child = pending.pop()
+        if id(child) not in seen:
+            seen.add(id(child))
+            yield child
+            pending.extend(child.children)
+
+
+class Graph:
+    """All nodes, below a root that stands for nothing."""
+
+    def __init__(self) -> None:
+        self.root = GraphNode("root")
+        self._priority = 0
+        self._copartitioned: list[frozenset[str]] = []
+        self._merged: dict[str, str] = {}
+
+    def add(self, node: GraphNode, *parents: GraphNode) -> None:
+        """Add a node below ``parents`` (none: below the root). Adding it again gives it another parent."""
+        for parent in parents or (self.root,):
+            parent.add_child(node)
+            node.priority = self._priority
+            self._priority += 1
+
+    def copartition(self, sources: Iterable[str]) -> None:
+        """Demand that the topics of these source nodes have equal numbers of partitions."""
+        self._copartitioned.append(frozenset(sources))
+
+    def write(self) -> Topology:
+        """A new topology with everything in the graph.
+
+        Raises ``TopologyError`` where two calls contradict each other: equal names, overlapping topics.
+        """
+        self._merge_sources()
+        topology = Topology()
+        for names in self._copartitioned:
+            topology.copartition(self._merged.get(name, name) for name in names)
+        written: set[int] = set()
+        queue = [(self.root.priority, 0, self.root)]
+        order = 0
+        while queue:
+            node = heapq.heappop(queue)[2]
+            if id(node) in written or any(id(parent) not in written for parent in node.parents):
+                continue
+            node.write(topology)
+            written.add(id(node))
+            for child in node.children:
+                order += 1
+                heapq.heappush(queue, (child.priority, order, child))
+        topology.check_copartitions()
+        return topology
+
+    def _merge_sources(self) -> None:
+        """Streams that read the same topics are one source. Source: mergeDuplicateSourceNodes."""
+        first: dict[frozenset[str] | tuple[str, int], StreamSourceGraphNode] = {}
+        by_topic: dict[str, StreamSourceGraphNode] = {}
+        for node in list(self.root.children):
+            if not isinstance(node, StreamSourceGraphNode):
+                continue
+            key = node.key()
+            for topic in node.source.topics:
+                other = by_topic.setdefault(topic, node)
+                if other.key() != key:
+                    raise TopologyError(
+                        f"topic {topic} is read by two streams whose topics overlap but are not equal",
+                        where=f"{other.name} and {node.name}",
+                        hint="read the common topics as one stream, and the others as another; merge joins them",
+                    )
+            main = first.setdefault(key, node)
+            if main is not node:
+                _merge(main, node)
+                self.root.remove_child(node)
+                self._merged[node.name] = main.name
+
+
+def _merge(main: StreamSourceGraphNode, other: StreamSourceGraphNode) -> None:
+    if main.source.auto_offset_reset != other.source.auto_offset_reset:
+        raise TopologyError(
+            "two streams of the same topics have different auto_offset_reset",
+            where=f"{main.name} and {other.name}",
+        )
+    for what in ("key_serde", "value_serde", "timestamp_extractor"):
+        if not same_setting(getattr(main.source, what), getattr(other.source, what)):
+            raise TopologyError(
+                f"two streams of the same topics have different {what.replace('_serde', ' types')}",
+                where=f"{main.name} and {other.name}",
+                hint="read the topics once, and use the stream twice",
+            )
+    for child in list(other.children):
+        other.remove_child(child)
+        main.add_child(child)

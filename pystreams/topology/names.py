@@ -1,0 +1,43 @@
+"""Names that users give, and those that Kafka Streams would generate."""
+
+from __future__ import annotations
+
+import re
+
+from pystreams.errors import TopologyError
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+_LENGTH_MAX = 249
+
+#: What Java takes for a generated name when it names the steps around a repartition topic.
+GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
+
+
+def checked(name: str) -> str:
+    """``name``, if topics and stores may have it. Raises ``TopologyError`` else. Source: Named.validate."""
+    if not _LEGAL.fullmatch(name) or name in (".", "..") or len(name) > _LENGTH_MAX:
+        raise TopologyError(
+            f"{name!r} cannot be a name",
+            why=f"names have 1 to {_LENGTH_MAX} letters, digits, dots, underscores and hyphens",
+        )
+    return name
+
+
+class NameGenerator:
+    """Numbers steps and stores with one counter, exactly as Java does.
+
+    A number is drawn even if the user gave the name: the names that follow must not depend on that.
+    """
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def step(self, prefix: str, given: str | None = None) -> str:
+        """``given``, or ``prefix`` and the next number. Draws a number either way."""
+        generated = f"{prefix}{self._next:010d}"
+        self._next += 1
+        return generated if given is None else checked(given)
+
+    def store(self, prefix: str) -> str:
+        """The name of a store that the user did not name."""
+        return self.step(f"{prefix}STATE-STORE-")

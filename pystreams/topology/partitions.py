@@ -1,0 +1,111 @@
+"""How many partitions internal topics get, and which tasks there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pystreams.errors import TopicError, TopologyError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.topology.built import BuiltTopology, SubTopology
+
+
+@dataclass(frozen=True, slots=True)
+class Partitioning:
+    """Partition counts of the topics that the application makes, and its tasks with their input partitions, sorted."""
+
+    repartition_topics: Mapping[str, int]
+    changelog_topics: Mapping[str, int]
+    tasks: Mapping[TaskId, tuple[TopicPartition, ...]]
+
+
+def resolve_partitions(built: BuiltTopology, external: Mapping[str, int]) -> Partitioning:
+    """Decide partition counts and tasks, given the partition counts of all topics that exist.
+
+    Patterns are matched against ``external``. Raises ``TopicError`` for a source topic that does not exist, and
+    ``TopologyError`` for topics that are joined but not partitioned alike. Source: RepartitionTopics,
+    CopartitionedTopicsEnforcer, PartitionGrouper.
+    """
+    own = built.internal_topics
+    existing = {topic: count for topic, count in external.items() if topic not in own}
+    inputs = {sub.id: _input_topics(sub, existing, own) for sub in built.subtopologies}
+    counts = existing | {name: t.partitions for name, t in own.items() if t.partitions is not None}
+    _size_repartition_topics(built, inputs, counts)
+    for sub in built.subtopologies:
+        for group in _copartition_groups(sub, existing):
+            _copartition(built, group, counts)
+    changelogs: dict[str, int] = {}
+    tasks: dict[TaskId, tuple[TopicPartition, ...]] = {}
+    for sub in built.subtopologies:
+        topics = inputs[sub.id]
+        width = max((counts[topic] for topic in topics), default=0)
+        changelogs |= dict.fromkeys(sub.changelogs.values(), width)
+        for i in range(width):
+            tasks[TaskId(sub.id, i)] = tuple(TopicPartition(t, i) for t in topics if i < counts[t])
+    return Partitioning({name: counts[name] for name in own}, changelogs, tasks)
+
+
+def _copartition_groups(sub: SubTopology, existing: Mapping[str, int]) -> Iterable[frozenset[str]]:
+    found = {node.name: [t for t in existing if p.fullmatch(t)] for p, node in sub.pattern_sources}
+    named = {node.name: node.topics for node in sub.sources.values()}
+    for names in sub.copartitioned_sources:
+        yield frozenset(topic for name in names for topic in (*named.get(name, ()), *found.get(name, ())))
+
+
+def _input_topics(sub: SubTopology, existing: Mapping[str, int], own: Iterable[str]) -> list[str]:
+    missing = [topic for topic in sub.source_topics if topic not in existing and topic not in own]
+    if missing:
+        raise TopicError(
+            f"topic {', '.join(missing)} does not exist",
+            where=f"sub-topology {sub.id} reads it",
+            why="input topics are never created by the application",
+            hint="create it with the number of partitions you want, then start again",
+        )
+    found = [topic for topic in existing if any(p.fullmatch(topic) for p, _ in sub.pattern_sources)]
+    return sorted({*sub.source_topics, *found})
+
+
+def _size_repartition_topics(
+    built: BuiltTopology, inputs: Mapping[int, list[str]], counts: dict[str, int]
+) -> None:
+    """Give each repartition topic as many partitions as the widest input of the sub-topologies that write to it.
+
+    A topic waits for the sizes of those that feed it; where they wait for each other, the known ones decide.
+    """
+    feeders = {
+        name: [topic for sub in built.subtopologies if name in sub.sink_topics for topic in inputs[sub.id]]
+        for name in built.internal_topics
+    }
+    unknown = [name for name in built.internal_topics if name not in counts]
+    while unknown:
+        ready = [name for name in unknown if feeders[name] and counts.keys() >= set(feeders[name])]
+        ready = ready or [name for name in unknown if any(topic in counts for topic in feeders[name])][:1]
+        if not ready:
+            raise TopicError(
+                f"cannot tell how many partitions {', '.join(sorted(unknown))} should have",
+                why="no topic that feeds it exists yet, or no topic matches the pattern of its source",
+                hint="create the input topics, or give the repartition step partitions=",
+            )
+        counts |= {name: max(counts[t] for t in feeders[name] if t in counts) for name in ready}
+        unknown = [name for name in unknown if name not in ready]
+
+
+def _copartition(built: BuiltTopology, group: frozenset[str], counts: dict[str, int]) -> None:
+    """Make the repartition topics of a group as wide as the others that it meets."""
+    own = built.internal_topics
+    given = {topic: counts[topic] for topic in group if topic not in own}
+    fixed = {
+        t: own_partitions for t in group if t in own and (own_partitions := own[t].partitions) is not None
+    }
+    demanded = given | fixed
+    if len(set(demanded.values())) > 1:
+        spelled = ", ".join(f"{topic} has {count}" for topic, count in sorted(demanded.items()))
+        raise TopologyError(
+            f"topics that are joined have different numbers of partitions: {spelled}",
+            why="a join sees only records whose keys are in partitions of the same number",
+            hint="repartition one side: stream.repartition(partitions=...), or re-create the topic",
+        )
+    width = next(iter(demanded.values())) if demanded else max(counts[topic] for topic in group)
+    for topic in group:
+        if topic in own:
+            counts[topic] = width

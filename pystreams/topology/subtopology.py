@@ -1,0 +1,123 @@
+"""From the graph to sub-topologies with the names and serdes of an application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from pystreams.serde.base import AnySerde
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.built import BuiltTopology, InternalTopic, SubTopology
+from pystreams.topology.deferred import resolved
+from pystreams.topology.fingerprint import fingerprint
+from pystreams.topology.java_collections import hash_set_order
+from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
+
+N = TypeVar("N", SourceNode, SinkNode)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a ``Topology`` holds: its nodes by sub-topology, its stores, the internal topics (without application id)
+    and the sources whose topics must be partitioned alike."""
+
+    groups: Sequence[Sequence[Node]]
+    stores: Mapping[str, StoreSpec]
+    internal_topics: Mapping[str, int | None]
+    copartitioned: Sequence[frozenset[str]]
+
+
+def build(
+    plan: Plan, application_id: str, default_key: AnySerde | None, default_value: AnySerde | None
+) -> BuiltTopology:
+    """Decorate the names of internal topics, resolve serdes, put everything in the order in which Java has it."""
+    builder = _Builder(plan, application_id, default_key, default_value)
+    subtopologies = tuple(builder.subtopology(i, nodes) for i, nodes in enumerate(plan.groups))
+    return BuiltTopology(application_id, subtopologies, fingerprint(subtopologies))
+
+
+class _Builder:
+    def __init__(
+        self, plan: Plan, application_id: str, default_key: AnySerde | None, default_value: AnySerde | None
+    ) -> None:
+        self._plan = plan
+        self._application_id = application_id
+        self._default_key = default_key
+        self._default_value = default_value
+
+    def subtopology(self, id: int, group: Sequence[Node]) -> SubTopology:
+        nodes = tuple(self._node(node) for node in group)
+        sources = [node for node in nodes if isinstance(node, SourceNode)]
+        stores = self._stores(nodes)
+        by_topic = {topic: node for node in sources for topic in node.topics}
+        internal = self._internal_topics()
+        sinks = {node.topic for node in nodes if isinstance(node, SinkNode) and node.topic is not None}
+        return SubTopology(
+            id,
+            nodes,
+            _children(nodes),
+            by_topic,
+            tuple((node.pattern, node) for node in sources if node.pattern is not None),
+            stores,
+            tuple(sorted(by_topic)),
+            {topic: internal[topic] for topic in sorted(by_topic) if topic in internal},
+            tuple(sorted(sinks)),
+            {spec.name: f"{self._application_id}-{spec.name}-changelog" for spec in stores if spec.logged},
+            self._copartitioned(sources),
+        )
+
+    def _node(self, node: Node) -> Node:
+        if isinstance(node, SourceNode):
+            return replace(
+                self._with_serdes(node), topics=tuple(self._decorate(topic) for topic in node.topics)
+            )
+        if isinstance(node, SinkNode):
+            topic = None if node.topic is None else self._decorate(node.topic)
+            return replace(self._with_serdes(node), topic=topic)
+        return replace(node, stores=hash_set_order(node.stores))
+
+    def _with_serdes(self, node: N) -> N:
+        key = resolved(node.key_serde, self._default_key, needed_by=node.name, argument="key")
+        value = resolved(node.value_serde, self._default_value, needed_by=node.name, argument="value")
+        return replace(node, key_serde=key, value_serde=value)
+
+    def _stores(self, nodes: Sequence[Node]) -> tuple[StoreSpec, ...]:
+        names = dict.fromkeys(
+            name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores
+        )
+        return tuple(self._store(self._plan.stores[name]) for name in names)
+
+    def _store(self, spec: StoreSpec) -> StoreSpec:
+        needed_by = f"store {spec.name}"
+        key = resolved(spec.key_serde, self._default_key, needed_by=needed_by, argument="key")
+        value = resolved(spec.value_serde, self._default_value, needed_by=needed_by, argument="value")
+        return replace(spec, key_serde=key, value_serde=value)
+
+    def _decorate(self, topic: str) -> str:
+        return f"{self._application_id}-{topic}" if topic in self._plan.internal_topics else topic
+
+    def _internal_topics(self) -> dict[str, InternalTopic]:
+        return {
+            self._decorate(topic): InternalTopic(self._decorate(topic), partitions, "repartition")
+            for topic, partitions in self._plan.internal_topics.items()
+        }
+
+    def _copartitioned(self, sources: Sequence[SourceNode]) -> tuple[frozenset[str], ...]:
+        """The groups among these sources; groups that overlap are one."""
+        names = {node.name for node in sources}
+        groups: list[frozenset[str]] = []
+        for group in self._plan.copartitioned:
+            if group <= names:
+                overlapping = [g for g in groups if g & group]
+                groups = [g for g in groups if not g & group]
+                groups.append(group.union(*overlapping))
+        return tuple(groups)
+
+
+def _children(nodes: Sequence[Node]) -> dict[str, tuple[Node, ...]]:
+    children: dict[str, list[Node]] = {node.name: [] for node in nodes}
+    for node in nodes:
+        for parent in () if isinstance(node, SourceNode) else node.parents:
+            children[parent].append(node)
+    return {name: tuple(below) for name, below in children.items()}

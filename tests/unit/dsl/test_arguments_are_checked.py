@@ -1,0 +1,138 @@
+"""Mistakes are found where they are made, and the message says what to do."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from pystreams import KStream, StreamsBuilder, TimeWindows, TopologyError
+from pystreams.errors import ConfigError
+
+
+@pytest.fixture
+def lines() -> KStream[str, str]:
+    return StreamsBuilder().stream("lines", key=str, value=str)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "filter",
+        "filter_not",
+        "map",
+        "map_values",
+        "flat_map",
+        "flat_map_values",
+        "select_key",
+        "peek",
+        "foreach",
+    ]
+    + ["group_by", "to"],
+)
+def test_a_function_of_the_wrong_arity_is_refused_with_its_place(lines, method):
+    with pytest.raises(TopologyError, match="takes 3 arguments") as caught:
+        getattr(lines, method)(lambda a, b, c: a)
+    assert "test_arguments_are_checked.py" in caught.value.where
+    assert "(value) or (key, value)" in caught.value.hint
+
+
+def test_an_async_function_is_refused(lines):
+    async def mapper(value):
+        return value
+
+    with pytest.raises(TopologyError, match="async"):
+        lines.map_values(mapper)
+
+
+def test_a_builtin_without_a_signature_gets_the_value(lines):
+    lines.map_values(int, value=int).to("out")
+
+
+def test_an_unknown_argument_is_answered_with_the_nearest_one(lines):
+    with pytest.raises(
+        TypeError, match=r"count\(\) got an unexpected keyword argument 'cache'; did you mean cached=\?"
+    ):
+        lines.group_by_key().count(cache=False)
+
+
+def test_a_processor_instead_of_a_supplier_is_refused(lines):
+    with pytest.raises(TopologyError, match="one processor for all tasks"):
+        lines.process(object())
+
+
+def test_a_store_that_nobody_added_is_refused_when_the_topology_is_built():
+    builder = StreamsBuilder()
+    builder.stream("in").process(lambda: None, stores=["nothing"])
+    with pytest.raises(TopologyError, match="store nothing has not been added"):
+        builder.build()
+
+
+def test_a_table_without_windows_takes_no_retention(lines):
+    with pytest.raises(TopologyError, match="has no windows"):
+        lines.group_by_key().count(name="n", retention=10)
+
+
+def test_windows_are_kept_at_least_for_size_and_grace(lines):
+    windowed = lines.group_by_key().windowed_by(TimeWindows.tumbling(10, grace=5))
+    with pytest.raises(TopologyError, match="retention=14 ms") as caught:
+        windowed.count(name="n", retention=14)
+    assert "at least retention=15" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "windows, said",
+    [
+        (lambda: TimeWindows.tumbling(0), "size must be at least 1 ms"),
+        (lambda: TimeWindows.tumbling(1.5), "size=1.5 is no duration"),
+        (lambda: TimeWindows.tumbling(10, grace=-1), "grace must be at least 0 ms"),
+        (lambda: TimeWindows.hopping(10, advance=11), "cannot advance by 11 ms"),
+        (lambda: TimeWindows.hopping(10, advance=0), "advance must be at least 1 ms"),
+    ],
+)
+def test_impossible_windows_are_refused(windows, said):
+    with pytest.raises(TopologyError, match=said):
+        windows()
+
+
+def test_durations_are_timedeltas_or_milliseconds():
+    day = timedelta(days=1)
+    assert TimeWindows.tumbling(day, grace=timedelta(seconds=1)) == TimeWindows(86_400_000, 86_400_000, 1_000)
+    assert TimeWindows.hopping(10, advance=5) == TimeWindows(10, 5, 0)
+
+
+def test_a_repartition_topic_has_at_least_one_partition(lines):
+    with pytest.raises(TopologyError, match="at least one"):
+        lines.repartition(partitions=0)
+
+
+def test_nothing_follows_the_default_branch(lines):
+    split = lines.split()
+    split.default()
+    with pytest.raises(TopologyError, match="default branch already"):
+        split.branch(str.isupper)
+    with pytest.raises(TopologyError, match="default branch already"):
+        split.default()
+
+
+def test_streams_of_different_builders_do_not_meet(lines):
+    other = StreamsBuilder()
+    with pytest.raises(TopologyError, match="different builders"):
+        lines.merge(other.stream("in"))
+    with pytest.raises(TopologyError, match="different builders"):
+        lines.join(other.table("table"), lambda line, row: line)
+
+
+def test_an_unknown_place_to_begin_is_refused():
+    with pytest.raises(TopologyError, match="auto_offset_reset='first' is unknown"):
+        StreamsBuilder().stream("in", auto_offset_reset="first")
+
+
+def test_an_unknown_timestamp_extractor_is_refused():
+    with pytest.raises(ConfigError, match="unknown"):
+        StreamsBuilder().stream("in", timestamp_extractor="yesterday")
+
+
+def test_a_stream_of_no_topics_is_refused():
+    with pytest.raises(TopologyError, match="reads no topics"):
+        StreamsBuilder().stream([])
