@@ -1,0 +1,76 @@
+"""A task as its thread holds it: the stream task, its state, its changelogs, and what was committed for it last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pystreams.broker.port import CommittedOffset
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.offset_metadata import NO_TIME, encode_committed, merge_committed
+from pystreams.runtime.stream_task import Position, StreamTask
+from pystreams.runtime.task_lifecycle import TaskStatus
+from pystreams.state.task_state import TaskState
+
+
+@dataclass(slots=True)
+class ActiveTask:
+    """``changelogs`` names the changelog partition of every logged store; ``committed`` the last commit of each input,
+    and ``fresh`` where reading begins of those that have none."""
+
+    stream: StreamTask
+    state: TaskState
+    changelogs: Mapping[str, TopicPartition]
+    foreign_metadata: Mapping[str, int] = field(default_factory=dict)
+    committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
+    fresh: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def task_id(self) -> TaskId:
+        return self.stream.task_id
+
+    @property
+    def status(self) -> TaskStatus:
+        return self.stream.status
+
+    @property
+    def inputs(self) -> frozenset[TopicPartition]:
+        return self.stream.partitions
+
+    def start(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Restored: go on at ``positions``, with the times and operators' memory of the last commit."""
+        metadata = merge_committed(self.committed)
+        self.foreign_metadata = metadata.foreign
+        self.fresh = {partition: at for partition, at in positions.items() if partition not in self.committed}
+        self.stream.start(
+            {
+                partition: Position(offset, metadata.partition_times.get(partition, NO_TIME))
+                for partition, offset in positions.items()
+            },
+            metadata.own,
+        )
+
+    def offsets_to_commit(
+        self, position_of: Callable[[TopicPartition], int]
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets whose commit would tell something new: none for a partition of which nothing was ever read.
+
+        ``position_of`` is the consumer's position: it counts where everything before it has been processed, because the
+        log may hold no records up to it.
+        """
+        positions: dict[TopicPartition, int] = {}
+        times: dict[TopicPartition, int] = {}
+        for partition, (offset, time) in self.stream.positions().items():
+            if not self.stream.buffered(partition):
+                offset = max(offset, position_of(partition))
+            if self.fresh.get(partition) != offset:
+                positions[partition], times[partition] = offset, time
+        encoded = encode_committed(positions, times, self.stream.operator_state(), self.foreign_metadata)
+        return {p: offset for p, offset in encoded.items() if self.committed.get(p) != offset}
+
+    def close(self) -> None:
+        """Close processors, then stores; what was not committed is forgotten."""
+        try:
+            self.stream.close()
+        finally:
+            self.state.close()

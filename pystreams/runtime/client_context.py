@@ -1,0 +1,54 @@
+"""What all threads of a client share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pystreams.broker.port import Admin, Broker
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import Metrics
+from pystreams.runtime.restore import RestoreListener
+from pystreams.state.directory import StateDirectory
+from pystreams.state.resources import RocksResources
+from pystreams.topology.built import BuiltTopology, SubTopology
+
+
+@dataclass(frozen=True, slots=True)
+class ClientContext:
+    """One application, running in one process. ``inputs`` are the input partitions of every task of the topology."""
+
+    built: BuiltTopology
+    config: StreamsConfig
+    broker: Broker
+    admin: Admin
+    clock: Clock
+    metrics: Metrics
+    directory: StateDirectory
+    resources: RocksResources
+    process_id: str
+    inputs: Mapping[TaskId, frozenset[TopicPartition]]
+    partition_count: Callable[[str], int]
+    restore_listener: RestoreListener | None = None
+    stateful: frozenset[TaskId] = field(init=False)
+
+    def __post_init__(self) -> None:
+        stateful = frozenset(task for task in self.inputs if self.subtopology(task).stores)
+        object.__setattr__(self, "stateful", stateful)
+
+    def subtopology(self, task: TaskId) -> SubTopology:
+        return self.built.subtopologies[task.subtopology]
+
+    def offset_reset(self, task: TaskId, topic: str) -> str:
+        """Internal topics are always read from their beginning: nothing in them may be left out."""
+        if topic in self.built.internal_topics:
+            return "earliest"
+        source = self.subtopology(task).source_for(topic)
+        chosen = source.auto_offset_reset if source is not None else None
+        return chosen or self.config.auto_offset_reset
+
+    def local_state(self) -> dict[str, int]:
+        """How far the state of each task on this machine's disk has got: the sum of its changelog offsets."""
+        return {str(task): sum(offsets.values()) for task, offsets in self.directory.local_tasks().items()}

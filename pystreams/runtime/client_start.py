@@ -1,0 +1,121 @@
+"""What happens before the first thread runs: build, check, create topics, open the state directory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import closing
+from typing import Protocol
+
+from pystreams.broker.port import Admin, Broker
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.errors import ConfigError, TopicError
+from pystreams.metrics import Metrics
+from pystreams.runtime.client_context import ClientContext
+from pystreams.runtime.restore import RestoreListener
+from pystreams.runtime.retention_check import check_retention
+from pystreams.runtime.topic_setup import plan_topics
+from pystreams.serde import serde_for
+from pystreams.state.directory import StateDirectory
+from pystreams.state.resources import RocksResources
+from pystreams.topology.built import BuiltTopology
+from pystreams.topology.topology import Topology
+
+log = logging.getLogger(__name__)
+
+
+class Buildable(Protocol):
+    """What gives a topology: an ``App`` or a ``StreamsBuilder``."""
+
+    def build(self) -> Topology: ...
+
+
+def build_topology(application: Topology | Buildable, config: StreamsConfig) -> BuiltTopology:
+    """The topology as it runs under ``config``. Raises ``TopologyError``."""
+    topology = application if isinstance(application, Topology) else application.build()
+    return topology.build(
+        config.application_id,
+        default_key_serde=serde_for(config.default_key_serde),
+        default_value_serde=serde_for(config.default_value_serde),
+    )
+
+
+def open_broker(config: StreamsConfig, clock: Clock) -> Broker:
+    """The log that the configuration names. Raises ``ConfigError``."""
+    if config.bootstrap_servers is not None:
+        raise ConfigError(
+            "there is no connection to Kafka yet",
+            where=f"bootstrap_servers={config.bootstrap_servers}",
+            hint="leave bootstrap_servers out to run on the embedded log",
+        )
+    from pystreams.broker.embedded import EmbeddedBroker
+
+    return EmbeddedBroker(
+        config.embedded_log,
+        clock,
+        session_timeout_ms=config.session_timeout_ms,
+        heartbeat_interval_ms=config.heartbeat_interval_ms,
+    )
+
+
+def prepare(
+    built: BuiltTopology,
+    config: StreamsConfig,
+    broker: Broker,
+    admin: Admin,
+    clock: Clock,
+    metrics: Metrics,
+    restore_listener: RestoreListener | None,
+) -> ClientContext:
+    """Everything that threads share, after all checks.
+
+    Raises ``TopicError``, ``RetentionError``, ``TopologyError``, ``StateError``.
+    """
+    plan = plan_topics(admin, built, config, broker.description)
+    with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
+        check_retention(plan, built, config, admin, consumer, clock)
+    directory = StateDirectory(config.state_dir, config.application_id)
+    admin.create_topics(plan.missing)
+    resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
+    log.info(
+        "application %s on %s: %d sub-topologies, %d tasks; %s",
+        built.application_id,
+        broker.description,
+        len(built.subtopologies),
+        len(plan.partitioning.tasks),
+        resources.summary(config.statestore_cache_max_bytes, config.statestore_uncommitted_max_bytes),
+    )
+    return ClientContext(
+        built=built,
+        config=config,
+        broker=broker,
+        admin=admin,
+        clock=clock,
+        metrics=metrics,
+        directory=directory,
+        resources=resources,
+        process_id=directory.process_id,
+        inputs={task: frozenset(partitions) for task, partitions in plan.partitioning.tasks.items()},
+        partition_count=partition_counter(admin, plan.partition_counts),
+        restore_listener=restore_listener,
+    )
+
+
+def partition_counter(admin: Admin, known: dict[str, int]) -> Callable[[str], int]:
+    """The number of partitions of a topic; asks the log about topics that were chosen at run time."""
+
+    def partition_count(topic: str) -> int:
+        count = known.get(topic)
+        if count is None:
+            found = admin.describe_topics([topic])
+            if topic not in found:
+                raise TopicError(
+                    f"topic {topic} does not exist",
+                    why="a record was to be written to it, and the application creates its internal topics only",
+                    hint=f"create it: pystreams topics create {topic}",
+                )
+            count = known[topic] = found[topic].partitions
+        return count
+
+    return partition_count

@@ -1,0 +1,70 @@
+"""The nodes to compile, with what the code between them needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pystreams.dsl.operators.base import ObjectOperation
+from pystreams.dsl.operators.process import Process
+from pystreams.dsl.operators.table import TableFilter, TableMapValues
+from pystreams.errors import TopologyError
+from pystreams.topology.nodes import Node, ProcessorNode, SourceNode
+
+#: The arguments of a function behind a stream edge and behind a table edge.
+STREAM_EDGE = ("key", "value", "timestamp", "headers")
+TABLE_EDGE = ("key", "new", "old", "is_latest", "timestamp", "headers")
+
+
+class Graph:
+    """Nodes by name, children in the order in which they were added, and the kind of each edge."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes: Mapping[str, Node] = {node.name: node for node in nodes}
+        self._children: dict[str, list[Node]] = {node.name: [] for node in nodes}
+        for node in nodes:
+            for parent in parents(node):
+                self._children[parent].append(node)
+
+    def children(self, node: Node) -> Sequence[Node]:
+        return self._children[node.name]
+
+    def sources(self) -> list[SourceNode]:
+        return [node for node in self.nodes.values() if isinstance(node, SourceNode)]
+
+    def edge_out(self, node: Node) -> tuple[str, ...]:
+        """What this node hands to its children."""
+        return TABLE_EDGE if isinstance(node, ProcessorNode) and node.operation.emits_changes else STREAM_EDGE
+
+    def edge_into(self, node: Node) -> tuple[str, ...]:
+        """What this node gets. Raises ``TopologyError`` if its parents disagree."""
+        edges = {self.edge_out(self.nodes[parent]) for parent in parents(node)}
+        if len(edges) != 1:
+            raise TopologyError(
+                f"{node.name} has a stream and a table as parents", where=", ".join(parents(node))
+            )
+        return edges.pop()
+
+    def reaches_processor(self, node: Node) -> bool:
+        """True if a user's processor may run while a record of ``node`` is processed."""
+        seen: set[str] = set()
+        todo = [*self.children(node)]
+        while todo:
+            child = todo.pop()
+            if isinstance(child, ProcessorNode) and isinstance(child.operation, Process):
+                return True
+            if child.name not in seen:
+                seen.add(child.name)
+                todo += self.children(child)
+        return False
+
+
+def parents(node: Node) -> tuple[str, ...]:
+    return () if isinstance(node, SourceNode) else node.parents
+
+
+def is_object(node: ProcessorNode) -> bool:
+    """Whether an object runs the node. Table steps that can have a store are inlined when they have none."""
+    operation = node.operation
+    if isinstance(operation, TableFilter | TableMapValues) and operation.store is None:
+        return False
+    return isinstance(operation, Process | ObjectOperation)

@@ -1,0 +1,282 @@
+"""What a task does with a record that cannot be read, processed or written: ask the handler; stop, skip or move it.
+
+Source: ProcessorNode.process, RecordDeserializer, RecordCollectorImpl.handleException.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.errors import (
+    BrokerError,
+    ProcessingError,
+    ProductionError,
+    SerializationError,
+    StateError,
+    StreamsError,
+    TaskMigratedError,
+    advice,
+    reason,
+    summarize,
+)
+from pystreams.handlers import ErrorContext, Handler, Response, dead_letter_record, resolve_handler
+from pystreams.ids import TaskId
+from pystreams.metrics.registry import Counter
+from pystreams.record import ContextCell, Headers, RecordContext
+from pystreams.runtime.decoding import Refusal, Rows
+
+log = logging.getLogger(__name__)
+
+Send = Callable[[str, int | None, bytes | None, bytes | None, int, Headers], None]
+
+
+#: Not the record's fault: no handler is asked, the task or its thread must act.
+_FATAL = (ProductionError, BrokerError, TaskMigratedError, StateError)
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """The three handlers, and where dead letters go."""
+
+    deserialization: Handler
+    processing: Handler
+    production: Handler
+    dead_letter_topic: str | None
+
+    @classmethod
+    def of(cls, config: StreamsConfig) -> Handlers:
+        return cls(
+            resolve_handler(config.deserialization_exception_handler),
+            resolve_handler(config.processing_exception_handler),
+            resolve_handler(config.production_exception_handler),
+            config.errors_dead_letter_queue_topic_name,
+        )
+
+
+class Failures:
+    """Asks handlers on behalf of one task. ``locations`` tells where the functions of a step stand."""
+
+    def __init__(
+        self,
+        task_id: TaskId,
+        cell: ContextCell,
+        handlers: Handlers,
+        send: Send,
+        dropped: Counter,
+        clock: Clock,
+        locations: Mapping[str, str],
+    ) -> None:
+        self._task_id = task_id
+        self._cell = cell
+        self._handlers = handlers
+        self._send = send
+        self._dropped = dropped
+        self._clock = clock
+        self._locations = locations
+        #: What stops the task, with its place: it passes the steps above untouched.
+        self._verdict: StreamsError | None = None
+        self._drops: dict[tuple[str, str], int] = {}
+        #: The batch at work, for the raw bytes of its records.
+        self.rows: Rows | None = None
+
+    def drop(self, step: str, reason: str) -> None:
+        """Count that the record in force was dropped; log the 1st, 2nd, 4th, 8th … time."""
+        self._dropped.add()
+        n = self._drops[step, reason] = self._drops.get((step, reason), 0) + 1
+        if n & (n - 1) == 0:
+            where = _position(self._cell.record)
+            log.warning("task %s: %s dropped %d so far: %s (%s)", self._task_id, step, n, reason, where)
+
+    def failed(self, step: str, error: Exception, key: Any, value: Any) -> None:
+        """A step raised. Returns if the record's branch is to be skipped, else raises."""
+        if error is self._verdict:
+            raise error
+        context = self._context(step, error, key, value)
+        if isinstance(error, _FATAL):
+            self._stop(error, context)
+        if self._ask(self._handlers.processing, context, "processing") is Response.FAIL:
+            self._fail(context)
+        self.drop(step, f"processing failed with {type(error).__name__}")
+
+    def each(
+        self, step: str, values: Iterable[Any], key: Any, value: Any, context: RecordContext
+    ) -> Iterator[Any]:
+        """The elements that a user's function gave; one that cannot be had ends them, if the handler says so."""
+        try:
+            yield from _guarded(values)
+        except _IterationError as failure:
+            self._cell.record = context
+            cause = failure.__cause__
+            assert isinstance(cause, Exception)
+            self.failed(step, cause, key, value)
+
+    def unwritable(
+        self, step: str, topic: str, error: Exception, key: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
+        """A sink could not serialize a record, or the producer refused it."""
+        context = self._context(step, error, key, value)
+        if isinstance(error, _FATAL) and not isinstance(error, ProductionError):
+            self._stop(error, context)
+        if self._ask(self._handlers.production, context, "production") is Response.FAIL:
+            way_out = "let production_exception_handler leave such records out (continue, dead_letter)"
+            if isinstance(error, ProductionError):
+                self._stop(error, context, way_out)
+            self._verdict = ProductionError(
+                f"a record for topic {topic} cannot be serialized: {summarize(error)}",
+                where=f"{context.where}, timestamp {timestamp}",
+                why=f"the key is a {type(key).__name__}, the value a {type(value).__name__}",
+                hint=f"give the step the serdes of what it writes (key=, value=), or {way_out}",
+            )
+            raise self._verdict from error
+        self.drop(step, f"production failed with {type(error).__name__}")
+
+    def refuse(self, step: str, rows: Rows, position: int, refusal: Refusal) -> None:
+        """A bad record is next in its queue."""
+        offset, timestamp = rows.offsets[position], rows.raw.timestamps[position]
+        self.rows = rows
+        self._cell.record = (rows.topic, rows.partition, offset, timestamp, rows.headers(position))
+        error = refusal.error
+        if error is None:
+            self.drop(step, "negative timestamp")
+            return
+        context = self._context(step, error, None, None)
+        if refusal.kind == "extractor_failed":
+            self._without_time(context)
+        else:
+            if self._ask(self._handlers.deserialization, context, "deserialization") is Response.FAIL:
+                self._undecodable(context)
+            self.drop(step, f"deserialization failed with {type(error).__name__}")
+
+    def _ask(self, handler: Handler, context: ErrorContext, what: str) -> Response:
+        try:
+            response = handler(context)
+        except Exception as error:
+            self._verdict = ProcessingError(
+                f"the {what} exception handler itself raised {summarize(error)}",
+                where=context.where,
+                why=f"it was asked about {summarize(context.exception)}",
+            )
+            raise self._verdict from error
+        if response is Response.DEAD_LETTER:
+            self._dead_letter(context)
+        return response
+
+    def _dead_letter(self, context: ErrorContext) -> None:
+        topic = self._handlers.dead_letter_topic
+        if topic is None:
+            self._verdict = ProcessingError(
+                "a handler answered DEAD_LETTER, but there is no dead-letter topic",
+                where=context.where,
+                hint="name one with errors_dead_letter_queue_topic_name",
+            )
+            raise self._verdict from context.exception
+        key, value, timestamp, headers = dead_letter_record(context)
+        try:
+            self._send(
+                topic, None, key, value, timestamp if timestamp >= 0 else self._clock.now_ms(), headers
+            )
+        except StreamsError as error:
+            error.extend(where=f"a dead letter of {context.where}")
+            self._verdict = error
+            raise
+
+    def _context(self, step: str, error: Exception, key: Any, value: Any) -> ErrorContext:
+        topic, partition, offset, timestamp, headers = self._cell.record
+        raw_key, raw_value = self._raw(topic, partition, offset)
+        return ErrorContext(
+            topic,
+            partition,
+            offset,
+            timestamp,
+            headers,
+            step,
+            self._task_id,
+            raw_key,
+            raw_value,
+            key,
+            value,
+            error,
+        )
+
+    def _raw(self, topic: str | None, partition: int, offset: int) -> tuple[bytes | None, bytes | None]:
+        """The record's bytes, if it is in the batch at work (a flushed cache entry's usually is not)."""
+        rows = self.rows
+        if rows is not None and (rows.topic, rows.partition) == (topic, partition):
+            position = bisect_left(rows.offsets, offset)
+            if position < rows.size and rows.offsets[position] == offset:
+                return rows.raw.keys[position], rows.raw.values[position]
+        return None, None
+
+    def _stop(self, error: StreamsError, context: ErrorContext, hint: str = "") -> NoReturn:
+        """Have an error that no handler is asked about, or that it let pass, stop the task."""
+        error.extend(where=context.where, hint=hint)
+        self._verdict = error
+        raise error
+
+    def _fail(self, context: ErrorContext) -> NoReturn:
+        error = context.exception
+        function = self._locations.get(context.step)
+        self._verdict = ProcessingError(
+            f"step {context.step} {'failed:' if isinstance(error, StreamsError) else 'raised'} {summarize(error)}",
+            where=f"{context.where}, timestamp {context.timestamp}"
+            + (f", in {function}" if function else ""),
+            why=reason(error),
+            hint=advice(
+                error,
+                "mend the function, or let processing_exception_handler leave such records out (continue, dead_letter)",
+            ),
+        )
+        raise self._verdict from error
+
+    def _without_time(self, context: ErrorContext) -> NoReturn:
+        error = context.exception
+        if isinstance(error, ProcessingError):
+            self._stop(error, context)
+        raise ProcessingError(
+            f"the timestamp extractor raised {summarize(error)}",
+            where=context.where,
+            why="; ".join(getattr(error, "__notes__", ())),
+            hint="mend the extractor; to drop a record, let it return -1",
+        ) from error
+
+    def _undecodable(self, context: ErrorContext) -> NoReturn:
+        error = context.exception
+        raise SerializationError(
+            f"a record of topic {context.topic} cannot be deserialized: {summarize(error)}",
+            where=context.where,
+            why="; ".join(filter(None, (reason(error), *getattr(error, "__notes__", ())))),
+            hint="read the topic with the serdes it was written with (key=, value=), or let "
+            "deserialization_exception_handler leave such records out (continue, dead_letter)",
+        ) from error
+
+
+class _IterationError(Exception):
+    """Carries what iterating raised, so that it is not mistaken for what the loop's body raised."""
+
+
+def _guarded(values: Iterable[Any]) -> Iterator[Any]:
+    try:
+        iterator = iter(values)
+    except Exception as error:
+        raise _IterationError from error
+    while True:
+        try:
+            value = next(iterator)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise _IterationError from error
+        yield value
+
+
+def _position(context: RecordContext) -> str:
+    topic, partition, offset, timestamp, _ = context
+    return (
+        "in punctuation" if topic is None else f"{topic}-{partition} offset {offset}, timestamp {timestamp}"
+    )

@@ -1,0 +1,171 @@
+"""Brings compiled code to life in one task: gives it its globals, and opens the objects that it calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol, TextIO
+
+from pystreams.broker.port import Producer
+from pystreams.config import StreamsConfig
+from pystreams.dsl.operators.base import ObjectOperation, Operator
+from pystreams.dsl.operators.stateless import Print
+from pystreams.runtime.codegen import CompiledCode
+from pystreams.runtime.collector import ChoosingSink
+from pystreams.runtime.decoding import Rows
+from pystreams.runtime.operator_environment import NodeEnvironment, OperatorMemory
+from pystreams.runtime.processor_context import ProcessorRunner, TaskView
+from pystreams.serde import serde_for
+from pystreams.serde.base import AnySerde
+from pystreams.topology.nodes import Node, Process, ProcessorNode, SinkNode, SourceNode
+
+#: Runs the records ``start`` to ``end`` of a batch through the topology; gives the position up to which it came.
+Read = Callable[[Rows, int, int], int]
+
+
+class Linkable(TaskView, Protocol):
+    """What linking needs of a task."""
+
+    @property
+    def config(self) -> StreamsConfig: ...
+    @property
+    def producer(self) -> Producer: ...
+    @property
+    def partition_count(self) -> Callable[[str], int]: ...
+    @property
+    def memory(self) -> OperatorMemory: ...
+
+
+class LinkedCode:
+    """A task's functions and objects. ``init`` processors before the first record, ``close`` everything at the end."""
+
+    def __init__(self, code: CompiledCode, task: Linkable) -> None:
+        self._code = code
+        self._task = task
+        self._operators: list[Operator] = []
+        self._processors: dict[str, ProcessorRunner] = {}
+        self._initialized: list[ProcessorRunner] = []
+        self._printers: list[Printer] = []
+        self._globals: dict[str, Any] = {
+            **code.constants,
+            "cell": task.cell,
+            "timing": task.timing,
+            "send": task.producer.send,
+            "failed": task.failures.failed,
+            "each": task.failures.each,
+            "unwritable": task.failures.unwritable,
+            "regroup": regroup,
+        }
+        exec(code.code, self._globals)  # noqa: S102 - our own generated code
+        for name, (node, what) in code.objects.items():
+            self._globals[name] = self._object(code.graph.nodes[node], what)
+        self.readers: dict[str, Read] = {source: self._globals[name] for source, name in code.readers.items()}
+
+    def init(self) -> None:
+        """Initialize the users' processors in the order in which they were added to the topology."""
+        for node in self._code.graph.nodes:
+            if node in self._processors:
+                self._processors[node].init()
+                self._initialized.append(self._processors[node])
+
+    def close(self) -> None:
+        """Close everything that was opened, even if something raises; then raise the first error."""
+        closers: list[Callable[[], None]] = [
+            *(processor.close for processor in self._initialized),
+            *(operator.close for operator in self._operators),
+            *(printer.close for printer in self._printers),
+        ]
+        _call_all(closers)
+
+    def _object(self, node: Node, what: str) -> Any:
+        if isinstance(node, SinkNode):
+            return self._sink_part(node, what)
+        assert isinstance(node, ProcessorNode)
+        operation = node.operation
+        if isinstance(operation, Print):
+            printer = Printer(operation)
+            self._printers.append(printer)
+            return printer.write
+        if isinstance(operation, Process):
+            return self._processor(node, operation)
+        assert isinstance(operation, ObjectOperation)
+        task, forward = self._task, self._globals[self._code.after[node.name]]
+        operator = operation.open(
+            NodeEnvironment(node.name, task.cell, forward, task.stores, task.failures, task.memory)
+        )
+        self._operators.append(operator)
+        return operator.process
+
+    def _processor(self, node: ProcessorNode, operation: Process) -> Any:
+        forward = self._globals[self._code.after[node.name]]
+        children = {child: self._globals[name] for child, name in self._code.children[node.name].items()}
+        runner = ProcessorRunner(node, operation, self._task, forward, children)
+        self._processors[node.name] = runner
+        return runner.process
+
+    def _sink_part(self, node: SinkNode, what: str) -> Any:
+        key_serde, value_serde = serdes_of(node, self._task.config)
+        if what == "sink":
+            task = self._task
+            send = self._globals["send"]
+            sink = ChoosingSink(node, key_serde, value_serde, send, task.partition_count, task.failures)
+            return sink.write
+        assert node.topic is not None
+        return (key_serde if what == "key" else value_serde).serializer(node.topic)
+
+
+def serdes_of(node: SourceNode | SinkNode, config: StreamsConfig) -> tuple[AnySerde, AnySerde]:
+    """The serdes of keys and values: the node's own, or the defaults."""
+    return (
+        node.key_serde or serde_for(config.default_key_serde),
+        node.value_serde or serde_for(config.default_value_serde),
+    )
+
+
+def regroup(new: tuple[Any, Any] | None, old: tuple[Any, Any] | None) -> list[tuple[Any, Any, Any]]:
+    """The changes (key, new, old) that a row's change means under the keys that the grouping function gave: one change
+    if the key stays, else the old row leaves its group first. A row without key or value is in no group.
+
+    Source: KTableRepartitionMap.
+    """
+    new_key, new_value = (None, None) if new is None else new
+    old_key, old_value = (None, None) if old is None else old
+    arrives = new_key is not None and new_value is not None
+    leaves = old_key is not None and old_value is not None
+    if arrives and leaves and new_key == old_key:
+        return [(new_key, new_value, old_value)]
+    changes: list[tuple[Any, Any, Any]] = []
+    if leaves:
+        changes.append((old_key, None, old_value))
+    if arrives:
+        changes.append((new_key, new_value, None))
+    return changes
+
+
+class Printer:
+    """Writes ``[label]: key, value`` lines. The file of a ``path`` is opened with the first line."""
+
+    def __init__(self, operation: Print) -> None:
+        self._label = operation.label
+        self._path = operation.path
+        self._file: TextIO | None = None
+
+    def write(self, key: Any, value: Any) -> None:
+        if self._path is not None and self._file is None:
+            self._file = Path(self._path).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115 - see close
+        print(f"[{self._label}]: {key}, {value}", file=self._file)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _call_all(closers: Iterable[Callable[[], None]]) -> None:
+    first: Exception | None = None
+    for close in closers:
+        try:
+            close()
+        except Exception as error:  # noqa: BLE001 - raised below
+            first = first or error
+    if first is not None:
+        raise first

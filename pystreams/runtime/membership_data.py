@@ -1,0 +1,73 @@
+"""What members of a group tell each other through the opaque bytes of the membership protocol.
+
+A version byte, then a MessagePack map. Unknown entries are skipped and missing ones have defaults, so tags, standby
+tasks and endpoints can join without a new version; the version changes only when an old reader would misunderstand.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from pystreams.errors import TopologyError
+
+VERSION = 1
+
+
+class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a thread tells when it joins.
+
+    ``state`` holds, for each task with state on this process' disk, how far it got (the sum of its stores' changelog
+    offsets). ``shutdown`` asks the whole application to stop.
+    """
+
+    fingerprint: str
+    process_id: str
+    thread: str
+    state: dict[str, int] = {}  # msgspec gives each one its own
+    shutdown: bool = False
+
+
+class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the assignor tells a thread besides its partitions.
+
+    ``error`` is set if the member may not take part; ``shutdown`` if the whole application is to stop.
+    """
+
+    tasks: int = 0
+    members: int = 0
+    error: str = ""
+    shutdown: bool = False
+
+
+Message = TypeVar("Message", Subscription, Plan)
+
+
+def encode(message: Subscription | Plan) -> bytes:
+    """The bytes that go into the membership protocol."""
+    return bytes([VERSION]) + msgspec.msgpack.encode(message)
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """Raises ``TopologyError`` if the bytes come from a version that this one cannot read, or from something else."""
+    return _decode(data, Subscription)
+
+
+def decode_plan(data: bytes) -> Plan:
+    """Raises ``TopologyError`` as ``decode_subscription``."""
+    return _decode(data, Plan)
+
+
+def _decode(data: bytes, kind: type[Message]) -> Message:
+    if data[:1] != bytes([VERSION]):
+        found = f"version {data[0]}" if data else "nothing"
+        raise TopologyError(
+            "a member of the group speaks another protocol than this one",
+            why=f"this pystreams understands version {VERSION} of the members' data and found {found}",
+            hint="let all members run the same release of pystreams, or give this one another application_id",
+        )
+    try:
+        return msgspec.msgpack.decode(data[1:], type=kind)
+    except msgspec.DecodeError as error:
+        raise TopologyError("the data of a member of the group cannot be read", why=str(error)) from error

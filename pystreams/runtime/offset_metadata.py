@@ -1,0 +1,135 @@
+"""The text that is committed beside each input offset: Java's TopicPartitionMetadata, with pystreams' own entries.
+
+    base64( 0x02 | int64 partition time | [ int32 n | n * (int32 length, UTF-8 name, int64 value) ] )
+
+Java carries entries that it does not know along and merges those of a task's input partitions by the greater value. So
+pystreams' entries are named ``py/...``, never decrease, and are only trusted when an entry that holds the committed
+offset itself agrees with the offset: otherwise somebody else has committed since. Source:
+org.apache.kafka.streams.processor.internals.{TopicPartitionMetadata,ProcessorMetadata}.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pystreams.broker.port import CommittedOffset
+from pystreams.ids import TopicPartition
+
+NO_TIME = -1
+OWN_PREFIX = "py/"
+
+_VERSION_TIME_ONLY = 1
+_VERSION = 2
+_TIME = struct.Struct(">bq")
+_COUNT = struct.Struct(">i")
+_VALUE = struct.Struct(">q")
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetMetadata:
+    """The greatest timestamp processed of a partition (ms, -1: none), and named int64 values."""
+
+    partition_time: int = NO_TIME
+    entries: Mapping[str, int] = field(default_factory=dict)
+
+    def encode(self) -> str:
+        """The text to commit, byte for byte what Java writes."""
+        data = bytearray(_TIME.pack(_VERSION, self.partition_time))
+        if self.entries:
+            data += _COUNT.pack(len(self.entries))
+            for name, value in self.entries.items():
+                encoded = name.encode()
+                data += _COUNT.pack(len(encoded)) + encoded + _VALUE.pack(value)
+        return base64.b64encode(data).decode("ascii")
+
+    @classmethod
+    def decode(cls, text: str) -> OffsetMetadata:
+        """What was committed. Never raises: text that is none of ours is (-1, nothing), as in Java."""
+        try:
+            data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+            version, time = _TIME.unpack_from(data)
+        except (ValueError, binascii.Error, struct.error):
+            return cls()
+        if version == _VERSION_TIME_ONLY:
+            return cls(time)
+        if version != _VERSION:
+            return cls()
+        return cls(time, _decode_entries(data, _TIME.size))
+
+
+def _decode_entries(data: bytes, position: int) -> dict[str, int]:
+    """The entries, or none at all if they are cut short."""
+    entries: dict[str, int] = {}
+    try:
+        (count,) = _COUNT.unpack_from(data, position)
+        position += _COUNT.size
+        for _ in range(count):
+            (length,) = _COUNT.unpack_from(data, position)
+            end = position + _COUNT.size + length
+            if length < 0:
+                return {}
+            (value,) = _VALUE.unpack_from(data, end)
+            entries[data[end - length : end].decode("utf-8", "replace")] = value
+            position = end + _VALUE.size
+    except struct.error:
+        return {}
+    return entries
+
+
+def committed_entry(partition: TopicPartition) -> str:
+    """The name of the entry that holds the committed offset itself."""
+    return f"{OWN_PREFIX}at/{partition.topic}/{partition.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMetadata:
+    """What the committed offsets of a task's inputs tell: where to go on, how late it was, what operators remember."""
+
+    positions: Mapping[TopicPartition, int]
+    partition_times: Mapping[TopicPartition, int]
+    own: Mapping[str, int]
+    foreign: Mapping[str, int]
+
+    @property
+    def stream_time(self) -> int:
+        """The greatest timestamp that the task has processed, -1 if it has not processed any."""
+        return max(self.partition_times.values(), default=NO_TIME)
+
+
+def merge_committed(committed: Mapping[TopicPartition, CommittedOffset]) -> TaskMetadata:
+    """Read what was committed for the inputs of one task. Own entries are taken from partitions that pystreams
+    committed last; where several partitions have one, the greater counts (as in Java)."""
+    positions: dict[TopicPartition, int] = {}
+    times: dict[TopicPartition, int] = {}
+    own: dict[str, int] = {}
+    foreign: dict[str, int] = {}
+    for partition, offset in committed.items():
+        metadata = OffsetMetadata.decode(offset.metadata)
+        positions[partition] = offset.offset
+        times[partition] = metadata.partition_time
+        trusted = metadata.entries.get(committed_entry(partition)) == offset.offset
+        for name, value in metadata.entries.items():
+            if not name.startswith(OWN_PREFIX):
+                foreign[name] = max(value, foreign.get(name, value))
+            elif trusted and not name.startswith(f"{OWN_PREFIX}at/"):
+                own[name] = max(value, own.get(name, value))
+    return TaskMetadata(positions, times, own, foreign)
+
+
+def encode_committed(
+    positions: Mapping[TopicPartition, int],
+    partition_times: Mapping[TopicPartition, int],
+    own: Mapping[str, int],
+    foreign: Mapping[str, int],
+) -> dict[TopicPartition, CommittedOffset]:
+    """The offsets to commit for one task: next offset, partition time, and all entries with every partition."""
+    committed: dict[TopicPartition, CommittedOffset] = {}
+    for partition, position in positions.items():
+        entries = {**foreign, **own, committed_entry(partition): position} if own else foreign
+        metadata = OffsetMetadata(partition_times.get(partition, NO_TIME), entries)
+        committed[partition] = CommittedOffset(position, metadata.encode())
+    return committed

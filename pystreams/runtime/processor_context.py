@@ -1,0 +1,233 @@
+"""Runs the processors that users write as classes.
+
+Source: org.apache.kafka.streams.processor.internals.ProcessorContextImpl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from difflib import get_close_matches
+from typing import Any, Final, Protocol
+
+from pystreams.clock import Clock
+from pystreams.errors import ConfigError, ProcessingError, TopologyError, advice, reason, summarize
+from pystreams.ids import TaskId
+from pystreams.processor import Cancellable, PunctuationType, Punctuator, RecordMetadata
+from pystreams.record import NO_HEADERS, ContextCell, Headers, Record
+from pystreams.runtime.failures import Failures
+from pystreams.runtime.punctuation import PunctuationQueue, Schedule
+from pystreams.topology.nodes import Process, ProcessorNode
+
+#: (key, value, timestamp, headers)
+Target = Callable[[Any, Any, int, Headers], None]
+
+#: In punctuation there is no record whose key had to stay.
+_ANY_KEY: Final = object()
+
+
+class Timing:
+    """What generated code keeps up to date and looks at between two records."""
+
+    __slots__ = ("commit_requested", "interrupted", "stream_time")
+
+    def __init__(self) -> None:
+        #: Greatest timestamp of a record that was processed or is at work; -1 before the first.
+        self.stream_time = -1
+        #: The run must end after the record at work: a punctuator is due, or a commit was asked for.
+        self.interrupted = False
+        self.commit_requested = False
+
+
+class TaskView(Protocol):
+    """What processors see of their task."""
+
+    @property
+    def application_id(self) -> str: ...
+    @property
+    def task_id(self) -> TaskId: ...
+    @property
+    def cell(self) -> ContextCell: ...
+    @property
+    def timing(self) -> Timing: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def failures(self) -> Failures: ...
+    @property
+    def stores(self) -> Mapping[str, Any]: ...
+    @property
+    def stream_punctuations(self) -> PunctuationQueue: ...
+    @property
+    def wall_punctuations(self) -> PunctuationQueue: ...
+
+
+class ProcessorRunner:
+    """A user's processor in one task, and the context that it is given. Implements ``processor.ProcessorContext``."""
+
+    def __init__(
+        self,
+        node: ProcessorNode,
+        operation: Process,
+        task: TaskView,
+        all: Target,
+        children: Mapping[str, Target],
+    ) -> None:
+        try:
+            self.processor = operation.supplier()
+        except Exception as error:
+            raise _life_cycle_error("the supplier", node.name, task.task_id, error) from error
+        self._node = node
+        self._task = task
+        self._cell = task.cell
+        self._process = self.processor.process
+        self._fixed_key = operation.fixed_key
+        self._key: Any = None
+        self._all = all
+        self._children = children
+        self._active = False
+
+    # What the task calls
+
+    def init(self) -> None:
+        """Call the processor's ``init``. Raises ``ProcessingError`` for what that raises."""
+        try:
+            self.processor.init(self)
+        except Exception as error:
+            raise _life_cycle_error("init", self._node.name, self._task.task_id, error) from error
+
+    def close(self) -> None:
+        """Call the processor's ``close``. Raises ``ProcessingError`` for what that raises."""
+        try:
+            self.processor.close()
+        except Exception as error:
+            raise _life_cycle_error("close", self._node.name, self._task.task_id, error) from error
+
+    def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        before = self._active, self._key
+        self._active, self._key = True, key
+        try:
+            self._process(Record(key, value, timestamp, headers))
+        finally:
+            self._active, self._key = before
+
+    def punctuate(self, punctuator: Punctuator, now_ms: int) -> None:
+        context, before = self._cell.record, (self._active, self._key)
+        self._cell.record = (None, -1, -1, now_ms, NO_HEADERS)
+        self._active, self._key = True, _ANY_KEY
+        try:
+            punctuator(now_ms)
+        except Exception as error:  # noqa: BLE001 - users' functions raise what they like
+            self._task.failures.failed(self._node.name, error, None, None)
+        finally:
+            self._cell.record = context
+            self._active, self._key = before
+
+    # What the processor calls
+
+    @property
+    def application_id(self) -> str:
+        return self._task.application_id
+
+    @property
+    def task_id(self) -> TaskId:
+        return self._task.task_id
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        self._check(record)
+        target = self._all if child is None else self._child(child)
+        cell, timestamp, headers = self._cell, record.timestamp, record.headers
+        if type(headers) is not tuple:
+            headers = tuple(headers)
+        context = cell.record
+        if context[3] == timestamp and context[4] is headers:
+            target(record.key, record.value, timestamp, headers)
+            return
+        cell.record = (context[0], context[1], context[2], timestamp, headers)
+        try:
+            target(record.key, record.value, timestamp, headers)
+        finally:
+            cell.record = context
+
+    def store(self, name: str) -> Any:
+        if name not in self._node.stores:
+            raise TopologyError(
+                f"processor {self._node.name} has no access to the store {name}",
+                why=f"it is connected to {', '.join(self._node.stores) or 'no store'}",
+                hint="name the store where the processor is added (stores=[...])",
+            )
+        return self._task.stores[name]
+
+    def schedule(
+        self, interval: timedelta | int, type: PunctuationType, punctuator: Punctuator
+    ) -> Cancellable:
+        interval_ms = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval
+        if interval_ms < 1:
+            raise ConfigError(
+                f"processor {self._node.name} scheduled a punctuator every {interval}",
+                hint="the least interval is 1 ms",
+            )
+        task = self._task
+        if type is PunctuationType.STREAM_TIME:
+            # The grid starts at 0, so this one is due as soon as stream time is known.
+            schedule = Schedule(0, interval_ms, punctuator, self.punctuate)
+            task.stream_punctuations.add(schedule)
+            task.timing.interrupted = True
+        else:
+            schedule = Schedule(task.clock.now_ms() + interval_ms, interval_ms, punctuator, self.punctuate)
+            task.wall_punctuations.add(schedule)
+        return schedule
+
+    def commit(self) -> None:
+        self._task.timing.commit_requested = True
+        self._task.timing.interrupted = True
+
+    def record_metadata(self) -> RecordMetadata | None:
+        topic, partition, offset, _, _ = self._cell.record
+        return None if topic is None else RecordMetadata(topic, partition, offset)
+
+    def current_stream_time_ms(self) -> int:
+        return self._task.timing.stream_time
+
+    def current_system_time_ms(self) -> int:
+        return self._task.clock.now_ms()
+
+    def _check(self, record: Record[Any, Any]) -> None:
+        if not self._active:
+            raise ProcessingError(
+                f"processor {self._node.name} called forward outside of process and punctuation",
+                where=f"task {self._task.task_id}",
+                hint="forward only while a record or a punctuator is at work",
+            )
+        if record.timestamp < 0:
+            raise ProcessingError(
+                f"processor {self._node.name} forwarded a record with the negative timestamp {record.timestamp}",
+                where=f"task {self._task.task_id}",
+            )
+        if self._fixed_key and self._key is not _ANY_KEY and record.key != self._key:
+            raise ProcessingError(
+                f"processor {self._node.name} changed the key of a record",
+                where=f"task {self._task.task_id}",
+                why="process_values keeps the key, so that the stream needs no repartitioning",
+                hint="forward record.with_value(...), or use process",
+            )
+
+    def _child(self, name: str) -> Target:
+        target = self._children.get(name)
+        if target is None:
+            near = get_close_matches(name, self._children, 1)
+            raise TopologyError(
+                f"processor {self._node.name} forwarded to {name}, which is not a child of it",
+                why=f"its children are {', '.join(self._children) or 'none'}",
+                hint=f"did you mean {near[0]}?" if near else "",
+            )
+        return target
+
+
+def _life_cycle_error(what: str, step: str, task: TaskId, error: Exception) -> ProcessingError:
+    return ProcessingError(
+        f"{what} of processor {step} raised {summarize(error)}",
+        where=f"task {task}",
+        why=reason(error),
+        hint=advice(error, "mend the processor: no handler is asked where no record is at work"),
+    )

@@ -1,0 +1,77 @@
+"""What a thread does about a new assignment, as a list of instructions made by a pure function.
+
+The order is the protocol's: tasks that leave are committed and closed before anything is claimed, since another member
+may start on their partitions right after the claim; and a task is opened before the claim, too, so that its committed
+offsets are read while nobody can be joining.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.task_lifecycle import TaskStatus
+
+Inputs: TypeAlias = frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAll:
+    """Commit all running tasks of the thread: they share one producer, so they commit together."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseTask:
+    """Close a task; its work is committed already, or is to be forgotten."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """Take a task on."""
+
+    task: TaskId
+    inputs: Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class AbortAll:
+    """Forget everything since the last commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Tell the group what this member holds now."""
+
+    partitions: frozenset[TopicPartition]
+
+
+Instruction: TypeAlias = CommitAll | CloseTask | OpenTask | AbortAll | Claim
+
+
+def plan_assignment(
+    current: Mapping[TaskId, tuple[TaskStatus, Inputs]],
+    assigned: Collection[TopicPartition],
+    inputs_of: Mapping[TaskId, Inputs],
+) -> list[Instruction]:
+    """From the tasks at hand to those whose inputs are all assigned. A task of which another member still holds an
+    input comes with a later assignment."""
+    available = frozenset(assigned)
+    target = {task: inputs for task, inputs in inputs_of.items() if inputs <= available}
+    closing = sorted(task for task, (_, inputs) in current.items() if target.get(task) != inputs)
+    staying = current.keys() - closing
+    plan: list[Instruction] = []
+    if any(current[task][0] is TaskStatus.RUNNING for task in closing):
+        plan.append(CommitAll())
+    plan += [CloseTask(task) for task in closing]
+    plan += [OpenTask(task, target[task]) for task in sorted(target.keys() - staying)]
+    plan.append(Claim(available))
+    return plan
+
+
+def plan_loss(current: Collection[TaskId]) -> list[Instruction]:
+    """The membership is gone: nothing may be committed any more."""
+    return [AbortAll(), *(CloseTask(task) for task in sorted(current)), Claim(frozenset())]

@@ -1,0 +1,468 @@
+"""The only loop: membership, restore, poll, process, punctuate, commit.
+
+A stream thread owns its broker clients, its cache and its tasks; nothing of theirs is touched by another thread. What
+others want of it (a commit, a look into a store) they ask for, and get between two records.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+from pystreams.broker.port import Assigned, Lost, MemberEvent
+from pystreams.clock import Deadline
+from pystreams.errors import (
+    OffsetOutOfRangeError,
+    ProcessingError,
+    StateCorruptedError,
+    StreamsError,
+    TopologyError,
+)
+from pystreams.ids import TopicPartition
+from pystreams.metrics import names
+from pystreams.runtime.client_context import ClientContext
+from pystreams.runtime.group_assignor import GroupAssignor
+from pystreams.runtime.membership_data import Subscription, decode_plan, encode
+from pystreams.runtime.progress import ThreadProgress, restore_progress, task_progress
+from pystreams.runtime.restore import Restorer
+from pystreams.runtime.task_manager import TaskManager, ThreadClients
+from pystreams.runtime.task_opening import TaskOpener
+from pystreams.runtime.thread_calls import CallQueue
+from pystreams.runtime.transitions import THREAD_SUCCESSORS, ThreadState, check_transition
+from pystreams.state.cache import ThreadCache
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: One round of processing aims at this time, so that membership, commits and stops never wait long.
+_ROUND_MS = 50.0
+#: Records a task may process in one round, at most.
+_ROUND_RECORDS_MAX = 4_096
+#: How long to wait for records while a rebalance is under way.
+_JOINING_POLL_MS = 10.0
+#: Restoring may use this much of a round while other tasks are running, and this much if none is.
+_RESTORE_BESIDE_MS, _RESTORE_ALONE_MS = 20.0, 200.0
+_RETRY_PAUSE_MS = 100.0
+#: How long a failed thread stays a member to tell all others to stop.
+_GOODBYE_MS = 30_000.0
+_SNAPSHOT_INTERVAL_MS = 100.0
+#: How often repartition topics are purged. Source: repartition.purge.interval.ms.
+_PURGE_INTERVAL_MS = 30_000.0
+
+
+class ThreadOwner(Protocol):
+    """The client, as its threads see it. Called from the threads."""
+
+    def thread_changed(self, thread: StreamThread, old: ThreadState, new: ThreadState) -> None: ...
+
+    def thread_failed(self, thread: StreamThread, error: BaseException) -> bool:
+        """The thread is about to end because of ``error``; True if it is to tell the group to stop altogether."""
+        ...
+
+    def thread_ended(self, thread: StreamThread) -> None:
+        """Everything that the thread held is released."""
+        ...
+
+    def application_shutdown(self) -> None:
+        """A member of the group asked the whole application to stop."""
+        ...
+
+    def housekeeping(self) -> None:
+        """Called now and then by every thread."""
+        ...
+
+
+class StreamThread:
+    """Works on the tasks that the group assigns to it, until it is stopped or fails."""
+
+    def __init__(
+        self,
+        name: str,
+        index: int,
+        transactional_id: str,
+        context: ClientContext,
+        owner: ThreadOwner,
+        cache_bytes: int,
+    ) -> None:
+        self.name = name
+        self.index = index
+        self.state = ThreadState.CREATED
+        self.error: BaseException | None = None
+        self.shutdown_requested = False
+        self.snapshot = ThreadProgress(name, ThreadState.CREATED)
+        self._context = context
+        self._owner = owner
+        self._transactional_id = transactional_id
+        self._clock = context.clock
+        self._cache = ThreadCache(cache_bytes)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._stopping = threading.Event()
+        self._commit_asked = threading.Event()
+        self._calls: CallQueue[TaskManager] = CallQueue(name)
+        self._clients: ThreadClients
+        self._tasks: TaskManager
+        self._restorer: Restorer
+        self._round_records = 1
+        self._records = 0
+        self._worked = False
+        self._last_commit_ms = self._clock.monotonic_ms()
+        self._last_snapshot_ms = 0.0
+        self._next_purge_ms = self._last_commit_ms + _PURGE_INTERVAL_MS
+        self._trouble: Deadline | None = None
+        config = context.config
+        self._commit_interval_ms = config.effective_commit_interval_ms(
+            transactional=context.broker.transactional
+        )
+        self._commits = context.metrics.counter(names.COMMITTED, thread_id=name)
+        self._polls = context.metrics.counter(names.POLLED, thread_id=name)
+
+    # From other threads
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the current round, with a commit. Returns at once."""
+        self._stopping.set()
+
+    def request_commit(self) -> None:
+        """Commit in this round or the next."""
+        self._commit_asked.set()
+
+    def join(self, timeout_ms: float | None = None) -> bool:
+        """Wait for the end; True if it has come."""
+        if self._thread.is_alive() and not self.is_current:
+            self._thread.join(None if timeout_ms is None else timeout_ms / 1000)
+        return not self._thread.is_alive()
+
+    @property
+    def is_current(self) -> bool:
+        """True if this is the thread that asks."""
+        return self._thread is threading.current_thread()
+
+    @property
+    def alive(self) -> bool:
+        return self.state not in (ThreadState.PENDING_SHUTDOWN, ThreadState.DEAD)
+
+    def call(self, function: Callable[[TaskManager], T]) -> Future[T]:
+        """Have ``function`` called by the thread between two rounds. The future fails if the thread ends before."""
+        return self._calls.put(function)
+
+    def resize_cache(self, cache_bytes: int) -> None:
+        """Give the thread another share of the cache budget."""
+        self.call(lambda _: self._cache.resize(cache_bytes))
+
+    # Life
+
+    def _run(self) -> None:
+        opened: list[Any] = []
+        try:
+            self._open(opened)
+            while not self._stopping.is_set():
+                self._guarded_round()
+            self._set_state(ThreadState.PENDING_SHUTDOWN)
+            self._tasks.close(commit=True)
+        except BaseException as error:  # noqa: BLE001 - whatever ends a thread is its owner's to judge
+            self._fail(error)
+        finally:
+            self._release(opened)
+
+    def _open(self, opened: list[Any]) -> None:
+        context, broker = self._context, self._context.broker
+        self._set_state(ThreadState.STARTING)
+        consumer = broker.consumer(f"{self.name}-consumer")
+        opened.append(consumer)
+        restore_consumer = broker.consumer(f"{self.name}-restore-consumer")
+        opened.append(restore_consumer)
+        producer = broker.producer(f"{self.name}-producer", self._transactional_id)
+        opened.append(producer)
+        member = broker.member(
+            self.name,
+            context.built.application_id,
+            sorted({partition.topic for inputs in context.inputs.values() for partition in inputs}),
+            self._subscription,
+            GroupAssignor(context.inputs, context.stateful),
+        )
+        opened.append(member)
+        self._clients = ThreadClients(member, consumer, producer)
+        self._restorer = Restorer(restore_consumer, context.admin, context.clock, context.restore_listener)
+        opener = TaskOpener(context, consumer, producer, self._cache, self.name)
+        self._tasks = TaskManager(context, self._clients, opener, self._restorer, self.name)
+
+    def _subscription(self) -> bytes:
+        context = self._context
+        return encode(
+            Subscription(
+                fingerprint=context.built.fingerprint,
+                process_id=context.process_id,
+                thread=self.name,
+                state=context.local_state(),
+                shutdown=self.shutdown_requested,
+            )
+        )
+
+    def _fail(self, error: BaseException) -> None:
+        error = self._placed(error)
+        self.error = error
+        if self.state is not ThreadState.PENDING_SHUTDOWN:
+            self._set_state(ThreadState.PENDING_SHUTDOWN)
+        if hasattr(self, "_tasks"):
+            try:
+                self._tasks.close(commit=False)
+            except StreamsError:
+                log.exception("[%s] a failure while closing after another", self.name)
+        if self._owner.thread_failed(self, error) and hasattr(self, "_clients"):
+            self._stop_application()
+
+    def _placed(self, error: BaseException) -> BaseException:
+        """The error with the task that was at work. A call of ``sys.exit`` is one, too: it would end a thread here, and
+        nobody would hear of it."""
+        working = self._tasks.working if hasattr(self, "_tasks") else None
+        place = self.name if working is None else f"task {working.task_id}"
+        if isinstance(error, StreamsError):
+            if working is not None and place not in error.where:
+                error.extend(where=place)
+            return error
+        if not isinstance(error, SystemExit):
+            return error
+        failure = ProcessingError(
+            f"a function of the program called sys.exit({'' if error.code is None else error.code})",
+            where=place,
+            hint="raise an exception to stop at a record; to end the application, call close() of its Streams",
+        )
+        failure.__cause__ = error
+        return failure
+
+    def _stop_application(self) -> None:
+        """Stay a member without tasks, and ask the others to stop, until they have left the group."""
+        member, deadline = self._clients.member, Deadline(self._clock, _GOODBYE_MS)
+        self.shutdown_requested = True
+        others = True
+        try:
+            member.claim(())
+            member.request_rejoin()
+            while others and not deadline.expired():
+                for event in member.poll():
+                    others = not isinstance(event, Assigned) or decode_plan(event.user_data).members > 1
+                    member.claim(())
+                self._stopping.wait(_JOINING_POLL_MS / 1000)
+        except StreamsError as error:
+            log.warning("[%s] could not tell the group to stop: %s", self.name, error)
+
+    def _release(self, opened: list[Any]) -> None:
+        # In reverse: the member leaves first, while what it worked with is still there.
+        for client in reversed(opened):
+            try:
+                client.close()
+            except Exception:
+                log.exception("[%s] a failure while closing %s", self.name, type(client).__name__)
+        self._set_state(ThreadState.DEAD)
+        self._publish()
+        self._calls.refuse()
+        self._owner.thread_ended(self)
+
+    # The loop
+
+    def _guarded_round(self) -> None:
+        """One round; what it raises is answered by the error's own ``action``."""
+        try:
+            self._round()
+            self._trouble = None
+        except StreamsError as error:
+            if error.action == "fail":
+                raise
+            log.warning("[%s] %s", self.name, error)
+            working, self._tasks.working = self._tasks.working, None
+            if error.action == "rejoin":
+                self._rejoin()
+            elif isinstance(error, StateCorruptedError) and working is not None:
+                self._set_state(ThreadState.PARTITIONS_ASSIGNED)
+                self._tasks.wipe(working.task_id, error)
+            elif error.action == "retry":
+                self._retry(error, halfway=working is not None)
+            else:
+                raise
+
+    def _round(self) -> None:
+        self._calls.answer(self._tasks)
+        for event in self._clients.member.poll():
+            self._apply(event)
+        if not self._tasks.settled:
+            self._fill_tasks()
+        self._poll()
+        self._work()
+        self._publish_now_and_then()
+
+    def _apply(self, event: MemberEvent) -> None:
+        match event:
+            case Lost(reason):
+                log.warning("[%s] lost the membership: %s", self.name, reason)
+                self._set_state(ThreadState.PARTITIONS_REVOKED)
+                self._tasks.lose_all()
+            case Assigned(generation, partitions, user_data):
+                plan = decode_plan(user_data)
+                if plan.error:
+                    raise TopologyError(
+                        f"the group refuses this member: {plan.error}",
+                        where=f"application {self._context.built.application_id}, {self.name}",
+                        hint="stop the other members first, or give the changed application another application_id",
+                    )
+                if plan.shutdown:
+                    self._owner.application_shutdown()
+                self._take_on(generation, partitions, plan.tasks, plan.members)
+
+    def _take_on(
+        self, generation: int, partitions: tuple[TopicPartition, ...], tasks: int, members: int
+    ) -> None:
+        before = self._tasks.task_ids()
+        if before and not {p for task in self._tasks.tasks() for p in task.inputs} <= set(partitions):
+            self._set_state(ThreadState.PARTITIONS_REVOKED)
+        self._set_state(ThreadState.PARTITIONS_ASSIGNED)
+        self._tasks.assign(partitions)
+        now = self._tasks.task_ids()
+        log.info(
+            "[%s] generation %d: tasks %s (new %s, gone %s)",
+            self.name,
+            generation,
+            _listed(now),
+            _listed(set(now) - set(before)),
+            _listed(set(before) - set(now)),
+        )
+        if not now:
+            log.info(
+                "[%s] is idle: the application has %d task%s for %d thread%s, one task runs in one thread only",
+                self.name,
+                tasks,
+                "" if tasks == 1 else "s",
+                members,
+                "" if members == 1 else "s",
+            )
+
+    def _fill_tasks(self) -> None:
+        self._tasks.open_waiting()
+        if self._tasks.running:
+            self._tasks.restore(_RESTORE_BESIDE_MS, 0)
+        else:
+            self._tasks.restore(_RESTORE_ALONE_MS, _JOINING_POLL_MS)
+
+    def _poll(self) -> None:
+        if self.state is ThreadState.PARTITIONS_ASSIGNED and self._tasks.settled:
+            self._set_state(ThreadState.RUNNING)
+        try:
+            batches = self._clients.consumer.poll(self._poll_timeout_ms())
+        except OffsetOutOfRangeError as error:
+            self._tasks.check_positions(error)
+            return
+        self._polls.add()
+        if batches:
+            self._tasks.add_batches(batches)
+
+    def _poll_timeout_ms(self) -> float:
+        if self._worked or self._calls.waiting or self._stopping.is_set():
+            return 0
+        if self.state is not ThreadState.RUNNING:
+            return 0 if self._restorer.active else _JOINING_POLL_MS
+        timeout_ms = float(self._context.config.poll_ms)
+        if self._tasks.commit_needed:
+            timeout_ms = min(timeout_ms, self._ms_to_commit())
+        punctuation_ms = self._tasks.next_punctuation_ms()
+        if punctuation_ms is not None:
+            timeout_ms = min(timeout_ms, punctuation_ms - self._clock.now_ms())
+        return max(0.0, timeout_ms)
+
+    def _work(self) -> None:
+        """Process, punctuate and commit until nothing is left or the round's time is over."""
+        clock = self._clock
+        round_end = Deadline(clock, 2 * _ROUND_MS)
+        self._worked = False
+        while True:
+            started_ms = clock.monotonic_ms()
+            processed = self._tasks.process(self._round_records, clock.now_ms())
+            self._tasks.punctuate(clock.now_ms())
+            took_ms = clock.monotonic_ms() - started_ms
+            self._maybe_commit()
+            if not processed:
+                return
+            self._worked = True
+            self._records += processed
+            if took_ms > _ROUND_MS:
+                self._round_records = max(1, self._round_records // 2)
+            elif took_ms < _ROUND_MS / 2:
+                self._round_records = min(2 * self._round_records, _ROUND_RECORDS_MAX)
+            if round_end.expired() or self._stopping.is_set():
+                return
+
+    def _maybe_commit(self) -> None:
+        config, tasks = self._context.config, self._tasks
+        limit = config.statestore_uncommitted_max_bytes // config.num_stream_threads
+        asked = self._commit_asked.is_set()
+        due = self._ms_to_commit() <= 0 or tasks.commit_requested or tasks.uncommitted_bytes >= limit
+        if not (asked or due):
+            return
+        if asked or tasks.commit_needed:
+            if not self._clients.member.can_commit():
+                return
+            self._commit_asked.clear()
+            tasks.commit()
+            self._commits.add()
+        self._last_commit_ms = self._clock.monotonic_ms()
+        if self._last_commit_ms >= self._next_purge_ms:
+            self._next_purge_ms = self._last_commit_ms + _PURGE_INTERVAL_MS
+            tasks.purge()
+
+    def _ms_to_commit(self) -> float:
+        return self._last_commit_ms + self._commit_interval_ms - self._clock.monotonic_ms()
+
+    # Trouble
+
+    def _rejoin(self) -> None:
+        self._set_state(ThreadState.PARTITIONS_REVOKED)
+        self._tasks.lose_all()
+        self._clients.member.request_rejoin()
+
+    def _retry(self, error: StreamsError, *, halfway: bool) -> None:
+        """Try again until ``task_timeout_ms`` is over. What stopped in the middle of a record starts again from the
+        last commit."""
+        if self._trouble is None:
+            self._trouble = Deadline(self._clock, self._context.config.task_timeout_ms)
+        if self._trouble.expired():
+            raise error
+        if halfway:
+            self._set_state(ThreadState.PARTITIONS_ASSIGNED)
+            self._tasks.revive()
+        self._stopping.wait(_RETRY_PAUSE_MS / 1000)
+
+    # What others see
+
+    def _set_state(self, state: ThreadState) -> None:
+        old = self.state
+        self.state = check_transition(f"thread {self.name}", THREAD_SUCCESSORS, old, state)
+        log.debug("[%s] %s -> %s", self.name, old.name, state.name)
+        self._owner.thread_changed(self, old, state)
+
+    def _publish_now_and_then(self) -> None:
+        now = self._clock.monotonic_ms()
+        if now - self._last_snapshot_ms >= _SNAPSHOT_INTERVAL_MS:
+            self._last_snapshot_ms = now
+            self._publish()
+            self._owner.housekeeping()
+
+    def _publish(self) -> None:
+        if not hasattr(self, "_tasks"):
+            return
+        self.snapshot = ThreadProgress(
+            self.name,
+            self.state,
+            self._records,
+            task_progress(self._tasks),
+            tuple(restore_progress(restore) for restore in self._restorer.progress()),
+            tuple(sorted(self._tasks.paused)),
+        )
+
+
+def _listed(tasks: Any) -> str:
+    return ", ".join(str(task) for task in sorted(tasks)) or "none"

@@ -1,0 +1,435 @@
+"""The client: runs a topology in this process, in stream threads, until it is closed.
+
+    streams = Streams(app)                     # or Streams(topology, StreamsConfig.of(application_id="wordcount"))
+    streams.start()
+    ...
+    streams.close()
+
+Source: org.apache.kafka.streams.KafkaStreams.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from enum import Enum
+
+from pystreams.broker.port import Broker
+from pystreams.clock import Clock, SystemClock
+from pystreams.config import StreamsConfig
+from pystreams.errors import ConfigError, StateError, StreamsError
+from pystreams.metrics import Metrics, names
+from pystreams.runtime.client_context import ClientContext
+from pystreams.runtime.client_start import Buildable, build_topology, open_broker, prepare
+from pystreams.runtime.progress import Progress, ThreadProgress
+from pystreams.runtime.queries import LocalStore
+from pystreams.runtime.restore import RestoreListener
+from pystreams.runtime.signals import stop_on_signals
+from pystreams.runtime.stream_thread import StreamThread
+from pystreams.runtime.transitions import (
+    CLIENT_SUCCESSORS,
+    ClientState,
+    ThreadState,
+    check_transition,
+)
+from pystreams.topology.topology import Topology
+
+log = logging.getLogger(__name__)
+
+#: Called with the new and the old state, from whichever thread made the change.
+StateListener = Callable[[ClientState, ClientState], None]
+
+
+class UncaughtExceptionResponse(Enum):
+    """What is to happen when a stream thread has failed. Source: StreamsUncaughtExceptionHandler."""
+
+    REPLACE_THREAD = "replace_thread"
+    SHUTDOWN_CLIENT = "shutdown_client"
+    SHUTDOWN_APPLICATION = "shutdown_application"
+
+
+UncaughtExceptionHandler = Callable[[BaseException], UncaughtExceptionResponse]
+
+_GOING = frozenset({ClientState.REBALANCING, ClientState.RUNNING})
+_ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
+_ANSWER_TIMEOUT_S = 30.0
+_RUN_INTERVAL_S = 0.1
+
+
+class Streams:
+    """One application in this process. All methods may be called from any thread."""
+
+    def __init__(
+        self,
+        application: Topology | Buildable,
+        config: StreamsConfig | None = None,
+        broker: Broker | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        """``application`` is an ``App`` (which brings its configuration), a ``StreamsBuilder`` or a ``Topology``.
+        Without ``broker`` the configuration names the log. Raises ``TopologyError``, ``ConfigError``."""
+        config = config if config is not None else getattr(application, "config", None)
+        if config is None:
+            raise ConfigError(
+                "a topology alone does not say how to run it",
+                hint='give a configuration: Streams(topology, StreamsConfig.of(application_id="..."))',
+            )
+        self.config: StreamsConfig = config
+        self.metrics = Metrics()
+        #: What made the client end, if anything did.
+        self.failure: BaseException | None = None
+        self._built = build_topology(application, config)
+        self._clock = SystemClock() if clock is None else clock
+        self._given_broker = broker
+        self._broker: Broker | None = None
+        self._context: ClientContext | None = None
+        self._state = ClientState.CREATED
+        self._changed = threading.Condition(threading.RLock())
+        self._threads: list[StreamThread] = []
+        self._replaced: set[StreamThread] = set()
+        self._records_of_ended_threads = 0
+        self._closer: threading.Thread | None = None
+        self._state_listener: StateListener | None = None
+        self._restore_listener: RestoreListener | None = None
+        self._exception_handler: UncaughtExceptionHandler = _shut_down_client
+        self._next_cleanup_ms = self._clock.monotonic_ms() + config.state_cleanup_delay_ms
+
+    # Before the start
+
+    def set_state_listener(self, listener: StateListener) -> None:
+        """Have every change of ``state`` told. The listener must not wait for the client."""
+        self._require_created("set_state_listener")
+        self._state_listener = listener
+
+    def set_restore_listener(self, listener: RestoreListener) -> None:
+        """Have the restoring of stores told."""
+        self._require_created("set_restore_listener")
+        self._restore_listener = listener
+
+    def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
+        """Decide what happens when a stream thread fails; without one the client shuts down."""
+        self._require_created("set_uncaught_exception_handler")
+        self._exception_handler = handler
+
+    # Life
+
+    @property
+    def state(self) -> ClientState:
+        return self._state
+
+    @property
+    def finished(self) -> bool:
+        """True once the client has ended, in whichever way."""
+        return self._state in _ENDED
+
+    def start(self) -> None:
+        """Check topics, create internal ones, and start the threads.
+
+        Raises ``TopicError``, ``RetentionError``, ``TopologyError``, ``StateError``, ``BrokerError``; the client is in
+        state ERROR then.
+        """
+        self._require_created("start")
+        try:
+            self._broker = self._given_broker or open_broker(self.config, self._clock)
+            self._context = prepare(
+                self._built,
+                self.config,
+                self._broker,
+                self._broker.admin(),
+                self._clock,
+                self.metrics,
+                self._restore_listener,
+            )
+        except BaseException as error:
+            self.failure = error
+            self._release()
+            self._set_state(ClientState.PENDING_ERROR)
+            self._set_state(ClientState.ERROR)
+            raise
+        self._set_state(ClientState.REBALANCING)
+        with self._changed:
+            threads = [self._new_thread() for _ in range(self.config.num_stream_threads)]
+        for thread in threads:
+            thread.start()
+
+    def close(self, timeout: timedelta | float | None = None) -> bool:
+        """Commit, close all tasks, leave the group; tell whether that was done within ``timeout`` (a timedelta or ms;
+        None: without limit). Called by a stream thread it only begins to."""
+        with self._changed:
+            if self._state is ClientState.CREATED:
+                self._set_state(ClientState.PENDING_SHUTDOWN)
+                self._set_state(ClientState.NOT_RUNNING)
+            elif self._state in _GOING:
+                self._begin_close(ClientState.PENDING_SHUTDOWN)
+        if any(thread.is_current for thread in self._threads):
+            return False
+        return self.wait_for(lambda: self.finished, timeout)
+
+    def run(
+        self, *, until_caught_up: bool = False, on_progress: Callable[[Progress], None] | None = None
+    ) -> None:
+        """Start, and run until SIGINT or SIGTERM (or until everything there is has been processed), then close.
+
+        ``on_progress`` is called about ten times a second. Raises what made the client end.
+        """
+        stop = threading.Event()
+        with stop_on_signals(stop):
+            self.start()
+            try:
+                while not stop.wait(_RUN_INTERVAL_S) and not self.finished:
+                    if on_progress is not None:
+                        on_progress(self.progress())
+                    if until_caught_up and self._reached_the_end():
+                        break
+            finally:
+                self.close()
+        if self.failure is not None:
+            raise self.failure
+
+    def _reached_the_end(self) -> bool:
+        """True if caught up; else has committed what is processed, since that may be all that is missing."""
+        if self.caught_up():
+            return True
+        if self.progress().lag == 0:
+            self.request_commit()
+        return False
+
+    def wait_for(self, condition: Callable[[], bool], timeout: timedelta | float | None = None) -> bool:
+        """Wait until ``condition`` holds, asked at every change of state; False if ``timeout`` is over first."""
+        milliseconds = timeout / timedelta(milliseconds=1) if isinstance(timeout, timedelta) else timeout
+        with self._changed:
+            return self._changed.wait_for(condition, None if milliseconds is None else milliseconds / 1000)
+
+    # Threads
+
+    def add_stream_thread(self) -> str | None:
+        """Start one thread more; its name, or None if the client is not running."""
+        with self._changed:
+            if self._state not in _GOING:
+                return None
+            thread = self._new_thread()
+            self._share_cache()
+        thread.start()
+        return thread.name
+
+    def remove_stream_thread(self, timeout: timedelta | float | None = None) -> str | None:
+        """Stop one thread, not the calling one; its name, or None if there is none to stop."""
+        with self._changed:
+            candidates = [thread for thread in self._threads if thread.alive and not thread.is_current]
+            if self._state not in _GOING or not candidates:
+                return None
+            thread = candidates[-1]
+            thread.stop()
+        self.wait_for(lambda: thread not in self._threads, timeout)
+        with self._changed:
+            self._share_cache()
+        return thread.name
+
+    # What can be seen
+
+    def progress(self) -> Progress:
+        """How far the threads are, as of about 100 ms ago."""
+        with self._changed:
+            threads = tuple(thread.snapshot for thread in self._threads)
+            return Progress(
+                self._records_of_ended_threads + sum(thread.records for thread in threads), threads
+            )
+
+    def metadata_for_local_threads(self) -> tuple[ThreadProgress, ...]:
+        """The threads of this client with their tasks."""
+        return self.progress().threads
+
+    def caught_up(self) -> bool:
+        """True if the whole application has processed and committed everything there is: in every input topic, external
+        and internal, the committed offset is the end offset; and no task of this client restores or holds anything
+        uncommitted."""
+        if self._state is not ClientState.RUNNING or self._context is None:
+            return False
+        if not all(self._settled(thread) for thread in list(self._threads)):
+            return False
+        admin, inputs = (
+            self._context.admin,
+            sorted({p for of_task in self._context.inputs.values() for p in of_task}),
+        )
+        before = admin.end_offsets(inputs)
+        committed = admin.group_offsets(self.config.application_id)
+        beginnings = admin.beginning_offsets(inputs)
+        reached = {p: max(committed[p].offset if p in committed else 0, beginnings[p]) for p in inputs}
+        # The end offsets only grow: if they are the same before and after, they were the same in between.
+        return reached == before == admin.end_offsets(inputs)
+
+    def request_commit(self) -> None:
+        """Have every thread commit soon."""
+        for thread in list(self._threads):
+            thread.request_commit()
+
+    def store(self, name: str) -> LocalStore:
+        """Read a store of the tasks that run in this process. Raises ``StateError`` for an unknown name."""
+        known = [spec.name for spec in self._built.stores]
+        if name not in known:
+            raise StateError(
+                f"there is no store {name}", why=f"the topology has: {', '.join(known) or 'none'}"
+            )
+        return LocalStore(name, lambda: [thread for thread in self._threads if thread.alive])
+
+    def _settled(self, thread: StreamThread) -> bool:
+        if thread.state is not ThreadState.RUNNING:
+            return False
+        try:
+            return thread.call(lambda tasks: tasks.settled and not tasks.commit_needed).result(
+                _ANSWER_TIMEOUT_S
+            )
+        except (StreamsError, TimeoutError):
+            return False
+
+    # What threads tell
+
+    def thread_changed(self, thread: StreamThread, old: ThreadState, new: ThreadState) -> None:
+        with self._changed:
+            self.metrics.gauge(names.ALIVE_STREAM_THREADS).set(sum(t.alive for t in self._threads))
+            if self._state in _GOING:
+                states = {t.state for t in self._threads if t.alive}
+                if states == {ThreadState.RUNNING}:
+                    self._set_state(ClientState.RUNNING)
+                elif states & {ThreadState.PARTITIONS_ASSIGNED, ThreadState.PARTITIONS_REVOKED}:
+                    self._set_state(ClientState.REBALANCING)
+            self._changed.notify_all()
+
+    def thread_failed(self, thread: StreamThread, error: BaseException) -> bool:
+        log.error("[%s] failed: %s", thread.name, error, exc_info=error)
+        if self._state not in _GOING:
+            self.failure = self.failure or error
+            return False
+        self.metrics.counter(names.FAILED_STREAM_THREADS).add()
+        try:
+            response = self._exception_handler(error)
+        except Exception:
+            log.exception("the uncaught exception handler itself failed; the client shuts down")
+            response = UncaughtExceptionResponse.SHUTDOWN_CLIENT
+        with self._changed:
+            if self._state not in _GOING:
+                return False
+            if response is UncaughtExceptionResponse.REPLACE_THREAD:
+                self._replaced.add(thread)
+                return False
+            self.failure = error
+            if response is UncaughtExceptionResponse.SHUTDOWN_CLIENT:
+                self._begin_close(ClientState.PENDING_ERROR)
+                return False
+            return True
+
+    def thread_ended(self, thread: StreamThread) -> None:
+        replacement: StreamThread | None = None
+        with self._changed:
+            self._threads.remove(thread)
+            self._records_of_ended_threads += thread.snapshot.records
+            if thread in self._replaced:
+                self._replaced.discard(thread)
+                if self._state in _GOING:
+                    replacement = self._new_thread()
+            elif thread.shutdown_requested and self._state in _GOING:
+                self._begin_close(ClientState.PENDING_ERROR)
+            self._changed.notify_all()
+        if replacement is not None:
+            log.info("[%s] is replaced by %s", thread.name, replacement.name)
+            replacement.start()
+
+    def application_shutdown(self) -> None:
+        with self._changed:
+            if self._state in _GOING:
+                if self.failure is None:
+                    self.failure = StreamsError(
+                        "a member of the group asked the whole application to stop",
+                        where=f"application {self.config.application_id}",
+                        hint="look into the logs of the other instances for the failure",
+                    )
+                self._begin_close(ClientState.PENDING_ERROR)
+
+    def housekeeping(self) -> None:
+        now = self._clock.monotonic_ms()
+        with self._changed:
+            if now < self._next_cleanup_ms or self._context is None:
+                return
+            self._next_cleanup_ms = now + self.config.state_cleanup_delay_ms
+        try:
+            gone = self._context.directory.clean_up(self.config.state_cleanup_delay_ms, self._clock)
+        except StateError as error:
+            log.warning("state of tasks that left could not be deleted: %s", error)
+            return
+        if gone:
+            log.info("deleted the state of tasks that are elsewhere: %s", ", ".join(map(str, gone)))
+
+    # Inside
+
+    def _require_created(self, what: str) -> None:
+        if self._state is not ClientState.CREATED:
+            raise StateError(f"{what} comes before the start", why=f"the client is {self._state.value}")
+
+    def _new_thread(self) -> StreamThread:
+        """A thread with the least free number; the caller starts it."""
+        assert self._context is not None
+        prefix = f"{self.config.application_id}-{self._context.process_id}"
+        taken = {thread.index for thread in self._threads}
+        index = next(i for i in range(1, len(taken) + 2) if i not in taken)
+        thread = StreamThread(
+            f"{prefix}-StreamThread-{index}",
+            index,
+            f"{prefix}-{os.getpid()}-{index}",
+            self._context,
+            self,
+            self.config.statestore_cache_max_bytes // max(len(taken) + 1, self.config.num_stream_threads),
+        )
+        self._threads.append(thread)
+        return thread
+
+    def _share_cache(self) -> None:
+        for thread in self._threads:
+            thread.resize_cache(self.config.statestore_cache_max_bytes // len(self._threads))
+
+    def _begin_close(self, state: ClientState) -> None:
+        self._set_state(state)
+        self._closer = threading.Thread(
+            target=self._finish_close, name=f"{self.config.application_id}-close", daemon=True
+        )
+        self._closer.start()
+
+    def _finish_close(self) -> None:
+        with self._changed:
+            threads = list(self._threads)
+            for thread in threads:
+                thread.stop()
+        self.wait_for(lambda: not self._threads)
+        for thread in threads:
+            thread.join()
+        self._release()
+        ending = ClientState.ERROR if self._state is ClientState.PENDING_ERROR else ClientState.NOT_RUNNING
+        self._set_state(ending)
+
+    def _release(self) -> None:
+        for opened in (
+            self._context.admin if self._context else None,
+            None if self._given_broker else self._broker,
+        ):
+            if opened is not None:
+                opened.close()
+
+    def _set_state(self, state: ClientState) -> None:
+        with self._changed:
+            old = self._state
+            if old is state:
+                return
+            self._state = check_transition(
+                f"client {self.config.application_id}", CLIENT_SUCCESSORS, old, state
+            )
+            self._changed.notify_all()
+        log.info("application %s: %s -> %s", self.config.application_id, old.name, state.name)
+        if self._state_listener is not None:
+            self._state_listener(state, old)
+
+
+def _shut_down_client(_error: BaseException) -> UncaughtExceptionResponse:
+    return UncaughtExceptionResponse.SHUTDOWN_CLIENT

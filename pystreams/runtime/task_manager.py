@@ -1,0 +1,334 @@
+"""The tasks of one thread: takes them on, restores, runs, commits and gives them up. Decides nothing about when."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pystreams.broker.port import Consumer, Member, Producer
+from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError, StateLockedError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import names
+from pystreams.record import RecordBatch
+from pystreams.runtime.active_task import ActiveTask
+from pystreams.runtime.client_context import ClientContext
+from pystreams.runtime.commit import Committer
+from pystreams.runtime.positions import start_positions
+from pystreams.runtime.rebalance import (
+    AbortAll,
+    Claim,
+    CloseTask,
+    CommitAll,
+    Inputs,
+    Instruction,
+    OpenTask,
+    plan_assignment,
+    plan_loss,
+)
+from pystreams.runtime.restore import Restorer
+from pystreams.runtime.task_lifecycle import TaskStatus
+from pystreams.runtime.task_opening import TaskOpener
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadClients:
+    """What a thread owns towards the broker."""
+
+    member: Member
+    consumer: Consumer
+    producer: Producer
+
+
+class TaskManager:
+    """The tasks at hand. Tasks whose directory is locked by somebody else wait to be opened."""
+
+    def __init__(
+        self,
+        context: ClientContext,
+        clients: ThreadClients,
+        opener: TaskOpener,
+        restorer: Restorer,
+        thread: str,
+    ) -> None:
+        self._context = context
+        self._member = clients.member
+        self._consumer = clients.consumer
+        self._producer = clients.producer
+        self._opener = opener
+        self._restorer = restorer
+        self._committer = Committer(clients.producer, clients.member, clients.consumer, self._set_working)
+        self._created = context.metrics.counter(names.TASKS_CREATED, thread_id=thread)
+        self._closed = context.metrics.counter(names.TASKS_CLOSED, thread_id=thread)
+        self._tasks: dict[TaskId, ActiveTask] = {}
+        self._waiting: dict[TaskId, Inputs] = {}
+        self._running: list[ActiveTask] = []
+        #: The task whose code or state is being used now, to blame for what is raised.
+        self.working: ActiveTask | None = None
+        #: Partitions that are not read for now, because enough of them is waiting.
+        self.paused: set[TopicPartition] = set()
+
+    # What there is
+
+    @property
+    def running(self) -> Sequence[ActiveTask]:
+        return self._running
+
+    @property
+    def settled(self) -> bool:
+        """True if every task that was assigned is running."""
+        return len(self._running) == len(self._tasks) and not self._waiting
+
+    @property
+    def commit_needed(self) -> bool:
+        return any(task.stream.commit_needed for task in self._running)
+
+    @property
+    def commit_requested(self) -> bool:
+        """True if a processor asked for a commit."""
+        return any(task.stream.commit_requested for task in self._running)
+
+    @property
+    def uncommitted_bytes(self) -> int:
+        return sum(task.state.uncommitted_bytes for task in self._running)
+
+    def lag(self, task: ActiveTask) -> int | None:
+        """Offsets between what a task has processed and the end of its inputs as last seen; None: not known."""
+        if task not in self._running:
+            return None
+        total = 0
+        for partition, position in task.stream.positions().items():
+            end_offset = self._consumer.known_end_offset(partition)
+            if end_offset is None:
+                return None
+            at = position.offset if task.stream.buffered(partition) else self._consumer.position(partition)
+            total += max(0, end_offset - at)
+        return total
+
+    def buffered(self, task: ActiveTask) -> int:
+        """Records of a task that were read and wait."""
+        if task not in self._running:
+            return 0
+        return sum(task.stream.buffered(partition) for partition in task.inputs)
+
+    def tasks(self) -> list[ActiveTask]:
+        return list(self._tasks.values())
+
+    def task_ids(self) -> list[TaskId]:
+        return sorted([*self._tasks, *self._waiting])
+
+    # Rebalances
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Go over to a new assignment."""
+        current = {task_id: (task.status, task.inputs) for task_id, task in self._tasks.items()}
+        current |= {task_id: (TaskStatus.CREATED, inputs) for task_id, inputs in self._waiting.items()}
+        self._execute(plan_assignment(current, frozenset(partitions), self._context.inputs))
+
+    def lose_all(self) -> None:
+        """Give all tasks up without a commit: others own them already."""
+        self._execute(plan_loss(self.task_ids()))
+
+    def _execute(self, plan: Sequence[Instruction]) -> None:
+        for instruction in plan:
+            match instruction:
+                case CommitAll():
+                    self.commit()
+                case CloseTask(task_id):
+                    self._waiting.pop(task_id, None)
+                    self._close(task_id)
+                case OpenTask(task_id, inputs):
+                    self._waiting[task_id] = inputs
+                    self._try_open(task_id)
+                case AbortAll():
+                    self._producer.abort()
+                case Claim(partitions):
+                    self._member.claim(partitions)
+
+    # Opening, restoring, closing
+
+    def open_waiting(self) -> None:
+        """Try once more to open tasks whose directories were locked."""
+        for task_id in list(self._waiting):
+            self._try_open(task_id)
+
+    def restore(self, budget_ms: float, wait_ms: float) -> None:
+        """Restore for about ``budget_ms``; tasks that are complete start to run."""
+        if not self._restorer.active:
+            return
+        outcome = self._restorer.step(budget_ms, wait_ms)
+        for task_id, error in outcome.corrupted.items():
+            self.wipe(task_id, error)
+        for task_id in outcome.finished:
+            self._start(self._tasks[task_id])
+
+    def wipe(self, task_id: TaskId, error: StateCorruptedError) -> None:
+        """Delete a task's state and restore it from its changelogs; other tasks only go back to their last commit."""
+        log.warning("task %s: %s", task_id, error)
+        inputs = self._tasks[task_id].inputs
+        if self._tasks[task_id].status is TaskStatus.RUNNING:
+            self.revive()
+        else:
+            self._close(task_id)
+        self._context.directory.wipe(task_id)
+        self._waiting[task_id] = inputs
+
+    def revive(self) -> None:
+        """Forget everything since the last commit: tasks that have started are made anew and go on from there."""
+        self._producer.abort()
+        for task in [task for task in self._tasks.values() if task.status is not TaskStatus.RESTORING]:
+            self._waiting[task.task_id] = task.inputs
+            self._close(task.task_id)
+
+    def close(self, *, commit: bool) -> None:
+        """Give up everything, after a commit or without."""
+        try:
+            if commit and self._running:
+                self.commit()
+        finally:
+            self._producer.abort()
+            self._waiting.clear()
+            for task_id in list(self._tasks):
+                self._close(task_id)
+
+    def _try_open(self, task_id: TaskId) -> None:
+        try:
+            task = self._opener.open(task_id)
+        except StateLockedError as error:
+            log.debug("task %s waits: %s", task_id, error)
+            return
+        self._tasks[task_id] = task
+        self._created.add()
+        inputs = self._waiting[task_id]
+        try:
+            # Now, with the directory locked: whoever had the task before has made its last commit.
+            committed = self._member.committed(inputs)
+            task.committed = {partition: at for partition, at in committed.items() if at is not None}
+            self._restorer.add(task)
+            del self._waiting[task_id]
+        except StateCorruptedError as error:
+            self._close(task_id)
+            log.warning("task %s: %s", task_id, error)
+            self._context.directory.wipe(task_id)
+            self._try_open(task_id)
+        except BaseException:
+            self._close(task_id)
+            raise
+
+    def _start(self, task: ActiveTask) -> None:
+        admin, inputs = self._context.admin, list(task.inputs)
+        positions = start_positions(
+            task.task_id,
+            {partition: task.committed.get(partition) for partition in inputs},
+            admin.beginning_offsets(inputs),
+            admin.end_offsets(inputs),
+            lambda topic: self._context.offset_reset(task.task_id, topic),
+            stateful=task.task_id in self._context.stateful,
+        )
+        self.working = task
+        task.start(positions)
+        self.working = None
+        self._consumer.assign(positions)
+        self._running.append(task)
+        self._running.sort(key=lambda running: running.task_id)
+
+    def _close(self, task_id: TaskId) -> None:
+        task = self._tasks.pop(task_id, None)
+        if task is None:
+            return
+        self._closed.add()
+        self._restorer.remove(task_id)
+        if task in self._running:
+            self._running.remove(task)
+            self._consumer.unassign(task.inputs)
+            self.paused -= task.inputs
+        try:
+            task.close()
+        except Exception:
+            log.exception("task %s: a failure while closing; the task is closed all the same", task_id)
+
+    # Work
+
+    def add_batches(self, batches: Sequence[RecordBatch]) -> None:
+        """Hand over what was polled; partitions that are full enough are paused."""
+        owners = {partition: task for task in self._running for partition in task.inputs}
+        for batch in batches:
+            owner = owners.get(TopicPartition(batch.topic, batch.partition))
+            if owner is not None:
+                owner.stream.add_batch(batch)
+        self._adjust_flow()
+
+    def process(self, max_records: int, now_ms: int) -> int:
+        """Let each task process up to ``max_records``; the number processed."""
+        processed = 0
+        for task in self._running:
+            self.working = task
+            processed += task.stream.process(max_records, now_ms)
+        self.working = None
+        if processed:
+            self._adjust_flow()
+        return processed
+
+    def punctuate(self, now_ms: int) -> bool:
+        """Run the wall-clock punctuators that are due."""
+        punctuated = False
+        for task in self._running:
+            self.working = task
+            punctuated |= task.stream.punctuate_wall_clock(now_ms)
+        self.working = None
+        return punctuated
+
+    def next_punctuation_ms(self) -> int | None:
+        """When the next wall-clock punctuator is due."""
+        times = (task.stream.next_wall_clock_punctuation_ms() for task in self._running)
+        return min((time for time in times if time is not None), default=None)
+
+    def commit(self) -> None:
+        """Commit all running tasks."""
+        self._committer.commit(self._running)
+
+    def purge(self) -> None:
+        """Delete what is processed and committed from the application's own topics between sub-topologies."""
+        internal = self._context.built.internal_topics
+        done = {
+            partition: committed.offset
+            for task in self._running
+            for partition, committed in task.committed.items()
+            if partition.topic in internal
+        }
+        if done:
+            self._context.admin.delete_records(done)
+
+    def check_positions(self, error: OffsetOutOfRangeError) -> None:
+        """The consumer fell out of a partition, because records were deleted before they were read: an error for a task
+        with state; one without goes on at the nearest end."""
+        found = False
+        for task in self._running:
+            inputs = list(task.inputs)
+            beginnings = self._context.admin.beginning_offsets(inputs)
+            ends = self._context.admin.end_offsets(inputs)
+            positions = {p: self._consumer.position(p) for p in inputs}
+            lost = {p: at for p, at in positions.items() if not beginnings[p] <= at <= ends[p]}
+            if lost and task.task_id in self._context.stateful:
+                raise error
+            if lost:
+                log.warning("task %s: %s", task.task_id, error)
+                self._consumer.seek({p: min(max(at, beginnings[p]), ends[p]) for p, at in lost.items()})
+                found = True
+        if not found:
+            raise error
+
+    def _adjust_flow(self) -> None:
+        for task in self._running:
+            pause, resume = task.stream.flow_changes()
+            if pause:
+                self._consumer.pause(pause)
+                self.paused.update(pause)
+            if resume:
+                self._consumer.resume(resume)
+                self.paused.difference_update(resume)
+
+    def _set_working(self, task: ActiveTask | None) -> None:
+        self.working = task

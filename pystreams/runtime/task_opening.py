@@ -1,0 +1,117 @@
+"""Makes the tasks of a thread: state out of the task's directory, compiled code around it."""
+
+from __future__ import annotations
+
+import logging
+
+from pystreams.broker.port import Consumer, Producer
+from pystreams.errors import StateCorruptedError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import names
+from pystreams.record import ContextCell, Headers
+from pystreams.runtime.active_task import ActiveTask
+from pystreams.runtime.client_context import ClientContext
+from pystreams.runtime.codegen import CompiledCode, compile_nodes
+from pystreams.runtime.stream_task import StreamTask, TaskServices
+from pystreams.state.cache import ThreadCache
+from pystreams.state.store import LogChange
+from pystreams.state.task_state import TaskState
+
+log = logging.getLogger(__name__)
+
+
+class TaskOpener:
+    """Opens tasks for one thread, whose producer, consumer and cache they share."""
+
+    def __init__(
+        self, context: ClientContext, consumer: Consumer, producer: Producer, cache: ThreadCache, thread: str
+    ) -> None:
+        self._context = context
+        self._producer = producer
+        self._cache = cache
+        self._code: dict[int, CompiledCode] = {}
+        self._services = TaskServices(
+            config=context.config,
+            metrics=context.metrics,
+            clock=context.clock,
+            producer=producer,
+            partition_count=context.partition_count,
+            lag=lambda partition: _lag(consumer, partition),
+            thread_id=thread,
+        )
+
+    def open(self, task_id: TaskId) -> ActiveTask:
+        """A task that waits for its stores to be restored. State that cannot be read is deleted and will be restored.
+
+        Raises ``StateLockedError`` while another thread or process has the task's directory.
+        """
+        cell = ContextCell()
+        try:
+            state = self._open_state(task_id, cell)
+        except StateCorruptedError as error:
+            log.warning("task %s: %s; deleting the local state, it will be restored", task_id, error)
+            self._context.directory.wipe(task_id)
+            state = self._open_state(task_id, cell)
+        context = self._context
+        sub = context.subtopology(task_id)
+        try:
+            stream = StreamTask(
+                task_id,
+                sub.nodes,
+                context.inputs[task_id],
+                cell=cell,
+                state=state,
+                services=self._services,
+                code=self._compiled(task_id),
+            )
+            stream.restoring()
+        except BaseException:
+            state.close()
+            raise
+        changelogs = {
+            store: TopicPartition(topic, task_id.partition) for store, topic in sub.changelogs.items()
+        }
+        return ActiveTask(stream, state, changelogs)
+
+    def _compiled(self, task_id: TaskId) -> CompiledCode:
+        """The code of the task's sub-topology, compiled for the first of its tasks."""
+        code = self._code.get(task_id.subtopology)
+        if code is None:
+            name = f"<pystreams {self._context.built.application_id} {task_id.subtopology}>"
+            code = compile_nodes(self._context.subtopology(task_id).nodes, name)
+            self._code[task_id.subtopology] = code
+        return code
+
+    def _open_state(self, task_id: TaskId, cell: ContextCell) -> TaskState:
+        context = self._context
+        application_id = context.built.application_id
+        dropped = context.metrics.counter(
+            names.DROPPED_RECORDS, thread_id=self._services.thread_id, task_id=task_id
+        )
+        return TaskState.open(
+            context.directory.task_directory(task_id),
+            context.subtopology(task_id).stores,
+            task_id=task_id,
+            cell=cell,
+            cache=self._cache,
+            log_change=lambda store: self._log_change(task_id, store),
+            topic_of=lambda store: f"{application_id}-{store}-changelog",
+            resources=context.resources,
+            expired=dropped.add,
+        )
+
+    def _log_change(self, task_id: TaskId, store: str) -> LogChange | None:
+        topic = self._context.subtopology(task_id).changelogs.get(store)
+        if topic is None:
+            return None
+        send, partition = self._producer.log_change, task_id.partition
+
+        def log_change(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
+            send(topic, partition, key, value, timestamp, headers)
+
+        return log_change
+
+
+def _lag(consumer: Consumer, partition: TopicPartition) -> int | None:
+    end_offset = consumer.known_end_offset(partition)
+    return None if end_offset is None else end_offset - consumer.position(partition)

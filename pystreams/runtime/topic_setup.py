@@ -1,0 +1,129 @@
+"""The topics of an application at start: those of the user must exist, its own are created or verified.
+
+Source: org.apache.kafka.streams.processor.internals.{InternalTopicManager,RepartitionTopics,ChangelogTopics} and the
+``...TopicConfig`` classes for the settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pystreams.broker.port import Admin, TopicDescription, TopicSpec
+from pystreams.config import StreamsConfig
+from pystreams.errors import TopicError
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.built import BuiltTopology
+from pystreams.topology.partitions import Partitioning, resolve_partitions
+
+_COMMON = {"message.timestamp.type": "CreateTime"}
+_REPARTITION = {**_COMMON, "cleanup.policy": "delete", "segment.bytes": "52428800", "retention.ms": "-1"}
+_WINDOWED = frozenset({"window", "timestamped_window", "session"})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """The tasks, the topics that exist, and those of the application's own that are still to be created."""
+
+    partitioning: Partitioning
+    found: Mapping[str, TopicDescription]
+    missing: Sequence[TopicSpec]
+
+    @property
+    def partition_counts(self) -> dict[str, int]:
+        counts = {name: topic.partitions for name, topic in self.found.items()}
+        return counts | {topic.name: topic.partitions for topic in self.missing}
+
+    def config(self, topic: str) -> Mapping[str, str]:
+        """The settings that a topic has or will have."""
+        if topic in self.found:
+            return self.found[topic].config
+        return next((spec.config for spec in self.missing if spec.name == topic), {})
+
+
+def plan_topics(admin: Admin, built: BuiltTopology, config: StreamsConfig, where: str) -> TopicPlan:
+    """Check the user's topics and those of the application's own that exist; nothing is created yet.
+
+    Raises ``TopicError``, ``TopologyError``.
+    """
+    found = admin.describe_topics()
+    _check_users_topics(built, found, config, where)
+    partitioning = resolve_partitions(built, {name: topic.partitions for name, topic in found.items()})
+    specs = internal_topics(built, partitioning, config)
+    for spec in specs:
+        if spec.name in found:
+            _verify(spec, found[spec.name], where)
+    return TopicPlan(partitioning, found, [spec for spec in specs if spec.name not in found])
+
+
+def internal_topics(
+    built: BuiltTopology, partitioning: Partitioning, config: StreamsConfig
+) -> list[TopicSpec]:
+    """The application's own topics with their settings: the library's, overridden by ``topic.*`` settings of the
+    application, overridden by those of the store."""
+    everywhere = {name: str(value) for name, value in config.topic_config.items()}
+    specs = [
+        TopicSpec(name, partitions, {**_REPARTITION, **everywhere})
+        for name, partitions in partitioning.repartition_topics.items()
+    ]
+    for sub in built.subtopologies:
+        for store in sub.stores:
+            topic = sub.changelogs.get(store.name)
+            if topic is not None:
+                settings = _changelog_settings(store, everywhere, config)
+                specs.append(TopicSpec(topic, partitioning.changelog_topics[topic], settings))
+    return specs
+
+
+def _changelog_settings(
+    store: StoreSpec, everywhere: Mapping[str, str], config: StreamsConfig
+) -> dict[str, str]:
+    if store.kind not in _WINDOWED:
+        return {**_COMMON, "cleanup.policy": "compact", **everywhere, **store.changelog_config}
+    settings = {**_COMMON, "cleanup.policy": "compact,delete", **everywhere, **store.changelog_config}
+    if "retention.ms" not in store.changelog_config:
+        retention = config.window_changelog_retention_ms
+        if retention is None:
+            retention = store.retention_ms + config.windowstore_changelog_additional_retention_ms
+        settings["retention.ms"] = str(retention)
+    return settings
+
+
+def _check_users_topics(
+    built: BuiltTopology, found: Mapping[str, TopicDescription], config: StreamsConfig, where: str
+) -> None:
+    internal = built.internal_topics
+    read = {topic for sub in built.subtopologies for topic in sub.source_topics}
+    written = {topic for sub in built.subtopologies for topic in sub.sink_topics}
+    if config.errors_dead_letter_queue_topic_name is not None:
+        written.add(config.errors_dead_letter_queue_topic_name)
+    missing = sorted(topic for topic in read | written if topic not in internal and topic not in found)
+    if not missing:
+        return
+    uses = [f"{topic} ({'read' if topic in read else 'written'})" for topic in missing]
+    commands = " && ".join(f"pystreams topics create {topic}" for topic in missing)
+    raise TopicError(
+        f"{'a topic does' if len(missing) == 1 else 'topics do'} not exist: {', '.join(uses)}",
+        where=f"application {built.application_id}, {where}",
+        why="only the application's own topics (repartition, changelog) are created at start",
+        hint=f"create {'it' if len(missing) == 1 else 'them'} (--partitions says how wide): {commands}",
+    )
+
+
+def _verify(spec: TopicSpec, found: TopicDescription, where: str) -> None:
+    if found.partitions != spec.partitions:
+        raise TopicError(
+            f"internal topic {spec.name} has {found.partitions} partitions, but the topology needs {spec.partitions}",
+            where=where,
+            why="it was created for inputs with another number of partitions, or for another topology",
+            hint="give the inputs their former number of partitions, or give the application a new application_id "
+            "(or reset it: pystreams reset) so that it starts afresh",
+        )
+    wanted, policy = spec.config["cleanup.policy"], found.config.get("cleanup.policy", "delete")
+    if "compact" in wanted and "compact" not in policy:
+        raise TopicError(
+            f"changelog {spec.name} has cleanup.policy={policy}, so it would lose state",
+            where=where,
+            why=f"a changelog keeps the last record of every key: {wanted}",
+            hint=f"pystreams topics alter {spec.name} --config cleanup.policy={wanted}",
+        )

@@ -1,0 +1,377 @@
+"""Runs a topology in the test's own thread, without a broker.
+
+The model is that of Kafka Streams' TopologyTestDriver: one task holds all sub-topologies, every topic has one
+partition, and after each record the caches are flushed and everything is committed. So a cache never collects several
+updates here: what it does to the output shows on a log only.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+from pystreams.app import App
+from pystreams.clock import ManualClock, SystemClock
+from pystreams.config import StreamsConfig
+from pystreams.dsl.builder import StreamsBuilder
+from pystreams.dsl.serdes import TypeOrSerde
+from pystreams.errors import StateError, TopicError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import Metrics
+from pystreams.metrics.names import DROPPED_RECORDS
+from pystreams.record import NO_HEADERS, ContextCell, Headers, RecordBatch
+from pystreams.runtime.stream_task import Position, StreamTask, TaskServices
+from pystreams.state.cache import ThreadCache
+from pystreams.state.resources import shared_resources
+from pystreams.state.task_state import TaskState
+from pystreams.testing.java_order import JavaOrder
+from pystreams.testing.producer import MemoryProducer, ProducedRecord
+from pystreams.testing.topics import Duration, InputTopic, OutputTopic, Time, to_ms
+from pystreams.topology.built import BuiltTopology
+from pystreams.topology.nodes import Node, ProcessorNode, SourceNode
+from pystreams.topology.topology import Topology
+
+#: The application's name if the test gives none.
+DEFAULT_APPLICATION_ID = "topology-test-driver"
+
+_TASK = TaskId(0, 0)
+_THREAD = "topology-test-driver"
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+LogChange = Callable[[bytes, bytes | None, int | None, Headers], None]
+
+
+class TopologyTestDriver:
+    """Processes what is piped into it at once and keeps what comes out.
+
+    Use it in a ``with`` statement; it deletes its state on the way out::
+
+        with TopologyTestDriver(app) as driver:
+            lines = driver.create_input_topic("lines", value=str)
+            counts = driver.create_output_topic("word-counts", key=str, value=int)
+            lines.pipe_input("hello hello")
+            assert counts.read_map() == {"hello": 2}
+
+    ``topology`` is a ``Topology``, or a ``StreamsBuilder`` or ``App`` to build one from; ``config`` a ``StreamsConfig``
+    or a mapping of settings (over those of an ``App``). The wall clock stands still until ``advance_wall_clock_time``.
+    """
+
+    def __init__(
+        self,
+        topology: Topology | StreamsBuilder,
+        config: StreamsConfig | Mapping[str, Any] | None = None,
+        *,
+        initial_wall_clock: Time | None = None,
+    ) -> None:
+        self.config = _configuration(topology, config)
+        self._clock = ManualClock(
+            SystemClock().now_ms() if initial_wall_clock is None else to_ms(initial_wall_clock)
+        )
+        plan = topology if isinstance(topology, Topology) else topology.build()
+        built = plan.build(
+            self.config.application_id,
+            default_key_serde=self.config.default_key_serde,
+            default_value_serde=self.config.default_value_serde,
+        )
+        self._nodes = _in_order(plan, built)
+        sources = [node for node in self._nodes if isinstance(node, SourceNode)]
+        #: A pattern is read as one topic, with the pattern's own text as its name.
+        self._patterns = {node.pattern.pattern: node.pattern for node in sources if node.pattern is not None}
+        topics = {topic for source in sources for topic in source.topics}
+        #: The next offset of each topic that is read.
+        self._offsets = dict.fromkeys(sorted(topics | self._patterns.keys()), 0)
+        self._changelogs = {name: t for sub in built.subtopologies for name, t in sub.changelogs.items()}
+        self._outputs: dict[str, deque[ProducedRecord]] = {}
+        self._producer = MemoryProducer()
+        self._cell = ContextCell()
+        self._failed = self._closed = False
+        self.metrics = Metrics()
+        self._folder = tempfile.TemporaryDirectory(prefix="pystreams-test-driver-")
+        try:
+            self._state = self._open_state(built)
+            try:
+                self._task = self._start_task()
+            except BaseException:
+                self._state.close()
+                raise
+        except BaseException:
+            self._folder.cleanup()
+            raise
+
+    @overload
+    def create_input_topic(
+        self,
+        topic: str,
+        *,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
+        start: Time | None = ...,
+        auto_advance: Duration = ...,
+    ) -> InputTopic[K, V]: ...
+    @overload
+    def create_input_topic(
+        self,
+        topic: str,
+        *,
+        key: Any = ...,
+        value: TypeOrSerde[V],
+        start: Time | None = ...,
+        auto_advance: Duration = ...,
+    ) -> InputTopic[Any, V]: ...
+    @overload
+    def create_input_topic(
+        self, topic: str, *, key: Any = ..., start: Time | None = ..., auto_advance: Duration = ...
+    ) -> InputTopic[Any, bytes]: ...
+    def create_input_topic(
+        self,
+        topic: str,
+        *,
+        key: Any = bytes,
+        value: Any = bytes,
+        start: Time | None = None,
+        auto_advance: Duration = 0,
+    ) -> InputTopic[Any, Any]:
+        """A topic to write to. ``key`` and ``value`` are types or serdes. ``start`` is its first record's timestamp, by
+        default the wall clock, and ``auto_advance`` what each record adds to it."""
+        first = self._clock.now_ms() if start is None else start
+        return InputTopic(self, topic, key, value, first, auto_advance)
+
+    @overload
+    def create_output_topic(
+        self, topic: str, *, key: TypeOrSerde[K], value: TypeOrSerde[V]
+    ) -> OutputTopic[K, V]: ...
+    @overload
+    def create_output_topic(
+        self, topic: str, *, key: Any = ..., value: TypeOrSerde[V]
+    ) -> OutputTopic[Any, V]: ...
+    @overload
+    def create_output_topic(self, topic: str, *, key: Any = ...) -> OutputTopic[Any, bytes]: ...
+    def create_output_topic(
+        self, topic: str, *, key: Any = bytes, value: Any = bytes
+    ) -> OutputTopic[Any, Any]:
+        """A topic to read from: a sink's, or an internal one by its full name."""
+        return OutputTopic(self, topic, key, value)
+
+    def pipe_bytes(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers = NO_HEADERS,
+    ) -> None:
+        """Write a record as bytes, which may be anything, and process all that follows from it.
+
+        The timestamp (ms) may be negative. Raises ``TopicError`` for a topic that no source reads.
+        """
+        self._enqueue(topic, key, value, timestamp, headers)
+        self._complete()
+
+    def advance_wall_clock_time(self, duration: Duration) -> None:
+        """Move the wall clock and run the punctuators that are due, each once."""
+        self._clock.advance_ms(to_ms(duration))
+        with self._working():
+            self._task.punctuate_wall_clock(self._clock.now_ms())
+            self._commit()
+        self._complete()
+
+    @property
+    def produced_topics(self) -> frozenset[str]:
+        """Topics that something was written to, internal ones with their full names."""
+        return frozenset(self._outputs)
+
+    def next_record(self, topic: str) -> ProducedRecord | None:
+        """Take the oldest record of a topic as bytes; None if there is none."""
+        queue = self._output_queue(topic)
+        return queue.popleft() if queue else None
+
+    def read_raw(self, topic: str) -> list[ProducedRecord]:
+        """Take all records of a topic as bytes."""
+        queue = self._output_queue(topic)
+        records = list(queue)
+        queue.clear()
+        return records
+
+    def queue_size(self, topic: str) -> int:
+        """Records of a topic that have not been read."""
+        return len(self._output_queue(topic))
+
+    @property
+    def store_names(self) -> frozenset[str]:
+        return frozenset(self._state.stores)
+
+    def store(self, name: str) -> Any:
+        """A store, to look into or to prepare. Raises ``StateError`` if the topology has none of that name."""
+        if name not in self._state.stores:
+            known = ", ".join(sorted(self._state.stores)) or "none"
+            raise StateError(f"there is no store {name!r}", hint=f"the topology's stores: {known}")
+        self._cell.record = (None, -1, -1, 0, NO_HEADERS)
+        return self._state.stores[name]
+
+    @property
+    def stream_time(self) -> int:
+        """The greatest timestamp processed, -1 before the first record."""
+        return self._task.stream_time
+
+    @property
+    def dropped_records(self) -> int:
+        """How many records were dropped: null keys, late ones, bad ones."""
+        return int(self.metrics.total(DROPPED_RECORDS))
+
+    def close(self) -> None:
+        """Flush, close all processors and delete the state. Does nothing the second time."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if not self._failed:
+                self._task.suspend()
+                self._commit()
+                self._collect()
+            self._task.close()
+        finally:
+            self._state.close()
+            self._folder.cleanup()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # The model
+
+    def _complete(self) -> None:
+        """Process until nothing is left, one record after the other, with a commit after each."""
+        self._collect()
+        with self._working():
+            # Idling for an empty partition begins when there is a record that could be processed.
+            while self._has_buffered() and self._task.process(1, self._clock.now_ms()):
+                self._commit()
+                self._collect()
+
+    def _commit(self) -> None:
+        self._task.flush()
+        ends = self._producer.commit({}, None)
+        changelogs = self._changelogs.items()
+        self._state.commit(
+            {name: ends[at] for name, topic in changelogs if (at := TopicPartition(topic, 0)) in ends}, {}
+        )
+        self._task.committed()
+
+    def _collect(self) -> None:
+        """Keep what was produced, and queue again what a source reads."""
+        for record in self._producer.take():
+            self._outputs.setdefault(record.topic, deque()).append(record)
+            if record.timestamp is not None and self._input_for(record.topic) is not None:
+                self._enqueue(record.topic, record.key, record.value, record.timestamp, record.headers)
+
+    def _enqueue(
+        self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers
+    ) -> None:
+        queue = self._input_for(topic)
+        if queue is None:
+            known = ", ".join(sorted(self._offsets)) or "none"
+            raise TopicError(f"no source reads topic {topic!r}", hint=f"topics that are read: {known}")
+        offset = self._offsets[queue]
+        self._offsets[queue] = offset + 1
+        columns = [key], [value], [timestamp], [offset], [headers] if headers else None
+        with self._working():
+            self._task.add_batch(RecordBatch(topic, 0, *columns, offset + 1), TopicPartition(queue, 0))
+
+    def _input_for(self, topic: str) -> str | None:
+        """The queue that a topic's records go to: its own, or that of a pattern which it matches."""
+        if topic in self._offsets:
+            return topic
+        return next((text for text, pattern in self._patterns.items() if pattern.fullmatch(topic)), None)
+
+    def _has_buffered(self) -> bool:
+        return any(self._task.buffered(partition) for partition in self._task.partitions)
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """Remembers that the task has failed, so that closing does not commit it."""
+        try:
+            yield
+        except BaseException:
+            self._failed = True
+            raise
+
+    # Set-up
+
+    def _open_state(self, built: BuiltTopology) -> TaskState:
+        specs = {spec.name: spec for spec in built.stores}
+        users = (node.stores for node in self._nodes if isinstance(node, ProcessorNode))
+        return TaskState.open(
+            Path(self._folder.name),
+            [specs[name] for name in dict.fromkeys(name for names in users for name in names)],
+            task_id=_TASK,
+            cell=self._cell,
+            cache=ThreadCache(self.config.statestore_cache_max_bytes),
+            log_change=self._log_change,
+            topic_of=lambda store: f"{built.application_id}-{store}-changelog",
+            resources=shared_resources(),
+            expired=self.metrics.counter(DROPPED_RECORDS, thread_id=_THREAD, task_id=_TASK).add,
+        )
+
+    def _log_change(self, store: str) -> LogChange | None:
+        topic, log_change = self._changelogs.get(store), self._producer.log_change
+        if topic is None:
+            return None
+        return lambda key, value, timestamp, headers: log_change(topic, 0, key, value, timestamp, headers)
+
+    def _start_task(self) -> StreamTask:
+        partitions = [TopicPartition(topic, 0) for topic in self._offsets]
+        services = TaskServices(
+            config=self.config,
+            metrics=self.metrics,
+            clock=self._clock,
+            producer=self._producer,
+            partition_count=lambda _: 1,
+            lag=lambda _: 0,
+            thread_id=_THREAD,
+        )
+        task = StreamTask(
+            _TASK,
+            self._nodes,
+            partitions,
+            cell=self._cell,
+            state=self._state,
+            services=services,
+            order=JavaOrder(),
+        )
+        task.restoring()
+        task.start(dict.fromkeys(partitions, Position(0, -1)), {})
+        return task
+
+    def _output_queue(self, topic: str) -> deque[ProducedRecord]:
+        queue = self._outputs.get(topic)
+        if queue is not None:
+            return queue
+        return deque()
+
+
+def _configuration(
+    topology: Topology | StreamsBuilder, config: StreamsConfig | Mapping[str, Any] | None
+) -> StreamsConfig:
+    """What was given, over what an ``App`` carries."""
+    if isinstance(config, StreamsConfig):
+        return config
+    if isinstance(topology, App):
+        return topology.config.override(config or {})
+    return StreamsConfig.from_mapping({"application_id": DEFAULT_APPLICATION_ID} | dict(config or {}))
+
+
+def _in_order(plan: Topology, built: BuiltTopology) -> Sequence[Node]:
+    """The nodes of all sub-topologies in the order in which they were added: stores are flushed in that order."""
+    nodes = {node.name: node for sub in built.subtopologies for node in sub.nodes}
+    return [nodes[name] for name in plan.nodes]

@@ -1,0 +1,28 @@
+"""The order in which Kafka Streams' test driver takes queues whose heads have the same timestamp."""
+
+from __future__ import annotations
+
+from pystreams.runtime.java_heap import JavaHeap
+from pystreams.runtime.record_queue import RecordQueue
+
+
+class JavaOrder:
+    """Record by record from the queue whose head has the least timestamp; ties as ``java.util.PriorityQueue`` has them.
+
+    They are frequent: one record may feed two repartition topics. Implements ``partition_group.HeadOrder``.
+    """
+
+    def __init__(self) -> None:
+        self._heap: JavaHeap[RecordQueue] = JavaHeap(lambda queue: queue.head_timestamp)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def offer(self, queue: RecordQueue) -> None:
+        self._heap.offer(queue)
+
+    def poll(self) -> RecordQueue:
+        return self._heap.poll()
+
+    def run_end(self, queue: RecordQueue, end: int) -> int:
+        return min(end, queue.position + 1)

@@ -1,0 +1,69 @@
+"""A producer that writes to lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pystreams.broker.port import CommittedOffset, Member
+from pystreams.ids import TopicPartition
+from pystreams.record import Headers
+
+
+class ProducedRecord(NamedTuple):
+    """A record as it would be written to the log. ``timestamp`` is None where the log is to choose it."""
+
+    topic: str
+    partition: int | None
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+    headers: Headers
+
+
+class MemoryProducer:
+    """Keeps what it is given. Implements ``broker.port.Producer``."""
+
+    def __init__(self) -> None:
+        self.records: list[ProducedRecord] = []
+        self._changelog_ends: dict[TopicPartition, int] = {}
+
+    def send(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        self.records.append(ProducedRecord(topic, partition, key, value, timestamp, headers))
+
+    def log_change(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers,
+    ) -> None:
+        changelog = TopicPartition(topic, partition)
+        self._changelog_ends[changelog] = self._changelog_ends.get(changelog, 0) + 1
+        self.records.append(ProducedRecord(topic, partition, key, value, timestamp, headers))
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
+    ) -> dict[TopicPartition, int]:
+        return dict(self._changelog_ends)
+
+    def take(self) -> list[ProducedRecord]:
+        """What was written since the last call."""
+        records, self.records = self.records, []
+        return records
+
+    def abort(self) -> None:
+        self.records.clear()
+
+    def close(self) -> None:
+        """Nothing to release."""

@@ -1,0 +1,187 @@
+"""The test driver's ends: topics to write to and topics to read from, with types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any, Generic, Protocol, TypeVar, overload
+
+from pystreams.record import NO_HEADERS, Headers, Record
+from pystreams.serde import serde_for
+from pystreams.testing.producer import ProducedRecord
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+Time = int | datetime
+Duration = int | timedelta
+
+
+def to_ms(time: Time | Duration) -> int:
+    """Milliseconds of a point of time (since the epoch; without a time zone: local) or of a duration."""
+    if isinstance(time, datetime):
+        return round(time.timestamp() * 1000)
+    if isinstance(time, timedelta):
+        return time // timedelta(milliseconds=1)
+    return time
+
+
+class Pipe(Protocol):
+    """What an input topic needs of the driver."""
+
+    def pipe_bytes(
+        self,
+        topic: str,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers = NO_HEADERS,
+    ) -> None: ...
+
+
+class Produced(Protocol):
+    """What an output topic needs of the driver."""
+
+    def next_record(self, topic: str) -> ProducedRecord | None: ...
+
+    def queue_size(self, topic: str) -> int: ...
+
+
+class InputTopic(Generic[K, V]):
+    """Writes records to a topic of the topology; each is processed before the call returns.
+
+    A record without a timestamp of its own gets the topic's time, which then advances by ``auto_advance``.
+    """
+
+    def __init__(
+        self, driver: Pipe, name: str, key: Any, value: Any, start: Time, auto_advance: Duration
+    ) -> None:
+        self.name = name
+        self._driver = driver
+        self._write_key = _nullable(serde_for(key).serializer(name))
+        self._write_value = _nullable(serde_for(value).serializer(name))
+        self._time_ms = to_ms(start)
+        self._auto_advance_ms = to_ms(auto_advance)
+        if self._auto_advance_ms < 0:
+            raise ValueError(f"auto_advance must not be negative: {auto_advance}")
+
+    @overload
+    def pipe_input(
+        self, value: V | None, /, *, timestamp: Time | None = ..., headers: Headers = ...
+    ) -> None: ...
+
+    @overload
+    def pipe_input(
+        self, key: K | None, value: V | None, /, *, timestamp: Time | None = ..., headers: Headers = ...
+    ) -> None: ...
+
+    def pipe_input(
+        self, *key_and_value: Any, timestamp: Time | None = None, headers: Headers = NO_HEADERS
+    ) -> None:
+        """Write ``(value)`` without a key, or ``(key, value)``."""
+        if not 1 <= len(key_and_value) <= 2:
+            raise TypeError(
+                f"pipe_input takes a value, or a key and a value, not {len(key_and_value)} arguments"
+            )
+        key, value = (None, *key_and_value)[-2:]
+        time_ms = self._next_time() if timestamp is None else to_ms(timestamp)
+        self._driver.pipe_bytes(self.name, self._write_key(key), self._write_value(value), time_ms, headers)
+
+    def pipe_record(self, record: Record[K | None, V | None]) -> None:
+        """Write a record with its own timestamp and headers."""
+        self.pipe_input(record.key, record.value, timestamp=record.timestamp, headers=record.headers)
+
+    def pipe_values(
+        self, values: Iterable[V | None], *, start: Time | None = None, advance: Duration | None = None
+    ) -> None:
+        """Write values without keys: at ``start``, each ``advance`` after the one before it; without a start at the
+        topic's own time."""
+        self.pipe_key_values(((None, value) for value in values), start=start, advance=advance)
+
+    def pipe_key_values(
+        self,
+        pairs: Iterable[tuple[K | None, V | None]],
+        *,
+        start: Time | None = None,
+        advance: Duration | None = None,
+    ) -> None:
+        """Write pairs of key and value, timed as ``pipe_values`` does."""
+        time_ms = None if start is None else to_ms(start)
+        for key, value in pairs:
+            self.pipe_input(key, value, timestamp=time_ms)
+            if time_ms is not None:
+                time_ms += to_ms(advance or 0)
+
+    def pipe_records(self, records: Iterable[Record[K | None, V | None]]) -> None:
+        """Write records one by one."""
+        for record in records:
+            self.pipe_record(record)
+
+    def advance_time(self, duration: Duration) -> None:
+        """Move the topic's time forward."""
+        if to_ms(duration) < 0:
+            raise ValueError(f"time cannot go back: {duration}")
+        self._time_ms += to_ms(duration)
+
+    def _next_time(self) -> int:
+        time_ms = self._time_ms
+        self._time_ms += self._auto_advance_ms
+        return time_ms
+
+
+class OutputTopic(Generic[K, V]):
+    """Reads what the topology has written to a topic, oldest first. Reading takes a record away.
+
+    Reading from an empty topic raises ``LookupError``.
+    """
+
+    def __init__(self, driver: Produced, name: str, key: Any, value: Any) -> None:
+        self.name = name
+        self._driver = driver
+        self._read_key = _nullable(serde_for(key).deserializer(name))
+        self._read_value = _nullable(serde_for(value).deserializer(name))
+
+    def __len__(self) -> int:
+        """Records not read yet."""
+        return self._driver.queue_size(self.name)
+
+    @property
+    def is_empty(self) -> bool:
+        return len(self) == 0
+
+    def read_record(self) -> Record[K, V]:
+        """The next record with timestamp and headers."""
+        record = self._driver.next_record(self.name)
+        if record is None:
+            raise LookupError(f"nothing is left to read from topic {self.name!r}")
+        timestamp = -1 if record.timestamp is None else record.timestamp
+        return Record(self._read_key(record.key), self._read_value(record.value), timestamp, record.headers)
+
+    def read_value(self) -> V:
+        """The next record's value."""
+        return self.read_record().value
+
+    def read_key_value(self) -> tuple[K, V]:
+        """The next record's key and value."""
+        record = self.read_record()
+        return record.key, record.value
+
+    def read_records(self) -> list[Record[K, V]]:
+        """All that is left."""
+        return [self.read_record() for _ in range(len(self))]
+
+    def read_values(self) -> list[V]:
+        """The values of all that is left."""
+        return [record.value for record in self.read_records()]
+
+    def read_key_values(self) -> list[tuple[K, V]]:
+        """Keys and values of all that is left."""
+        return [(record.key, record.value) for record in self.read_records()]
+
+    def read_map(self) -> dict[K, V]:
+        """The last value of each key in all that is left."""
+        return dict(self.read_key_values())
+
+
+def _nullable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: None if x is None else function(x)

@@ -1,0 +1,193 @@
+"""Runs one scenario through pystreams' test driver and tells what happened, in the oracle's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pystreams.config import StreamsConfig
+from pystreams.record import Headers
+from pystreams.testing import ProducedRecord, TopologyTestDriver
+from pystreams.windowed import Windowed
+from tests.conformance.builder import ScenarioBuilder, extractor
+from tests.conformance.missing import missing_operators
+from tests.conformance.processors import read_all
+from tests.conformance.types import TEXT, show_bytes, show_headers, show_key, show_value
+from tests.conformance.vocabulary import ScenarioError
+
+Json = Any
+
+
+def run(scenario: Json) -> Json:
+    """The result of a scenario; ``{"name", "missing": [...]}`` if it needs what pystreams does not have yet."""
+    missing = missing_operators(scenario)
+    if missing:
+        return {"name": scenario["name"], "missing": missing}
+    return _Run(scenario).result()
+
+
+class _Run:
+    def __init__(self, scenario: Json) -> None:
+        self.scenario = scenario
+        self.phase = "config"
+        self.at = -1
+        self.outputs: dict[str, list[Json]] = {}
+        self.internal: dict[str, list[Json]] = {}
+        self.dumps: list[Json] = []
+        self.builder = ScenarioBuilder(scenario["config"])
+        self.found: Json = {"name": scenario["name"]}
+
+    def result(self) -> Json:
+        error = None
+        try:
+            self.drive()
+        except Exception as raised:  # noqa: BLE001 - every failure is a result
+            error = raised
+        found = self.found
+        found["outputs"] = {topic: self.outputs.get(topic, []) for topic in sorted(self.builder.sinks)}
+        found["internal"] = dict(sorted(self.internal.items()))
+        if self.dumps:
+            found["dumps"] = self.dumps
+        found["error"] = None if error is None else self.failure(error)
+        return found
+
+    def drive(self) -> None:
+        config = driver_config(self.scenario["config"])
+        self.phase = "build"
+        topology = self.builder.build(self.scenario["steps"])
+        self.found["describe"] = topology.describe()
+        self.phase = "init"
+        start = self.scenario["config"].get("start_wall_ms", 0)
+        with TopologyTestDriver(topology, config, initial_wall_clock=start) as driver:
+            self.drain(driver)
+            self.phase = "drive"
+            try:
+                for at, entry in enumerate(self.scenario["drive"]):
+                    self.at = at
+                    self.one(driver, entry)
+                    self.drain(driver)
+            except Exception:
+                self.drain(driver)
+                raise
+            self.phase = "dump"
+            self.found["stores"] = {name: dump(driver.store(name)) for name in sorted(driver.store_names)}
+            self.found["stream_time"] = driver.stream_time
+            self.found["metrics"] = {"dropped": driver.dropped_records}
+            self.phase = "close"
+
+    def one(self, driver: TopologyTestDriver, entry: Json) -> None:
+        if "pipe" in entry:
+            key = entry.get("key")
+            headers: Headers = tuple(
+                (name, None if text is None else text.encode()) for name, text in entry.get("headers", ())
+            )
+            driver.pipe_bytes(
+                entry["pipe"],
+                None if key is None else str(key).encode(),
+                _bytes(entry),
+                entry.get("ts", 0),
+                headers,
+            )
+        elif "advance_wall_ms" in entry:
+            driver.advance_wall_clock_time(entry["advance_wall_ms"])
+        elif "dump" in entry:
+            name = entry["dump"]
+            content = dump(driver.store(name)) if name in driver.store_names else None
+            self.dumps.append({"at": self.at, "store": name, "content": content})
+        else:
+            raise ScenarioError(f"unknown drive step: {entry}")
+
+    def drain(self, driver: TopologyTestDriver) -> None:
+        """Take what was produced since the last drive entry."""
+        for topic in sorted(driver.produced_topics):
+            target = self.outputs if topic in self.builder.sinks else self.internal
+            shown = [self.shown(record) for record in driver.read_raw(topic)]
+            if shown:
+                target.setdefault(topic, []).extend(shown)
+
+    def shown(self, record: ProducedRecord) -> Json:
+        out: Json = {"at": self.at}
+        if record.topic in self.builder.sinks:
+            key_type, serde = self.builder.sinks[record.topic]
+            out["key"] = show_key(_read(key_type.serde, record.key))
+            out["value"] = show_value(_read(serde, record.value))
+        else:
+            out["key"] = show_bytes(record.key)
+            out["value"] = show_bytes(record.value)
+            out["key_hex"] = None if record.key is None else record.key.hex()
+            out["value_hex"] = None if record.value is None else record.value.hex()
+        out["ts"] = record.timestamp
+        out["headers"] = show_headers(record.headers)
+        return out
+
+    def failure(self, error: BaseException) -> Json:
+        return {
+            "phase": self.phase,
+            "at": self.at,
+            "class": f"{type(error).__module__}.{type(error).__qualname__}",
+            "message": str(error),
+            "causes": [
+                {"class": type(cause).__qualname__, "message": str(cause)}
+                for cause in _causes(error.__cause__)
+            ],
+        }
+
+
+def driver_config(config: Json) -> StreamsConfig:
+    """The settings of a scenario by pystreams' names."""
+    settings: dict[str, Any] = {
+        "application_id": config.get("app_id", "t"),
+        "default_key_serde": TEXT,
+        "default_value_serde": TEXT,
+    }
+    if "cache_max_bytes" in config:
+        settings["statestore_cache_max_bytes"] = config["cache_max_bytes"]
+    if "max_task_idle_ms" in config:
+        settings["max_task_idle_ms"] = config["max_task_idle_ms"]
+    if "timestamp_extractor" in config:
+        settings["default_timestamp_extractor"] = extractor(config["timestamp_extractor"])
+    for handler in ("deserialization", "processing"):
+        if f"{handler}_handler" in config:
+            settings[f"{handler}_exception_handler"] = config[f"{handler}_handler"]
+    return StreamsConfig.of(**settings)
+
+
+def dump(store: Any) -> Json:
+    """A store's content, sorted by key."""
+    windowed = hasattr(store, "fetch_all")
+    entries = []
+    for key, value in read_all(store.all()):
+        entry = {"key": show_key(key)}
+        if isinstance(value, tuple):
+            entry["value"], entry["ts"] = show_value(value[0]), value[1]
+        else:
+            entry["value"] = show_value(value)
+        entries.append((_sort_key(key), entry))
+    entries.sort(key=lambda pair: pair[0])
+    return {"type": "window" if windowed else "key_value", "entries": [entry for _, entry in entries]}
+
+
+def _sort_key(key: Any) -> tuple[str, int, int]:
+    if isinstance(key, Windowed):
+        return (_sort_key(key.key)[0], key.start, key.end)
+    return (str(key), 0, 0)
+
+
+def _bytes(entry: Json) -> bytes | None:
+    if "value_hex" in entry:
+        return bytes.fromhex(entry["value_hex"])
+    value = entry.get("value")
+    if value is None:
+        return None
+    encoded: bytes = value.to_bytes(8, "big", signed=True) if isinstance(value, int) else str(value).encode()
+    return encoded
+
+
+def _read(serde: Any, data: bytes | None) -> Any:
+    return None if data is None else serde.deserializer("x")(data)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__

@@ -1,0 +1,17 @@
+"""Random scenarios give what the real Kafka Streams gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conformance.__main__ import main
+
+
+@pytest.mark.oracle
+@pytest.mark.slow
+def test_random_scenarios_agree(monkeypatch, capsys):
+    monkeypatch.setattr(
+        "sys.argv", ["conformance", "--fuzz", "--seed", "1", "--count", "60", "--workers", "1"]
+    )
+    code = main()
+    assert code == 0, capsys.readouterr().out

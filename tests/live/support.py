@@ -1,0 +1,151 @@
+"""What live tests have in common: a log to write to and read from, clients that end, conditions that come true."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pystreams.app import App
+from pystreams.broker.embedded import EmbeddedBroker
+from pystreams.broker.port import CommittedOffset, TopicSpec
+from pystreams.ids import TopicPartition
+from pystreams.runtime.streams import Streams
+from pystreams.runtime.transitions import ClientState
+from pystreams.serde import serde_for
+
+TIMEOUT_S = 30.0
+
+KEPT = {"retention.ms": "-1"}
+
+
+class Read(NamedTuple):
+    """A record of a topic, decoded."""
+
+    key: Any
+    value: Any
+    timestamp: int
+
+
+class Log:
+    """An embedded log below ``path``, and the state directory beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._stack = ExitStack()
+        self.broker = self._stack.enter_context(closing(EmbeddedBroker(path / "log.db")))
+        self.admin = self._stack.enter_context(closing(self.broker.admin()))
+        self._producer = self._stack.enter_context(closing(self.broker.producer("test", "test")))
+
+    def close(self) -> None:
+        self._stack.close()
+
+    # Topics and records
+
+    def create(self, *names: str, partitions: int = 1, config: Mapping[str, str] = KEPT) -> None:
+        self.admin.create_topics([TopicSpec(name, partitions, config) for name in names])
+
+    def write(
+        self,
+        topic: str,
+        records: Iterable[tuple[Any, Any, int]],
+        *,
+        key: Any = str,
+        value: Any = int,
+        partition: int | None = None,
+    ) -> None:
+        """Write (key, value, timestamp) to a topic, durable at the end."""
+        write_key, write_value = serde_for(key).serializer(topic), serde_for(value).serializer(topic)
+        for k, v, timestamp in records:
+            data = None if v is None else write_value(v)
+            self._producer.send(topic, partition, None if k is None else write_key(k), data, timestamp, ())
+        self._producer.commit({}, None)
+
+    def read(self, topic: str, *, key: Any = str, value: Any = int) -> list[Read]:
+        """All records of a topic, partition by partition."""
+        read_key, read_value = serde_for(key).deserializer(topic), serde_for(value).deserializer(topic)
+        records = []
+        for partition in self.partitions(topic):
+            for k, v, timestamp in self._raw(partition):
+                records.append(
+                    Read(None if k is None else read_key(k), None if v is None else read_value(v), timestamp)
+                )
+        return records
+
+    def table(self, topic: str, *, key: Any = str, value: Any = int) -> dict[Any, Any]:
+        """The last value of each key."""
+        return {record.key: record.value for record in self.read(topic, key=key, value=value)}
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        count = self.admin.describe_topics([topic])[topic].partitions
+        return [TopicPartition(topic, partition) for partition in range(count)]
+
+    def committed(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+        return self.admin.group_offsets(group)
+
+    def _raw(self, partition: TopicPartition) -> list[tuple[bytes | None, bytes | None, int]]:
+        end = self.admin.end_offsets([partition])[partition]
+        start = self.admin.beginning_offsets([partition])[partition]
+        records: list[tuple[bytes | None, bytes | None, int]] = []
+        with closing(self.broker.consumer("test")) as consumer:
+            consumer.assign({partition: start})
+            while consumer.position(partition) < end:
+                for batch in consumer.poll(100):
+                    records += zip(batch.keys, batch.values, batch.timestamps, strict=True)
+        return records
+
+    # Applications
+
+    def app(self, name: str, **settings: Any) -> App:
+        """An application with its state below the log's path, quick to see what is new."""
+        return App(name, **{"state_dir": self.path / "state", "poll_ms": 10, **settings})
+
+    def start(self, app: App, *, prepare: Callable[[Streams], None] | None = None) -> Streams:
+        """Start a client that is closed at the end of the test at the latest."""
+        streams = Streams(app, broker=self.broker)
+        if prepare is not None:
+            prepare(streams)
+        self._stack.callback(streams.close, 1000 * TIMEOUT_S)
+        streams.start()
+        return streams
+
+
+def eventually(condition: Callable[[], Any], what: str = "", timeout_s: float = TIMEOUT_S) -> Any:
+    """Wait until ``condition`` gives something true, and give that."""
+    end = time.monotonic() + timeout_s
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout_s:g} s: {what or condition}")
+        time.sleep(0.01)
+
+
+def running(streams: Streams) -> None:
+    """Wait until a client runs; raise what made it end instead."""
+    streams.wait_for(lambda: streams.state is ClientState.RUNNING or streams.finished, 1000 * TIMEOUT_S)
+    if streams.failure is not None:
+        raise streams.failure
+    assert streams.state is ClientState.RUNNING
+
+
+def processed(streams: Streams, records: int) -> None:
+    """Wait until a client has processed so many records, committed or not."""
+    running(streams)
+    eventually(lambda: streams.progress().records >= records, f"{records} records processed")
+
+
+def caught_up(streams: Streams) -> None:
+    """Wait until everything is processed and committed."""
+    running(streams)
+    eventually(streams.caught_up, "caught up")
+
+
+def run_to_the_end(log: Log, app: App) -> None:
+    """Run an application until it has caught up, and stop it."""
+    streams = log.start(app)
+    caught_up(streams)
+    assert streams.close(1000 * TIMEOUT_S)

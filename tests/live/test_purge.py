@@ -1,0 +1,30 @@
+"""Repartition topics keep only what is not processed yet, so that they do not grow for ever."""
+
+from __future__ import annotations
+
+import pytest
+
+from pystreams.runtime import stream_thread
+from tests.live.support import Log, caught_up, eventually
+
+
+def test_what_is_processed_and_committed_is_deleted_between_sub_topologies(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream_thread, "_PURGE_INTERVAL_MS", 0)
+    log.create("in", "out", partitions=2)
+    app = log.app("purge")
+    words = app.stream("in", key=str, value=str).group_by(lambda word: word, repartition="by-word")
+    words.count(name="counts").to_stream().to("out")
+    log.write("in", [(None, "a", 1), (None, "b", 2)] * 50, value=str)
+    streams = log.start(app)
+    caught_up(streams)
+    partitions = log.partitions("purge-by-word-repartition")
+    ends = log.admin.end_offsets(partitions)
+    assert sum(ends.values()) == 100
+    eventually(lambda: log.admin.beginning_offsets(partitions) == ends, "all is deleted")
+    streams.close()
+
+    log.write("in", [(None, "a", 3)], value=str)
+    caught_up(log.start(app))
+    assert log.table("out") == {"a": 51, "b": 50}

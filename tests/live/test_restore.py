@@ -1,0 +1,175 @@
+"""Stores come back from their changelogs, and local state that does not fit is wiped, that task's alone."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from pystreams.app import App
+from pystreams.broker.port import CommittedOffset
+from pystreams.ids import TopicPartition
+from pystreams.runtime.streams import Streams
+from pystreams.runtime.task_lifecycle import TaskStatus
+from tests.live.support import Log, caught_up, eventually, run_to_the_end
+
+
+class Listener:
+    """Remembers what was restored: (partition, first offset, end offset) and records by partition."""
+
+    def __init__(self) -> None:
+        self.started: list[tuple[str, int, int]] = []
+        self.ended: dict[str, int] = {}
+
+    def on_restore_start(
+        self, partition: TopicPartition, store: str, start_offset: int, end_offset: int
+    ) -> None:
+        self.started.append((str(partition), start_offset, end_offset))
+
+    def on_batch_restored(
+        self, partition: TopicPartition, store: str, next_offset: int, records: int
+    ) -> None:
+        """Counted at the end."""
+
+    def on_restore_end(self, partition: TopicPartition, store: str, records: int) -> None:
+        self.ended[str(partition)] = records
+
+
+def counting(log: Log, *, persistent: bool = True, **settings: object) -> App:
+    app = log.app("counting", **settings)
+    counts = app.stream("in", key=str, value=int).group_by_key().count(name="counts", persistent=persistent)
+    counts.to_stream().to("out")
+    return app
+
+
+def with_listener(log: Log, app: App) -> Listener:
+    """Run an application to its end with a listener."""
+    listener = Listener()
+    streams = log.start(app, prepare=lambda streams: streams.set_restore_listener(listener))
+    caught_up(streams)
+    streams.close()
+    return listener
+
+
+@pytest.fixture(autouse=True)
+def hundred(log: Log) -> None:
+    log.create("in", "out", partitions=2)
+    log.write("in", [(f"k{i % 7}", i, i) for i in range(100)])
+
+
+def state_of(log: Log, task: str) -> Path:
+    return log.path / "state" / "counting" / task
+
+
+def changelog_ends(log: Log) -> dict[str, int]:
+    partitions = log.partitions("counting-counts-changelog")
+    return {str(p): end for p, end in log.admin.end_offsets(partitions).items()}
+
+
+def test_state_that_is_at_hand_needs_no_restore(log: Log) -> None:
+    run_to_the_end(log, counting(log))
+    listener = with_listener(log, counting(log))
+    assert set(listener.ended.values()) == {0}
+    assert sorted(listener.started) == sorted((p, end, end) for p, end in changelog_ends(log).items())
+
+
+def test_lost_state_comes_back_from_the_changelog(log: Log) -> None:
+    run_to_the_end(log, counting(log))
+    shutil.rmtree(log.path / "state")
+    log.write("in", [("k0", 1, 1)])
+    listener = with_listener(log, counting(log))
+    assert all(start == 0 for _, start, _ in listener.started)
+    assert sum(listener.ended.values()) >= 7
+    assert log.table("out")["k0"] == 16
+
+
+def test_a_store_in_memory_comes_back_at_every_start(log: Log) -> None:
+    run_to_the_end(log, counting(log, persistent=False))
+    log.write("in", [("k0", 1, 1)])
+    listener = with_listener(log, counting(log, persistent=False))
+    assert sum(listener.ended.values()) >= 7
+    assert log.table("out")["k0"] == 16
+
+
+def test_a_store_ahead_of_its_changelog_is_wiped_and_restored_and_only_that_one(log: Log) -> None:
+    run_to_the_end(log, counting(log))
+    ends = changelog_ends(log)
+    # A log that lost its tail: the changelog is made anew with all but its last record in partition 0.
+    kept = {
+        partition: [(r.key, r.value, r.timestamp) for r in log.read("counting-counts-changelog")]
+        for partition in (0,)
+    }[0]
+    assert kept
+    log.admin.delete_topics(["counting-counts-changelog"])
+    log.create("counting-counts-changelog", partitions=2, config={"cleanup.policy": "compact"})
+    log.write(
+        "counting-counts-changelog", [("other", 5, 1)] * ends["counting-counts-changelog-1"], partition=1
+    )
+    listener = with_listener(log, counting(log))
+    starts = {partition: start for partition, start, _ in listener.started}
+    assert starts == {
+        "counting-counts-changelog-0": 0,
+        "counting-counts-changelog-1": ends["counting-counts-changelog-1"],
+    }
+
+
+def test_damaged_files_are_wiped_and_restored(log: Log) -> None:
+    run_to_the_end(log, counting(log))
+    damaged = 0
+    for current in state_of(log, "0_0").rglob("CURRENT"):
+        current.write_bytes(b"garbage\n")
+        damaged += 1
+    assert damaged == 1
+    log.write("in", [("k0", 1, 1), ("k1", 1, 1)])
+    run_to_the_end(log, counting(log))
+    assert (log.table("out")["k0"], log.table("out")["k1"]) == (16, 16)
+
+
+def test_a_changelog_whose_tail_was_compacted_away_does_not_hold_the_restore_up(log: Log) -> None:
+    run_to_the_end(log, counting(log))
+    shutil.rmtree(log.path / "state")
+    # All that is left of partition 0 is a hole before its end.
+    partition = TopicPartition("counting-counts-changelog", 0)
+    end = log.admin.end_offsets([partition])[partition]
+    log.admin.delete_records({partition: end})
+    listener = with_listener(log, counting(log))
+    assert listener.ended["counting-counts-changelog-0"] == 0
+
+
+def test_tasks_that_are_complete_run_while_another_is_restored(log: Log) -> None:
+    run_to_the_end(log, counting(log))
+    shutil.rmtree(state_of(log, "0_1"))
+    restoring, go_on = threading.Event(), threading.Event()
+
+    class Slow(Listener):
+        """Holds the second task's restore until the first one is seen running."""
+
+        def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
+            if partition.partition == 1:
+                restoring.set()
+
+    statuses: list[dict[str, TaskStatus]] = []
+
+    def look(streams: Streams) -> bool:
+        tasks = [task for thread in streams.progress().threads for task in thread.tasks]
+        statuses.append({str(task.task_id): task.status for task in tasks})
+        return streams.caught_up()
+
+    log.write("in", [("k0", 1, 1)])
+    streams = log.start(counting(log), prepare=lambda streams: streams.set_restore_listener(Slow()))
+    eventually(lambda: look(streams), "caught up")
+    assert restoring.is_set()
+    assert not go_on.is_set()
+    assert statuses[-1] == {"0_0": TaskStatus.RUNNING, "0_1": TaskStatus.RUNNING}
+
+
+def test_what_operators_and_partitions_remember_is_committed_with_the_offsets(log: Log) -> None:
+    from pystreams.runtime.offset_metadata import OffsetMetadata
+
+    run_to_the_end(log, counting(log))
+    committed: dict[TopicPartition, CommittedOffset] = log.committed("counting")
+    assert {p: c.offset for p, c in committed.items()} == log.admin.end_offsets(log.partitions("in"))
+    times = [OffsetMetadata.decode(c.metadata).partition_time for c in committed.values()]
+    assert max(times) == 99

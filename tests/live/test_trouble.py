@@ -1,0 +1,213 @@
+"""Trouble with broker, group or store costs time, never records: each error is answered as its action says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pystreams.app import App
+from pystreams.broker.embedded import EmbeddedBroker
+from pystreams.errors import (
+    BrokerUnavailableError,
+    ProductionError,
+    StateCorruptedError,
+    StreamsError,
+    TaskMigratedError,
+)
+from pystreams.ids import TaskId
+from pystreams.runtime.streams import Streams
+from pystreams.runtime.transitions import ClientState
+from pystreams.state.directory import DirectoryLock
+from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, running
+
+Fault = Callable[[str], None]
+
+
+class FaultyProducer:
+    """A producer that asks ``fault`` before each call, with the call's name."""
+
+    def __init__(self, inner: Any, fault: Fault) -> None:
+        self._inner = inner
+        self._fault = fault
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._inner, name)
+
+        def call(*arguments: Any) -> Any:
+            self._fault(name)
+            return method(*arguments)
+
+        return call
+
+
+class FaultyBroker:
+    """The embedded log with faulty producers."""
+
+    def __init__(self, inner: EmbeddedBroker, fault: Fault) -> None:
+        self._inner = inner
+        self._fault = fault
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def producer(self, client_id: str, transactional_id: str) -> FaultyProducer:
+        return FaultyProducer(self._inner.producer(client_id, transactional_id), self._fault)
+
+
+class Faults:
+    """Raises ``error`` at some of the calls of one method: the ``at``-th and the ``times`` - 1 after it."""
+
+    def __init__(self, method: str, error: StreamsError, *, at: int, times: int = 1) -> None:
+        self.method = method
+        self.error = error
+        self.raised = 0
+        self._calls = 0
+        self._at = at
+        self._times = times
+
+    def __call__(self, method: str) -> None:
+        if method == self.method:
+            self._calls += 1
+            if self._at <= self._calls < self._at + self._times:
+                self.raised += 1
+                raise self.error
+
+
+AWAY = BrokerUnavailableError("the broker is away")
+INPUT = [(f"k{i % 7}", i, i) for i in range(3_000)]
+COUNTS = {f"k{i}": len(range(i, 3_000, 7)) for i in range(7)}
+
+
+def counting(log: Log, look: Callable[[int], None] = lambda value: None, **settings: Any) -> App:
+    app = log.app("counting", **{"commit_interval_ms": 10, **settings})
+    stream = app.stream("in", key=str, value=int).peek(look)
+    stream.group_by_key().count(name="counts").to_stream().to("out")
+    return app
+
+
+@pytest.fixture(autouse=True)
+def records(log: Log) -> None:
+    log.create("in", "out", partitions=3)
+    log.write("in", INPUT)
+
+
+@pytest.fixture
+def start(log: Log, request: pytest.FixtureRequest) -> Callable[..., Streams]:
+    """Start an application on a faulty broker."""
+
+    def start(app: App, fault: Fault) -> Streams:
+        streams = Streams(app, broker=FaultyBroker(log.broker, fault))
+        request.addfinalizer(lambda: streams.close(1000 * TIMEOUT_S))
+        streams.start()
+        return streams
+
+    return start
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults("commit", AWAY, at=1, times=3),
+        Faults("send", AWAY, at=5),
+        Faults("log_change", AWAY, at=5, times=2),
+        Faults("commit", TaskMigratedError("another member has it"), at=2),
+    ],
+    ids=lambda faults: f"{type(faults.error).__name__} in {faults.method}",
+)
+def test_every_record_counts_once_in_spite_of(
+    log: Log, start: Callable[..., Streams], faults: Faults
+) -> None:
+    streams = start(counting(log), faults)
+    eventually(lambda: faults.raised and streams.caught_up(), "caught up in spite of it")
+    assert log.table("out") == COUNTS
+    assert streams.metrics.total("failed-stream-threads") == 0
+    streams.close()
+
+
+def test_a_broker_that_stays_away_ends_the_client_after_task_timeout_ms(
+    log: Log, start: Callable[..., Streams]
+) -> None:
+    streams = start(counting(log, task_timeout_ms=300), Faults("commit", AWAY, at=1, times=10**9))
+    eventually(lambda: streams.finished, "the end")
+    assert streams.failure is AWAY
+
+
+def test_a_record_that_the_broker_refuses_ends_the_client(log: Log, start: Callable[..., Streams]) -> None:
+    refused = ProductionError("too large")
+    streams = start(counting(log), Faults("commit", refused, at=2))
+    eventually(lambda: streams.finished, "the end")
+    assert streams.failure is refused
+
+
+def test_a_member_that_was_evicted_joins_again_and_nothing_counts_twice(log: Log) -> None:
+    from contextlib import closing
+
+    from pystreams.broker.embedded import groups
+    from pystreams.broker.embedded.database import Database
+
+    app = counting(log)
+    streams = log.start(app)
+    caught_up(streams)
+    with closing(Database(log.path / "log.db")) as database, database.transaction():
+        for member in log.admin.group_members("counting"):
+            groups.remove_member(database, "counting", member)
+    log.write("in", [("k0", 1, 1)])
+    eventually(lambda: log.table("out")["k0"] == COUNTS["k0"] + 1, "goes on")
+    caught_up(streams)
+    assert log.table("out") == {**COUNTS, "k0": COUNTS["k0"] + 1}
+
+
+def test_a_store_that_turns_out_corrupt_is_wiped_alone_and_the_task_goes_on(log: Log) -> None:
+    raised: list[int] = []
+
+    def look(value: int) -> None:
+        if value == 2_500 and not raised:
+            raised.append(value)
+            raise StateCorruptedError("a block does not match its checksum")
+
+    streams = log.start(counting(log, look))
+    eventually(lambda: raised and streams.caught_up(), "caught up in spite of it")
+    assert log.table("out") == COUNTS
+    assert streams.metrics.total("failed-stream-threads") == 0
+
+
+def test_a_task_whose_directory_is_taken_waits_until_it_is_free(log: Log) -> None:
+    directory = log.path / "state" / "counting" / str(TaskId(0, 1))
+    directory.mkdir(parents=True)
+    lock = DirectoryLock(directory)
+    streams = log.start(counting(log))
+
+    def the_others_are_through() -> bool:
+        tasks = [task for thread in streams.progress().threads for task in thread.tasks]
+        return len(tasks) == 2 and all(task.lag == 0 for task in tasks)
+
+    eventually(the_others_are_through, "the other tasks work meanwhile")
+    assert streams.state is ClientState.REBALANCING
+    lock.release()
+    running(streams)
+    caught_up(streams)
+    assert log.table("out") == COUNTS
+
+
+def test_much_uncommitted_state_forces_a_commit(log: Log) -> None:
+    app = counting(
+        log, commit_interval_ms=600_000, statestore_uncommitted_max_bytes=1, statestore_cache_max_bytes=0
+    )
+    log.start(app)
+    eventually(lambda: log.table("out") == COUNTS, "commits long before the interval")
+
+
+def test_a_close_whose_commit_fails_tells_so_and_loses_nothing(
+    log: Log, start: Callable[..., Streams]
+) -> None:
+    full = ProductionError("the disk is full")
+    streams = start(counting(log, commit_interval_ms=600_000), Faults("commit", full, at=1))
+    running(streams)
+    eventually(lambda: streams.progress().records >= len(INPUT), "all processed")
+    streams.close()
+    assert streams.failure is full
+    assert log.read("out") == []
+    caught_up(log.start(counting(log)))
+    assert log.table("out") == COUNTS
