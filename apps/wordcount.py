@@ -1,0 +1,22 @@
+"""Word count: what every stream processor does first.
+
+pystreams topics create lines word-counts
+echo 'to be or not to be' | pystreams produce lines
+pystreams run apps.wordcount --until-caught-up
+pystreams consume word-counts
+"""
+
+from __future__ import annotations
+
+from pystreams import App
+
+app = App("wordcount")
+
+(
+    app.stream("lines", value=str)
+    .flat_map_values(str.split)
+    .group_by(lambda word: word)
+    .count(name="counts")
+    .to_stream()
+    .to("word-counts")
+)

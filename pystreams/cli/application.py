@@ -1,0 +1,21 @@
+"""What commands ask of a loaded application, be it an ``App``, a ``StreamsBuilder`` or a ``Topology``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pystreams.topology.built import BuiltTopology
+from pystreams.topology.topology import Topology
+
+
+def topology_of(application: Any) -> Topology:
+    """The application's graph. Raises ``TopologyError`` as building it does."""
+    return application if isinstance(application, Topology) else application.build()
+
+
+def input_topics(built: BuiltTopology) -> list[str]:
+    """The topics that an application reads and does not make itself, sorted. Without those that patterns find."""
+    internal = built.internal_topics
+    return sorted(
+        {topic for sub in built.subtopologies for topic in sub.source_topics if topic not in internal}
+    )

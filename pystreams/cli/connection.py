@@ -1,0 +1,65 @@
+"""The log that a command works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pystreams.broker.port import Admin, Broker, TopicDescription
+from pystreams.cli.nearest import did_you_mean, listing
+from pystreams.errors import BrokerUnavailableError, TopicError
+from pystreams.ids import TopicPartition
+
+
+@contextmanager
+def open_broker(embedded_log: Path | None, *, create: bool = False) -> Iterator[Broker]:
+    """The embedded log at ``embedded_log``, or at the place where applications keep theirs.
+
+    Raises ``BrokerUnavailableError`` if there is none and ``create`` does not allow to make one: a command that looks
+    into a log from the wrong folder shall say so, and not leave an empty log behind.
+    """
+    from pystreams.broker.embedded import EmbeddedBroker
+    from pystreams.config import DEFAULT_EMBEDDED_LOG
+
+    path = embedded_log or DEFAULT_EMBEDDED_LOG
+    if not create and not path.exists():
+        raise BrokerUnavailableError(
+            f"There is no embedded log at {path}",
+            where=f"looked for it from {Path.cwd()}",
+            hint="go to the folder where the application runs, or name the file: --embedded-log FILE;"
+            " `pystreams topics create NAME` makes a new log",
+        )
+    broker = EmbeddedBroker(path)
+    try:
+        yield broker
+    finally:
+        broker.close()
+
+
+@contextmanager
+def open_admin(broker: Broker) -> Iterator[Admin]:
+    """An ``Admin`` that is closed again."""
+    admin = broker.admin()
+    try:
+        yield admin
+    finally:
+        admin.close()
+
+
+def existing_topic(admin: Admin, broker: Broker, name: str) -> TopicDescription:
+    """The topic of that name. Raises ``TopicError`` that names the nearest and how to create it."""
+    topics = admin.describe_topics()
+    if name not in topics:
+        raise TopicError(
+            f"There is no topic {name}",
+            where=broker.description,
+            why=f"its topics: {listing(topics)}",
+            hint=did_you_mean(name, topics) or f"create it: pystreams topics create {name}",
+        )
+    return topics[name]
+
+
+def partitions_of(topic: TopicDescription) -> list[TopicPartition]:
+    """All partitions, in order."""
+    return [TopicPartition(topic.name, partition) for partition in range(topic.partitions)]

@@ -1,0 +1,205 @@
+"""``pystreams consume``: records become lines of text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from pystreams.broker.port import Admin, Consumer
+from pystreams.cli.connection import existing_topic, open_admin, open_broker, partitions_of
+from pystreams.cli.console import note
+from pystreams.cli.formats import Format, format_named, read_time, show_bytes, show_time
+from pystreams.cli.nearest import did_you_mean
+from pystreams.cli.options import EmbeddedLogOption
+from pystreams.errors import ConfigError
+from pystreams.ids import TopicPartition
+from pystreams.record import NO_HEADERS, Headers, RecordBatch
+
+POLL_MS = 200.0
+
+
+def consume(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.", show_default=False)],
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what arrives, until Ctrl-C.")
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option("--max", "-n", min=1, help="Stop after so many records.", show_default=False),
+    ] = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="earliest|latest|TIME|-N",
+            help="Where to begin: at the first record, behind the last, at an event time (ISO 8601 or milliseconds),"
+            " or N records before the end of each partition.",
+        ),
+    ] = "earliest",
+    partition: Annotated[
+        int | None, typer.Option("--partition", "-p", min=0, help="Only this one.", show_default=False)
+    ] = None,
+    key_type: Annotated[
+        str,
+        typer.Option("--key-type", metavar="TYPE", help="auto, str, int, float, bool, uuid, json or hex."),
+    ] = "auto",
+    value_type: Annotated[
+        str,
+        typer.Option(
+            "--value-type",
+            metavar="TYPE",
+            help="The same. [bold]auto[/] shows text as text, 8 other bytes as a 64-bit integer, the rest in hex.",
+        ),
+    ] = "auto",
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="One JSON object a line: partition, offset, timestamp, key, value, headers."
+        ),
+    ] = False,
+    embedded_log: EmbeddedLogOption = None,
+) -> None:
+    """Print a topic's records: event time, key, value.
+
+    Stops at the end of the topic unless told to [bold]--follow[/].
+
+    [bold]pystreams consume word-counts[/]
+
+    [bold]pystreams consume word-counts --follow --from latest[/]
+
+    [bold]pystreams consume flights --json --max 3 | jq .value[/]
+    """
+    keys, values = format_named(key_type, auto=True), format_named(value_type, auto=True)
+    with open_broker(embedded_log) as broker:
+        with open_admin(broker) as admin:
+            found = partitions_of(existing_topic(admin, broker, topic))
+            chosen = [p for p in found if partition in (None, p.partition)]
+            if not chosen:
+                raise ConfigError(
+                    f"{topic} has no partition {partition}", why=f"it has {len(found)}, counted from 0"
+                )
+            starts = start_positions(admin, chosen, start)
+            ends = None if follow else admin.end_offsets(chosen)
+        consumer = broker.consumer("pystreams-consume")
+        try:
+            printed = _print_all(consumer, starts, ends, limit, RecordPrinter(keys, values, as_json))
+        finally:
+            consumer.close()
+    if not printed:
+        note(f"No records in {topic} from {start} on." if start != "earliest" else f"{topic} is empty.")
+
+
+def start_positions(
+    admin: Admin, partitions: Sequence[TopicPartition], start: str
+) -> dict[TopicPartition, int]:
+    """Offsets for ``earliest``, ``latest``, ``-N`` or a time. Raises ``ConfigError`` for anything else."""
+    if start == "latest":
+        return admin.end_offsets(partitions)
+    first = admin.beginning_offsets(partitions)
+    if start == "earliest":
+        return first
+    if start.startswith("-") and start[1:].isdigit():
+        end = admin.end_offsets(partitions)
+        return {p: max(first[p], end[p] - int(start[1:])) for p in partitions}
+    if not start[:1].isdigit():
+        raise ConfigError(
+            f"{start!r} is no place to begin",
+            hint=did_you_mean(start, ["earliest", "latest"]) or "write earliest, latest, a time, or -N",
+        )
+    return admin.offsets_for_times(dict.fromkeys(partitions, read_time(start)))
+
+
+def _print_all(
+    consumer: Consumer,
+    starts: dict[TopicPartition, int],
+    ends: dict[TopicPartition, int] | None,
+    limit: int | None,
+    printer: RecordPrinter,
+) -> int:
+    printed = 0
+    for batch in read_batches(consumer, starts, ends):
+        end = None if ends is None else ends[TopicPartition(batch.topic, batch.partition)]
+        for index, offset in enumerate(batch.offsets):
+            if end is not None and offset >= end:
+                break
+            if limit is not None and printed >= limit:
+                return printed
+            printer.show(batch, index)
+            printed += 1
+        sys.stdout.flush()
+        if limit is not None and printed >= limit:
+            return printed
+    return printed
+
+
+def read_batches(
+    consumer: Consumer, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int] | None
+) -> Iterator[RecordBatch]:
+    """What lies between ``starts`` and ``ends``; without ends for ever. A batch may reach past its end."""
+    waiting = {p for p, start in starts.items() if ends is None or start < ends[p]}
+    consumer.assign({p: starts[p] for p in waiting})
+    while waiting:
+        yield from consumer.poll(POLL_MS)
+        if ends is not None:
+            done = {p for p in waiting if consumer.position(p) >= ends[p]}
+            consumer.unassign(done)
+            waiting -= done
+
+
+class RecordPrinter:
+    """Writes one line a record."""
+
+    def __init__(self, key_format: Format, value_format: Format, as_json: bool) -> None:
+        self._key_format = key_format
+        self._value_format = value_format
+        self._as_json = as_json
+        self._pretty = sys.stdout.isatty()
+
+    def show(self, batch: RecordBatch, index: int) -> None:
+        """Print record ``index`` of ``batch``."""
+        key, value = batch.keys[index], batch.values[index]
+        if self._as_json:
+            headers = NO_HEADERS if batch.headers is None else batch.headers[index]
+            print(
+                json.dumps(
+                    {
+                        "partition": batch.partition,
+                        "offset": batch.offsets[index],
+                        "timestamp": batch.timestamps[index],
+                        "key": _as_json_value(self._key_format, key),
+                        "value": _as_json_value(self._value_format, value),
+                        **({"headers": _headers(headers)} if headers else {}),
+                    },
+                    ensure_ascii=False,
+                )
+            )
+            return
+        time = show_time(batch.timestamps[index])
+        shown_key, shown_value = show_bytes(self._key_format, key), show_bytes(self._value_format, value)
+        if self._pretty:
+            print(f"\x1b[2m{time}\x1b[0m  \x1b[36m{shown_key}\x1b[0m  {shown_value}")
+        else:
+            print(f"{time}\t{shown_key}\t{shown_value}")
+
+
+def _headers(headers: Headers) -> list[list[str | None]]:
+    return [
+        [name, None if value is None else value.decode(errors="backslashreplace")] for name, value in headers
+    ]
+
+
+def _as_json_value(format_: Format, data: bytes | None) -> object:
+    """JSON stays JSON and numbers stay numbers, so that ``jq`` can go on with them."""
+    if data is None:
+        return None
+    shown = show_bytes(format_, data)
+    if format_.name == "str":
+        return shown
+    try:
+        return json.loads(shown)
+    except ValueError:
+        return shown

@@ -1,0 +1,92 @@
+"""``pystreams describe``: the topology as text, picture or code."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pystreams.cli.console import output
+from pystreams.cli.options import ApplicationArgument, SetOption
+
+if TYPE_CHECKING:
+    from pystreams.topology.built import BuiltTopology
+
+
+class DescribeFormat(StrEnum):
+    """How to show a topology."""
+
+    TEXT = "text"
+    MERMAID = "mermaid"
+    CODE = "code"
+
+
+def describe(
+    application: ApplicationArgument,
+    format_: Annotated[
+        DescribeFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help="[bold]text[/]: as Java's Topology.describe() prints it. [bold]mermaid[/]: a flowchart."
+            " [bold]code[/]: the Python that each sub-topology compiles to.",
+        ),
+    ] = DescribeFormat.TEXT,
+    setting: SetOption = None,
+) -> None:
+    """Show an application's topology. Nothing is connected to, nothing runs.
+
+    [bold]pystreams describe apps.wordcount --format code[/]
+    """
+    from pystreams.cli.loading import load_application
+
+    app = load_application(application)
+    if format_ is DescribeFormat.TEXT:
+        print(describe_text(app))
+    elif format_ is DescribeFormat.MERMAID:
+        print(describe_mermaid(app, setting))
+    else:
+        _print_code(describe_code(app, setting))
+
+
+def describe_text(app: Any) -> str:
+    """Java's text."""
+    from pystreams.cli.application import topology_of
+
+    return topology_of(app).describe().rstrip()
+
+
+def describe_mermaid(app: Any, setting: list[str] | None = None) -> str:
+    """A Mermaid flowchart."""
+    from pystreams.cli.mermaid import mermaid
+
+    return mermaid(_build(app, setting))
+
+
+def describe_code(app: Any, setting: list[str] | None = None) -> str:
+    """The generated source of all sub-topologies, one after the other."""
+    from pystreams.runtime.codegen import compile_nodes
+
+    built = _build(app, setting)
+    return "\n\n".join(
+        compile_nodes(sub.nodes, f"<{built.application_id} sub-topology {sub.id}>").source.strip()
+        for sub in built.subtopologies
+    )
+
+
+def _build(app: Any, setting: list[str] | None) -> BuiltTopology:
+    from pystreams.cli.settings import settings_of
+    from pystreams.runtime.client_start import build_topology
+
+    return build_topology(app, settings_of(app, setting, default_id="application"))
+
+
+def _print_code(source: str) -> None:
+    console = output()
+    if not console.is_terminal:
+        print(source)
+        return
+    from rich.syntax import Syntax
+
+    console.print(Syntax(source, "python", background_color="default"))

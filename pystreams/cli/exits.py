@@ -1,0 +1,34 @@
+"""What the command line's exit codes mean. Documented in docs/cli.md: scripts rely on them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from pystreams.errors import AppLoadError, BrokerError, ConfigError, StreamsError, TopologyError
+
+
+class Exit(IntEnum):
+    """How a command ended."""
+
+    OK = 0
+    #: The application, or the command, failed at work: a user function raised, a store cannot be used.
+    FAILED = 1
+    #: An option, an argument or a setting is wrong. typer gives the same code for its own complaints.
+    USAGE = 2
+    #: The application could not be loaded, or its topology is wrong.
+    APPLICATION = 3
+    #: The log said no: a topic is missing or has the wrong shape, a group is in use, the log cannot be reached.
+    BROKER = 4
+    #: Ctrl-C, where it ends a command before its work is done.
+    INTERRUPTED = 130
+
+
+def exit_of(error: StreamsError) -> Exit:
+    """The exit code that tells scripts what kind of error it was."""
+    if isinstance(error, ConfigError):
+        return Exit.USAGE
+    if isinstance(error, AppLoadError | TopologyError):
+        return Exit.APPLICATION
+    if isinstance(error, BrokerError):
+        return Exit.BROKER
+    return Exit.FAILED

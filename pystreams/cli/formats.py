@@ -1,0 +1,163 @@
+"""How ``produce`` and ``consume`` write bytes as text: a format has a name, reads text, and shows bytes."""
+
+from __future__ import annotations
+
+import json
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+from pystreams.cli.nearest import did_you_mean, listing
+from pystreams.errors import ConfigError, SerializationError
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """``read`` makes bytes of what a person types, ``show`` text of bytes. Both raise ``ValueError``."""
+
+    name: str
+    read: Callable[[str], bytes]
+    show: Callable[[bytes], str]
+
+
+def _read_int(text: str) -> bytes:
+    try:
+        return struct.pack(">q", int(text))
+    except struct.error:
+        raise ValueError(f"{text} does not fit into 8 bytes") from None
+
+
+def _show_packed(code: str) -> Callable[[bytes], str]:
+    def show(data: bytes) -> str:
+        try:
+            return str(struct.unpack(code, data)[0])
+        except struct.error:
+            raise ValueError(f"{len(data)} bytes instead of {struct.calcsize(code)}") from None
+
+    return show
+
+
+def _read_bool(text: str) -> bytes:
+    words = {"true": b"\x01", "false": b"\x00"}
+    if text not in words:
+        raise ValueError("neither true nor false")
+    return words[text]
+
+
+def _show_bool(data: bytes) -> str:
+    if data not in (b"\x00", b"\x01"):
+        raise ValueError("neither the byte 0 nor 1")
+    return "true" if data == b"\x01" else "false"
+
+
+def _read_json(text: str) -> bytes:
+    json.loads(text)
+    return text.encode()
+
+
+def _show_json(data: bytes) -> str:
+    return json.dumps(json.loads(data), ensure_ascii=False)
+
+
+def _guess(data: bytes) -> str:
+    """Text if it is text; 8 bytes that are not are a 64-bit integer; text followed by a plausible time is a window."""
+    text = _printable(data)
+    if text is not None:
+        return text
+    if len(data) == 8:
+        return _show_packed(">q")(data)
+    inner = _printable(data[:-8]) if len(data) > 8 else None
+    if inner is not None and data[-8:-5] in (b"\x00\x00\x00", b"\x00\x00\x01"):
+        return f"{inner}@{show_time(struct.unpack('>q', data[-8:])[0])}"
+    return f"0x{data.hex()}"
+
+
+def _printable(data: bytes) -> str | None:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if all(c.isprintable() or c in "\t\n" for c in text) else None
+
+
+def show_time(timestamp_ms: int) -> str:
+    """A timestamp as ISO 8601 in UTC, to the millisecond where it has any."""
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    precision = "milliseconds" if timestamp_ms % 1000 else "seconds"
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def read_time(text: str) -> int:
+    """Milliseconds since the epoch of ``1700000000000``, ``2013-01-01`` or ``2013-01-01T10:00:00Z`` (else UTC)."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"{text!r} is no time", hint="write milliseconds, 2013-01-01, or 2013-01-01T10:00:00Z"
+        ) from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+#: By the names that ``--key-type`` and ``--value-type`` take. Bytes are those of pystreams' own serdes.
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        f.name: f
+        for f in (
+            Format("str", str.encode, bytes.decode),
+            Format("int", _read_int, _show_packed(">q")),
+            Format("float", lambda text: struct.pack(">d", float(text)), _show_packed(">d")),
+            Format("bool", _read_bool, _show_bool),
+            Format("uuid", lambda text: str(uuid.UUID(text)).encode(), bytes.decode),
+            Format("json", _read_json, _show_json),
+            Format("hex", bytes.fromhex, bytes.hex),
+        )
+    }
+)
+
+#: What ``consume`` shows when nothing is said.
+AUTO = Format("auto", str.encode, _guess)
+
+
+def format_named(name: str, *, auto: bool) -> Format:
+    """The format of that name; ``auto`` tells whether guessing is allowed. Raises ``ConfigError``."""
+    if auto and name == AUTO.name:
+        return AUTO
+    if name in FORMATS:
+        return FORMATS[name]
+    names = [*FORMATS, *([AUTO.name] if auto else [])]
+    raise ConfigError(
+        f"There is no format {name!r}",
+        why=f"there are {listing(names, most=len(names))}",
+        hint=did_you_mean(name, names),
+    )
+
+
+def read_text(format_: Format, text: str, where: str) -> bytes:
+    """Bytes of what somebody typed. Raises ``SerializationError`` that names the place."""
+    try:
+        return format_.read(text)
+    except ValueError as error:
+        raise SerializationError(
+            f"{text!r} is no {format_.name}",
+            where=where,
+            why=str(error),
+            hint="nothing after this line was written",
+        ) from None
+
+
+def show_bytes(format_: Format, data: bytes | None) -> str:
+    """Text for bytes, ``null`` for none; bytes that are not of the format are shown in hex with a mark."""
+    if data is None:
+        return "null"
+    try:
+        return format_.show(data)
+    except ValueError:
+        return f"<no {format_.name}: 0x{data.hex()}>"

@@ -1,0 +1,84 @@
+"""The commands together, and the one place where an error becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from pystreams.cli.console import show_error
+from pystreams.cli.consume import consume
+from pystreams.cli.describe import describe
+from pystreams.cli.exits import Exit, exit_of
+from pystreams.cli.produce import produce
+from pystreams.cli.reset import reset
+from pystreams.cli.run import run
+from pystreams.cli.topics import topics_app
+from pystreams.errors import StreamsError
+
+app = typer.Typer(
+    name="pystreams",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+    epilog="Exit codes: 0 done, 1 failed at work, 2 wrong usage, 3 wrong application, 4 the log said no,"
+    " 130 interrupted.",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        print(f"pystreams {version('pystreams')}")
+    except PackageNotFoundError:
+        print(f"pystreams, not installed, from {Path(__file__).parents[1]}")
+    raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Kafka Streams for Python.
+
+    Everything below works with nothing installed: records are in an embedded
+    log, the file .pystreams/log.db.
+
+    [bold]pystreams topics create lines word-counts[/]
+
+    [bold]echo 'to be or not to be' | pystreams produce lines[/]
+
+    [bold]pystreams run apps.wordcount --until-caught-up[/]
+
+    [bold]pystreams consume word-counts[/]
+    """
+
+
+app.command(rich_help_panel="Applications")(run)
+app.command(rich_help_panel="Applications")(describe)
+app.command(rich_help_panel="Applications")(reset)
+app.add_typer(topics_app, name="topics", rich_help_panel="Records")
+app.command(rich_help_panel="Records")(produce)
+app.command(rich_help_panel="Records")(consume)
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command and exit with its code. ``arguments`` None: those of the process."""
+    try:
+        app(args=None if arguments is None else list(arguments))
+    except StreamsError as error:
+        show_error(error)
+        sys.exit(exit_of(error))
+    sys.exit(Exit.OK)
+    sys.exit(Exit.OK)

@@ -1,0 +1,68 @@
+"""Arguments and options that several commands share. Flags win over the environment, that over the application."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+LOG_PANEL = "Where the records are"
+
+ApplicationArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODULE[:ATTR]",
+        help="The application: a module ([bold]apps.wordcount[/]), one of its attributes ([bold]apps.wordcount:app[/]),"
+        " or a file ([bold]apps/wordcount.py[/]). Without ATTR: [bold]app[/], or the only application in the module.",
+        show_default=False,
+    ),
+]
+
+EmbeddedLogOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--embedded-log",
+        metavar="FILE",
+        envvar="PYSTREAMS_EMBEDDED_LOG",
+        help="The file of the embedded log. Default: .pystreams/log.db",
+        show_default=False,
+        rich_help_panel=LOG_PANEL,
+    ),
+]
+
+StateDirOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--state-dir",
+        metavar="FOLDER",
+        envvar="PYSTREAMS_STATE_DIR",
+        help="Where tasks keep their stores. Default: .pystreams/state",
+        show_default=False,
+    ),
+]
+
+ApplicationIdOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--application-id",
+        metavar="NAME",
+        envvar="PYSTREAMS_APPLICATION_ID",
+        help="Names the consumer group, internal topics and state; needed for a Topology that has none itself.",
+        show_default=False,
+    ),
+]
+
+SetOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="NAME=VALUE",
+        help="Any setting, by its name in Kafka Streams with underscores: [bold]-s commit_interval_ms=1000[/]."
+        " May stand several times. The environment does the same: PYSTREAMS_COMMIT_INTERVAL_MS=1000.",
+        show_default=False,
+    ),
+]
+
+YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

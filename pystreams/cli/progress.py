@@ -1,0 +1,146 @@
+"""How far an application has come, while it runs: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from pystreams.cli.console import messages
+from pystreams.clock import Clock
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+#: The rate shown is that of the last seconds: it follows what happens now.
+RATE_WINDOW_MS = 3_000.0
+
+#: Lines for a log file, not a terminal.
+LINE_INTERVAL_MS = 2_000.0
+
+
+class Meter:
+    """Records per second over the last moments, and over all."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began_ms = clock.monotonic_ms()
+        self._samples: deque[tuple[float, int]] = deque([(self._began_ms, 0)])
+        self.processed = 0
+
+    def update(self, processed: int) -> None:
+        """Tell how many records have been processed so far."""
+        now_ms = self._clock.monotonic_ms()
+        self.processed = processed
+        self._samples.append((now_ms, processed))
+        while len(self._samples) > 2 and now_ms - self._samples[0][0] > RATE_WINDOW_MS:
+            self._samples.popleft()
+
+    def rate(self) -> float:
+        """Records per second, lately."""
+        (first_ms, first), (last_ms, last) = self._samples[0], self._samples[-1]
+        return 1000 * (last - first) / (last_ms - first_ms) if last_ms > first_ms else 0.0
+
+    def elapsed_s(self) -> float:
+        """Seconds since the beginning."""
+        return (self._clock.monotonic_ms() - self._began_ms) / 1000
+
+
+class Display(Protocol):
+    """Shows progress between ``with`` and its end."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, state: str, processed: int, lag: int | None) -> None:
+        """``lag``: records that wait to be processed, None as long as nobody knows."""
+        ...
+
+
+class BarDisplay:
+    """One line that is painted anew."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+        progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<11}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[numbers]}"),
+            console=messages(),
+            transient=True,
+            # What the application prints goes above the bar, but never out of a pipe into it.
+            redirect_stdout=sys.stdout.isatty(),
+            expand=True,
+        )
+        self._task = progress.add_task("starting", total=None, numbers="")
+        progress.start()
+        self._progress = progress
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def update(self, state: str, processed: int, lag: int | None) -> None:
+        """Paint anew."""
+        self._meter.update(processed)
+        if self._progress is None or self._task is None:
+            return
+        self._progress.update(
+            self._task,
+            description=state,
+            completed=processed,
+            total=None if lag is None else max(processed + lag, 1),
+            numbers=_numbers(self._meter, lag),
+        )
+
+
+class LineDisplay:
+    """A line at the beginning of each state, and every few seconds."""
+
+    def __init__(self, meter: Meter, clock: Clock) -> None:
+        self._meter = meter
+        self._clock = clock
+        self._state = ""
+        self._next_ms = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to take down."""
+
+    def update(self, state: str, processed: int, lag: int | None) -> None:
+        """Print a line if it is time for one."""
+        self._meter.update(processed)
+        now_ms = self._clock.monotonic_ms()
+        if state == self._state and now_ms < self._next_ms:
+            return
+        self._state, self._next_ms = state, now_ms + LINE_INTERVAL_MS
+        messages().print(f"{state:<11} {_numbers(self._meter, lag)}", markup=False)
+
+
+def _numbers(meter: Meter, lag: int | None) -> str:
+    waiting = "?" if lag is None else f"{lag:,}"
+    return f"{meter.processed:>11,} records  {meter.rate():>9,.0f}/s  lag {waiting:>9}"
+
+
+def display_for_terminal(meter: Meter, clock: Clock) -> Display:
+    """A bar if somebody looks at standard error, else lines."""
+    return BarDisplay(meter) if messages().is_terminal else LineDisplay(meter, clock)

@@ -1,0 +1,120 @@
+"""``pystreams run``: an application at work, until it is told to stop or has caught up."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pystreams.cli.console import note, show_table
+from pystreams.cli.options import (
+    ApplicationArgument,
+    ApplicationIdOption,
+    EmbeddedLogOption,
+    SetOption,
+    StateDirOption,
+)
+from pystreams.cli.progress import Display, Meter, display_for_terminal
+from pystreams.clock import SystemClock
+
+if TYPE_CHECKING:
+    from pystreams.runtime.progress import Progress
+    from pystreams.runtime.streams import Streams
+
+
+def run(
+    application: ApplicationArgument,
+    until_caught_up: Annotated[
+        bool,
+        typer.Option(
+            "--until-caught-up", help="Stop as soon as everything that is in the log has been processed."
+        ),
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            min=1,
+            envvar="PYSTREAMS_NUM_STREAM_THREADS",
+            help="Stream threads of this process. Default: 1",
+            show_default=False,
+        ),
+    ] = None,
+    allow_expired: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-expired",
+            help="Start although topics would delete records as old as the input's.",
+            show_default=False,
+        ),
+    ] = None,
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Print all settings in force, and do not run.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also log what threads and tasks do.")
+    ] = False,
+    application_id: ApplicationIdOption = None,
+    setting: SetOption = None,
+    state_dir: StateDirOption = None,
+    embedded_log: EmbeddedLogOption = None,
+) -> None:
+    """Run an application until Ctrl-C, or until it has caught up.
+
+    Start it several times to share its partitions among processes.
+    Ctrl-C and SIGTERM commit and stop; a second Ctrl-C stops at once, and
+    nothing is lost.
+
+    [bold]pystreams run apps.wordcount[/]
+
+    [bold]pystreams run apps.wordcount --until-caught-up -s commit_interval_ms=1000[/]
+    """
+    from pystreams.cli.loading import load_application
+    from pystreams.cli.settings import settings_of
+
+    app = load_application(application)
+    config = settings_of(
+        app,
+        setting,
+        application_id=application_id,
+        state_dir=state_dir,
+        embedded_log=embedded_log,
+        num_stream_threads=threads,
+        allow_expired=allow_expired,
+    )
+    if show_config:
+        show_table(["setting", "value"], [[name, value] for name, value in config.in_force().items()])
+        return
+    from pystreams.runtime.streams import Streams
+
+    run_streams(Streams(app, config), until_caught_up=until_caught_up, verbose=verbose)
+
+
+def run_streams(streams: Streams, *, until_caught_up: bool, verbose: bool) -> None:
+    """Run until stopped by a signal, by having caught up, or by a failure, which is raised."""
+    clock = SystemClock()
+    meter = Meter(clock)
+    with display_for_terminal(meter, clock) as display:
+        _log_to_stderr(verbose)
+        streams.run(until_caught_up=until_caught_up, on_progress=lambda now: _show(display, streams, now))
+        end = streams.progress()
+        meter.update(end.records)
+    note(f"Stopped, and all is committed: {meter.processed:,} records in {meter.elapsed_s():.1f} s.")
+
+
+def _show(display: Display, streams: Streams, progress: Progress) -> None:
+    state = "restoring" if progress.restoring else streams.state.value.replace("_", " ")
+    has_tasks = any(thread.tasks for thread in progress.threads)
+    display.update(state, progress.records, progress.lag if has_tasks else None)
+
+
+def _log_to_stderr(verbose: bool) -> None:
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(message)s",
+        datefmt="%H:%M:%S",
+    )
+    if not verbose:
+        # What ends the application is shown once, at the end, for people.
+        logging.getLogger("pystreams.runtime.streams").addFilter(lambda record: not record.exc_info)

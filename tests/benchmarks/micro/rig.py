@@ -1,0 +1,153 @@
+"""What the benchmarks run on: a task without a broker, and a task's state without a task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pystreams import StreamsBuilder, StreamsConfig
+from pystreams.broker.port import CommittedOffset, Member
+from pystreams.clock import ManualClock
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import Metrics
+from pystreams.record import NO_HEADERS, ContextCell, Headers, RecordBatch
+from pystreams.runtime.stream_task import Position, StreamTask, TaskServices
+from pystreams.state.cache import ThreadCache
+from pystreams.state.spec import StoreSpec
+from pystreams.state.task_state import TaskState
+
+TASK = TaskId(0, 0)
+INPUT = TopicPartition("in", 0)
+NOON_MS = 1_357_041_600_000
+
+
+class NoProducer:
+    """Takes records at no cost. Implements ``broker.port.Producer``."""
+
+    def send(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None: ...
+
+    def log_change(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers,
+    ) -> None: ...
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
+    ) -> dict[TopicPartition, int]:
+        return {}
+
+    def abort(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Rig:
+    """A task that reads the topic ``in``. ``feed`` decodes a batch, ``run`` processes it; all of it is in memory."""
+
+    def __init__(
+        self, state: TaskState, task: StreamTask, keys: Sequence[bytes], values: Sequence[bytes]
+    ) -> None:
+        self.state = state
+        self._task = task
+        self._keys = list(keys)
+        self._values = list(values)
+        self._next_offset = 0
+
+    def feed(self) -> None:
+        """Buffer all records once more, later ones each time."""
+        first, n = self._next_offset, len(self._keys)
+        self._next_offset = end = first + n
+        times = list(range(NOON_MS + first, NOON_MS + end))
+        self._task.add_batch(
+            RecordBatch(
+                INPUT.topic, INPUT.partition, self._keys, self._values, times, range(first, end), None, end
+            )
+        )
+
+    def run(self) -> int:
+        """Process what is buffered; what is written stays in cache and overlay."""
+        return self._task.process(len(self._keys), NOON_MS)
+
+    def close(self) -> None:
+        self._task.close()
+        self.state.close()
+
+
+@contextmanager
+def rig(
+    build: Callable[[StreamsBuilder], Any],
+    keys: Sequence[bytes],
+    values: Sequence[bytes],
+    *,
+    cache_bytes: int = 1 << 30,
+) -> Iterator[Rig]:
+    """A task of the only sub-topology that ``build`` makes."""
+    builder = StreamsBuilder()
+    build(builder)
+    (sub,) = builder.build().build("bench").subtopologies
+    cell = ContextCell()
+    state = TaskState.open(
+        None,
+        sub.stores,
+        task_id=TASK,
+        cell=cell,
+        cache=ThreadCache(cache_bytes),
+        log_change=lambda store: _unlogged,
+        topic_of=lambda store: f"bench-{store}-changelog",
+    )
+    services = TaskServices(
+        config=StreamsConfig.of(application_id="bench"),
+        metrics=Metrics(),
+        clock=ManualClock(NOON_MS),
+        producer=NoProducer(),
+        partition_count=lambda topic: 1,
+        lag=lambda partition: 0,
+        thread_id="bench",
+    )
+    task = StreamTask(TASK, sub.nodes, [INPUT], cell=cell, state=state, services=services)
+    task.restoring()
+    task.start({INPUT: Position(0, -1)}, {})
+    made = Rig(state, task, keys, values)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@contextmanager
+def opened(spec: StoreSpec, directory: Path | None = None, cache_bytes: int = 1 << 30) -> Iterator[TaskState]:
+    """The state of a task with one store, a record of topic ``in`` being processed."""
+    cell = ContextCell()
+    state = TaskState.open(
+        directory,
+        [spec],
+        task_id=TASK,
+        cell=cell,
+        cache=ThreadCache(cache_bytes),
+        log_change=lambda store: _unlogged,
+        topic_of=lambda store: f"bench-{store}-changelog",
+    )
+    cell.record = (INPUT.topic, INPUT.partition, 0, NOON_MS, NO_HEADERS)
+    try:
+        yield state
+    finally:
+        state.close()
+
+
+def _unlogged(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
+    """A changelog that costs nothing."""

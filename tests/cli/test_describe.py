@@ -1,0 +1,58 @@
+"""A topology is shown without being run."""
+
+from __future__ import annotations
+
+import pytest
+
+PROGRAM = """
+from pystreams import App
+
+app = App("wordcount")
+app.stream("lines", value=str).flat_map_values(str.split).group_by(lambda word: word).count(
+    name="counts"
+).to_stream().to("word-counts")
+"""
+
+
+@pytest.fixture
+def program(folder):
+    (folder / "described_program.py").write_text(PROGRAM, encoding="utf-8")
+    return "described_program.py"
+
+
+def test_text_is_what_java_prints(pystreams, program):
+    described = pystreams("describe", program)
+    assert described.code == 0
+    assert described.lines[:4] == [
+        "Topologies:",
+        "   Sub-topology: 0",
+        "    Source: KSTREAM-SOURCE-0000000000 (topics: [lines])",
+        "      --> KSTREAM-FLATMAPVALUES-0000000001",
+    ]
+
+
+def test_mermaid_links_sub_topologies_through_the_repartition_topic(pystreams, program):
+    lines = pystreams("describe", program, "--format", "mermaid").lines
+    assert lines[0] == "flowchart TD"
+    topic = next(line.split("[")[0].strip() for line in lines if "wordcount-counts-repartition" in line)
+    assert any(line.endswith(f"--> {topic}") for line in lines)
+    assert any(line.strip().startswith(f"{topic} -->") for line in lines)
+    assert any('[("counts")]' in line for line in lines)
+
+
+def test_code_is_python(pystreams, program):
+    described = pystreams("describe", program, "--format", "code")
+    assert described.code == 0
+    compile(described.out, "described", "exec")
+    assert "flatmapvalues" in described.out.lower()
+
+
+def test_describing_leaves_nothing_behind(pystreams, program, folder):
+    pystreams("describe", program, "--format", "code")
+    assert {p.name for p in folder.iterdir() if p.name != "__pycache__"} == {program}
+
+
+def test_an_unknown_format_is_refused(pystreams, program):
+    refused = pystreams("describe", program, "--format", "pdf")
+    assert refused.code == 2
+    assert "mermaid" in refused.err

@@ -1,0 +1,79 @@
+"""Help teaches, starts quickly, and both ways of starting are the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = [
+    [],
+    ["run"],
+    ["describe"],
+    ["reset"],
+    ["produce"],
+    ["consume"],
+    ["topics"],
+    ["topics", "list"],
+    ["topics", "describe"],
+    ["topics", "create"],
+    ["topics", "alter"],
+    ["topics", "delete"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "pystreams")
+def test_every_command_has_help_without_markup_left_over(pystreams, command):
+    shown = pystreams(*command, "--help")
+    assert shown.code == 0
+    assert "Usage:" in shown.out
+    assert "[bold]" not in shown.out
+    assert "[/]" not in shown.out
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if len(c) == 1 and c != ["topics"]], ids="".join)
+def test_every_command_teaches_by_example(pystreams, command):
+    assert f"pystreams {command[0]} " in pystreams(*command, "--help").out
+
+
+def test_the_overview_lists_the_exit_codes(pystreams):
+    assert "130 interrupted" in pystreams("--help").out
+
+
+def test_the_version_is_the_packages(pystreams):
+    assert pystreams("--version").out.startswith("pystreams")
+
+
+def test_an_unknown_command_is_refused(pystreams):
+    refused = pystreams("rum")
+    assert refused.code == 2
+    assert "run" in refused.err
+
+
+def test_help_imports_neither_stores_nor_logs_nor_the_language():
+    """What is heavy waits until a command needs it: help is there at once."""
+    script = (
+        "import sys\nfrom pystreams.cli.main import main\ntry: main(['--help'])\n"
+        "except SystemExit: print('MODULES', *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    imported = set(done.stdout.partition("MODULES")[2].split())
+    assert not imported & {"rocksdict", "sqlite3", "confluent_kafka", "kafka", "pystreams.runtime.streams"}
+
+
+def test_a_reader_that_goes_away_ends_the_command_quietly(pystreams, folder):
+    pystreams("topics", "create", "t")
+    pystreams("produce", "t", stdin="x" * 1000 + "\n" + ("y" * 1000 + "\n") * 2000)
+    shell = f"{sys.executable} -m pystreams consume t | head -1 | wc -l; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", shell],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["1", "1"]
+    assert done.stderr == ""

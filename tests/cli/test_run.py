@@ -1,0 +1,173 @@
+"""An application is run, stopped, and explains itself when it cannot run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+WORDCOUNT = """
+from pystreams import App
+
+app = App("wordcount")
+app.stream("lines", value=str).flat_map_values(str.split).group_by(lambda word: word).count(
+    name="counts"
+).to_stream().to("word-counts")
+"""
+
+
+@pytest.fixture
+def wordcount(folder, pystreams):
+    """The program and its topics."""
+    name = f"wordcount_{os.urandom(4).hex()}"
+    (folder / f"{name}.py").write_text(WORDCOUNT, encoding="utf-8")
+    pystreams("topics", "create", "lines", "word-counts")
+    return name
+
+
+def counts(pystreams) -> dict[str, str]:
+    rows = [line.split("\t") for line in pystreams("consume", "word-counts").lines]
+    return {key: value for _, key, value in rows}
+
+
+def test_words_are_counted_until_caught_up(pystreams, wordcount):
+    pystreams("produce", "lines", stdin="to be or not to be\n")
+    ran = pystreams("run", wordcount, "--until-caught-up")
+    assert ran.code == 0
+    assert "all is committed" in ran.err
+    assert counts(pystreams) == {"to": "2", "be": "2", "or": "1", "not": "1"}
+
+
+def test_a_second_run_goes_on_where_the_first_ended(pystreams, wordcount):
+    for line in ("a b\n", "b c\n"):
+        pystreams("produce", "lines", stdin=line)
+        assert pystreams("run", wordcount, "--until-caught-up").code == 0
+    assert counts(pystreams) == {"a": "1", "b": "2", "c": "1"}
+
+
+def test_an_empty_topic_is_caught_up_with_at_once(pystreams, wordcount):
+    assert pystreams("run", wordcount, "--until-caught-up").code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_commits_and_stops(folder, pystreams, wordcount, number):
+    pystreams("produce", "lines", stdin="a b a\n")
+    with subprocess.Popen(
+        [sys.executable, "-m", "pystreams", "run", wordcount],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stderr is not None
+        for line in running.stderr:
+            if line.startswith("running"):
+                break
+        running.send_signal(number)
+        rest = running.stderr.read()
+    assert running.returncode == 0, rest
+    assert "all is committed" in rest
+
+
+def test_a_missing_topic_is_answered_with_the_command_that_creates_it(folder, pystreams):
+    (folder / "lonely_program.py").write_text(WORDCOUNT, encoding="utf-8")
+    answered = pystreams("run", "lonely_program", "--until-caught-up")
+    assert answered.code == 4
+    assert "pystreams topics create lines" in answered.err
+    assert "Traceback" not in answered.err
+
+
+def test_a_function_that_raises_is_named_with_its_line_and_the_record(folder, pystreams):
+    (folder / "raising.py").write_text(
+        "from pystreams import App\n"
+        "app = App('raising')\n"
+        "def half(text):\n"
+        "    return str(int(text) / 2)\n"
+        "app.stream('in', value=str).map_values(half).to('out')\n",
+        encoding="utf-8",
+    )
+    pystreams("topics", "create", "in", "out")
+    pystreams("produce", "in", stdin="4\nfour\n")
+    failed = pystreams("run", "raising", "--until-caught-up")
+    assert failed.code == 1
+    assert "ValueError" in failed.err
+    assert "raising.py:3" in failed.err
+    assert "raising.py:4" in failed.err
+    assert "in-0 offset 1" in failed.err
+
+
+def test_settings_come_from_flags_then_environment_then_the_application(folder, pystreams, monkeypatch):
+    (folder / "settings_program.py").write_text(
+        "from pystreams import App\napp = App('s', poll_ms=11, commit_interval_ms=12, max_task_idle_ms=13)\n"
+        "app.stream('in').to('out')\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setenv("PYSTREAMS_POLL_MS", "21")
+    monkeypatch.setenv("PYSTREAMS_COMMIT_INTERVAL_MS", "22")
+    shown = pystreams("run", "settings_program", "--show-config", "-s", "poll.ms=31")
+    in_force = dict(line.split("\t") for line in shown.lines)
+    assert in_force["poll_ms"] == "31"
+    assert in_force["commit_interval_ms"] == "22"
+    assert in_force["max_task_idle_ms"] == "13"
+
+
+@pytest.mark.parametrize(
+    "arguments,answer",
+    [
+        (["-s", "comit_interval_ms=5"], "did you mean commit_interval_ms?"),
+        (["-s", "commit_interval_ms=soon"], "commit_interval_ms cannot be 'soon'"),
+        (["-s", "commit_interval_ms"], "write NAME=VALUE"),
+        (["--threads", "0"], "--threads"),
+        (["--until-caught-upp"], "--until-caught-up"),
+    ],
+)
+def test_a_wrong_option_is_explained(pystreams, wordcount, arguments, answer):
+    refused = pystreams("run", wordcount, *arguments)
+    assert refused.code == 2
+    assert answer in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_a_misspelt_variable_of_the_environment_is_not_ignored(pystreams, wordcount, monkeypatch):
+    monkeypatch.setenv("PYSTREAMS_COMIT_INTERVAL_MS", "5")
+    refused = pystreams("run", wordcount, "--until-caught-up")
+    assert refused.code == 2
+    assert "PYSTREAMS_COMIT_INTERVAL_MS" in refused.err
+
+
+def test_a_topology_without_a_name_needs_one(folder, pystreams):
+    (folder / "nameless.py").write_text(
+        "from pystreams import StreamsBuilder\n"
+        "builder = StreamsBuilder()\nbuilder.stream('in', value=str).to('out')\n",
+        encoding="utf-8",
+    )
+    refused = pystreams("run", "nameless", "--until-caught-up")
+    assert refused.code == 2
+    assert "--application-id" in refused.err
+    pystreams("topics", "create", "in", "out")
+    assert pystreams("run", "nameless", "--until-caught-up", "--application-id", "named").code == 0
+
+
+def test_old_records_are_refused_before_retention_deletes_the_results(folder, pystreams):
+    (folder / "old_records.py").write_text(
+        "from pystreams import App\napp = App('old')\napp.stream('in', value=str).to('out')\n",
+        encoding="utf-8",
+    )
+    pystreams("topics", "create", "in", "-c", "retention.ms=-1")
+    pystreams("topics", "create", "out")
+    pystreams("produce", "in", "--timestamp", "2013-01-01", stdin="x\n")
+    refused = pystreams("run", "old_records", "--until-caught-up")
+    assert refused.code == 4
+    assert "retention.ms" in refused.err
+    assert pystreams("run", "old_records", "--until-caught-up", "--allow-expired").code == 0
+
+
+def test_an_unwritable_state_directory_is_explained(pystreams, wordcount, folder):
+    (folder / "file").write_text("no folder")
+    refused = pystreams("run", wordcount, "--until-caught-up", "--state-dir", "file/state")
+    assert refused.code == 1
+    assert "file/state" in refused.err
+    assert "Traceback" not in refused.err

@@ -1,0 +1,30 @@
+"""What all tests share: those that ask Java Kafka Streams skip, visibly, where it cannot be asked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+
+def why_no_oracle() -> str | None:
+    """What is missing to ask Java Kafka Streams; None if nothing is."""
+    named = os.environ.get("PYSTREAMS_ORACLE")
+    if not named:
+        return "PYSTREAMS_ORACLE names no oracle"
+    if not Path(named).is_file():
+        return f"PYSTREAMS_ORACLE names {named}, which is no file"
+    missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
+    return f"the oracle needs {' and '.join(missing)}" if missing else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests marked ``oracle`` with the reason."""
+    reason = why_no_oracle()
+    if reason is None:
+        return
+    for item in items:
+        if item.get_closest_marker("oracle"):
+            item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,0 +1,39 @@
+"""What ``import pystreams`` gives, and what it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import pystreams
+
+EXPORTED = """
+    App BranchedKStream ConfigError JsonSerde KGroupedStream KGroupedTable KStream KTable MsgpackSerde Processor
+    ProcessorContext PunctuationType Record Serde Stores Streams StreamsBuilder StreamsConfig StreamsError
+    TimeWindowedKStream TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver Windowed
+"""
+
+
+def test_the_public_names_are_these_and_no_others():
+    assert pystreams.__all__ == EXPORTED.split()
+    assert pystreams.__all__ == sorted(pystreams.__all__)
+
+
+@pytest.mark.parametrize("name", EXPORTED.split())
+def test_every_public_name_is_there(name):
+    assert getattr(pystreams, name) is not None
+    assert name in dir(pystreams)
+
+
+def test_another_name_is_an_ordinary_error():
+    with pytest.raises(AttributeError, match="has no attribute 'KafkaStreams'"):
+        _ = pystreams.KafkaStreams
+
+
+def test_importing_pystreams_imports_neither_clients_nor_stores_nor_a_terminal():
+    heavy = ("rocksdict", "confluent_kafka", "kafka", "rich", "typer", "sqlite3")
+    program = f"import sys, pystreams; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert found.strip() == "[]"
