@@ -8,7 +8,7 @@ SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint format typecheck conformance bench-micro lock docker clean
+.PHONY: help setup demo test chaos check lint format typecheck kafka conformance bench-micro lock docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,6 +23,9 @@ demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and sho
 
 test: .venv/.dev ## Run all tests (ARGS='-k name' to choose); those that ask Java skip where there is none
 	@$(BIN)/python -m pytest $(ARGS)
+
+chaos: .venv/.dev ## kill -9 the flights app in every way (about ten minutes; ARGS='--seed 1' repeats a run)
+	@$(BIN)/python -m tests.chaos $(ARGS)
 
 check: lint typecheck test ## Everything that must pass before a change lands
 
@@ -39,6 +42,9 @@ typecheck: .venv/.dev ## Check types with mypy --strict and pyright
 	@$(BIN)/mypy
 	@$(BIN)/mypy tests/typing/*.py
 	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+kafka: .venv/.dev ## Run a real Apache Kafka of one node on port 9092 until Ctrl-C (needs Java 17 and Maven)
+	@$(BIN)/python -m tests.kafka.server
 
 conformance: .venv/.dev ## Compare COUNT random scenarios from SEED with Java (PYSTREAMS_ORACLE names the oracle's executable)
 	@$(BIN)/python -m tests.conformance --fuzz --seed $(SEED) --count $(COUNT)

@@ -22,6 +22,7 @@ import msgspec
 from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS, Airline, Flight
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.port import Broker, TopicSpec
+from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 
 #: The flights' and the airlines' topic are joined: they need the same number.
@@ -32,8 +33,6 @@ KEPT = {"retention.ms": "-1"}
 
 #: Airlines are known before the first flight departs.
 NEW_YEAR_MS = 1_356_998_400_000
-
-RECORDS_PER_COMMIT = 50_000
 
 
 def data_folder() -> Path:
@@ -85,11 +84,11 @@ def feed(broker: Broker, folder: Path) -> int:
     """Create the topics and fill them, unless they are full already. Gives the number of flights written."""
     admin = broker.admin()
     try:
-        if FLIGHTS in admin.describe_topics([FLIGHTS]):
+        names = (AIRLINES, FLIGHTS, MEAN_DELAYS)
+        found = admin.describe_topics(names)
+        admin.create_topics([TopicSpec(name, PARTITIONS, KEPT) for name in names if name not in found])
+        if any(admin.end_offsets([TopicPartition(FLIGHTS, p) for p in range(PARTITIONS)]).values()):
             return 0
-        admin.create_topics(
-            [TopicSpec(topic, PARTITIONS, KEPT) for topic in (AIRLINES, FLIGHTS, MEAN_DELAYS)]
-        )
     finally:
         admin.close()
     encode = msgspec.json.Encoder().encode
@@ -98,10 +97,9 @@ def feed(broker: Broker, folder: Path) -> int:
         for carrier, airline in read_airlines(folder):
             producer.send(AIRLINES, None, carrier.encode(), encode(airline), NEW_YEAR_MS, NO_HEADERS)
         flights = read_flights(folder)
-        for index, (carrier, flight, time_ms) in enumerate(flights, 1):
+        for carrier, flight, time_ms in flights:
             producer.send(FLIGHTS, None, carrier.encode(), encode(flight), time_ms, NO_HEADERS)
-            if index % RECORDS_PER_COMMIT == 0:
-                producer.commit({}, None)
+        # All in one commit: whoever is interrupted has written nothing, and may start again.
         producer.commit({}, None)
     finally:
         producer.close()

@@ -13,14 +13,13 @@ import fcntl
 import json
 import os
 import shutil
-import tempfile
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pystreams.clock import Clock, SystemClock
-from pystreams.errors import StateCorruptedError, StateError, StateLockedError
+from pystreams.errors import StateCorruptedError, StateError, StateLockedError, reason, summarize
 from pystreams.ids import TaskId
 
 #: Version of everything below the state directory. A directory of another version is refused, never guessed at.
@@ -82,6 +81,9 @@ class DirectoryLock:
     def delete_contents(self) -> None:
         """Delete everything but the lock."""
         try:
+            # First: stores without this file are refused, so what an interrupted deletion leaves is never taken for
+            # whole.
+            (self.directory / OFFSETS_FILE).unlink(missing_ok=True)
             for entry in self.directory.iterdir():
                 if entry.name == LOCK_FILE:
                     continue
@@ -94,12 +96,14 @@ class DirectoryLock:
 
     def delete(self) -> None:
         """Delete the directory, and release the lock."""
-        self.delete_contents()
         try:
+            self.delete_contents()
             (self.directory / LOCK_FILE).unlink()
             self.directory.rmdir()
         except OSError as error:
-            unusable(self.directory, error)
+            # Somebody may have begun to use the directory again once the lock's file was gone: then it stays.
+            if error.errno != errno.ENOTEMPTY:
+                unusable(self.directory, error)
         finally:
             self.release()
 
@@ -123,16 +127,13 @@ def unusable(path: Path, error: OSError) -> NoReturn:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a small file at once: readers see the old content or the new."""
-    temporary = None
+    """Replace a small file at once: readers see the old content or the new. One writer at a time."""
+    # Always the same name: what a killed writer leaves, the next one overwrites.
+    draft = path.with_name(f"{path.name}.new")
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=path.name, dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(content, file)
-        Path(temporary).replace(path)
+        draft.write_text(json.dumps(content), encoding="utf-8")
+        draft.replace(path)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         unusable(path, error)
 
 
@@ -146,14 +147,9 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except OSError as error:
         unusable(path, error)
     except ValueError as error:
-        raise StateCorruptedError(
-            "a file of the state directory is damaged",
-            where=str(path),
-            why=str(error),
-            hint="the task's stores will be deleted and restored from their changelogs",
-        ) from error
+        raise _damaged(path, str(error)) from error
     if not isinstance(content, dict):
-        raise StateCorruptedError("a file of the state directory is damaged", where=str(path))
+        raise _damaged(path, "it holds no JSON object")
     version = content.get("format")
     if version != FORMAT_VERSION:
         raise StateError(
@@ -163,6 +159,15 @@ def read_json(path: Path) -> dict[str, Any] | None:
             hint=f"use that version, or delete {path.parent} to have its stores restored from their changelogs",
         )
     return content
+
+
+def _damaged(path: Path, why: str) -> StateCorruptedError:
+    return StateCorruptedError(
+        "a file of the state directory is damaged",
+        where=str(path),
+        why=why,
+        hint="the task's stores will be deleted and restored from their changelogs",
+    )
 
 
 class StateDirectory:
@@ -176,8 +181,7 @@ class StateDirectory:
         """The id (a UUID) of all processes that work in this directory; made at the first use, the same ever after."""
         make_directory(self.path)
         path = self.path / PROCESS_FILE
-        content = read_json(path)
-        if content is None:
+        if not path.exists():
             draft = self.path / f"{PROCESS_FILE}.{uuid.uuid4()}"
             write_json(draft, {"format": FORMAT_VERSION, "process_id": str(uuid.uuid4())})
             try:
@@ -189,14 +193,14 @@ class StateDirectory:
                 unusable(path, error)
             finally:
                 draft.unlink(missing_ok=True)
-            content = read_json(path) or {}
         try:
-            return str(uuid.UUID(content["process_id"]))
-        except (KeyError, ValueError) as error:
+            content = read_json(path) or {}
+            return str(uuid.UUID(str(content["process_id"])))
+        except (KeyError, ValueError, StateCorruptedError) as error:
             raise StateError(
                 "the process id of the state directory is damaged",
                 where=str(path),
-                why=repr(error),
+                why=reason(error) or summarize(error),
                 hint="delete the file; the process gets a new id and its tasks may move once",
             ) from error
 
@@ -221,8 +225,9 @@ class StateDirectory:
                 content = read_json(directory / OFFSETS_FILE)
             except StateCorruptedError:
                 continue
-            if content is not None:
-                tasks[task_id] = {str(store): int(offset) for store, offset in content["offsets"].items()}
+            offsets = content.get("offsets") if content is not None else None
+            if isinstance(offsets, dict):
+                tasks[task_id] = {str(store): int(offset) for store, offset in offsets.items()}
         return tasks
 
     def wipe(self, task_id: TaskId) -> None:

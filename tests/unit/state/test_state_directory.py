@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import uuid
@@ -14,7 +15,14 @@ import pytest
 from pystreams.clock import ManualClock, SystemClock
 from pystreams.errors import StateCorruptedError, StateError, StateLockedError
 from pystreams.ids import TaskId
-from pystreams.state.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
+from pystreams.state.directory import (
+    FORMAT_VERSION,
+    OFFSETS_FILE,
+    DirectoryLock,
+    StateDirectory,
+    read_json,
+    write_json,
+)
 from tests.unit.state.state_kit import Task, key_value
 
 TASK = TaskId(0, 1)
@@ -69,6 +77,64 @@ def test_damaged_files_ask_for_a_restore(tmp_path: Path) -> None:
         Task(key_value(), directory=tmp_path / "0_1")
     assert caught.value.action == "wipe"
     StateDirectory(tmp_path.parent, tmp_path.name).wipe(TASK)
+    with Task(key_value(), directory=tmp_path / "0_1") as task:
+        assert task.state.changelog_offset("store") is None
+
+
+def test_an_interrupted_wipe_is_not_taken_for_a_whole_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(rocksdb: Path) -> None:
+        for log in rocksdb.glob("*.log"):
+            log.unlink()
+        raise KeyboardInterrupt
+
+    fill(tmp_path / "0_1")
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    monkeypatch.setattr(Path, "iterdir", lambda path: iter(sorted(path.glob("*"), reverse=True)))
+    with pytest.raises(KeyboardInterrupt):
+        StateDirectory(tmp_path.parent, tmp_path.name).wipe(TASK)
+    monkeypatch.undo()
+    with pytest.raises(StateCorruptedError, match="tells their format"):
+        Task(key_value(), directory=tmp_path / "0_1")
+    StateDirectory(tmp_path.parent, tmp_path.name).wipe(TASK)
+    with Task(key_value(), directory=tmp_path / "0_1") as task:
+        assert task.state.changelog_offset("store") is None
+
+
+def test_an_interrupted_change_of_a_small_file_leaves_the_old_content_and_no_heap_of_drafts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(draft: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    write_json(tmp_path / "file", {"format": FORMAT_VERSION, "old": 1})
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", interrupted)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                write_json(tmp_path / "file", {"format": FORMAT_VERSION, "new": 1})
+    assert read_json(tmp_path / "file") == {"format": FORMAT_VERSION, "old": 1}
+    assert len(list(tmp_path.iterdir())) == 2
+    write_json(tmp_path / "file", {"format": FORMAT_VERSION, "new": 1})
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_directory_that_is_taken_again_while_it_is_deleted_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path / "0_1")
+    rmdir, others = Path.rmdir, []
+
+    def taken_before(path: Path) -> None:
+        others.append(DirectoryLock(path))
+        rmdir(path)
+
+    monkeypatch.setattr(Path, "rmdir", taken_before)
+    StateDirectory(tmp_path.parent, tmp_path.name).wipe(TASK)
+    with pytest.raises(StateLockedError):
+        DirectoryLock(tmp_path / "0_1")
+    others[0].release()
     with Task(key_value(), directory=tmp_path / "0_1") as task:
         assert task.state.changelog_offset("store") is None
 

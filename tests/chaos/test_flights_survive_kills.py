@@ -1,0 +1,46 @@
+"""``kill -9`` at any moment loses nothing and doubles nothing. `make chaos` does the same at length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.chaos.aim import COMMIT, ELSEWHERE, RESTORE
+from tests.chaos.job import measure
+from tests.chaos.scenarios import SEPARATE, SHARED, Chaos
+
+pytestmark = pytest.mark.slow
+
+SEED = 3
+
+
+@pytest.fixture(scope="module")
+def chaos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chaos]:
+    """Scenarios beside the results of an undisturbed run."""
+    folder = tmp_path_factory.mktemp("chaos")
+    return Chaos(folder, measure(folder / "baseline"))
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 3))
+def test_killed_at_a_random_moment_and_the_restart_once_more(chaos, seed):
+    assert chaos.random_moment(seed).kills
+
+
+def test_killed_again_and_again_while_it_works_on_one_log(chaos):
+    assert chaos.chain(SEED, 4, lose_state=False).kills
+
+
+def test_killed_again_and_again_and_its_state_deleted_each_time(chaos):
+    assert chaos.chain(SEED, 4, lose_state=True).kills
+
+
+@pytest.mark.parametrize("points", [COMMIT, RESTORE, ELSEWHERE], ids=["commit", "restore", "elsewhere"])
+def test_killed_at_every_step(chaos, points):
+    assert chaos.aimed_chain(points, SEED).kills >= len(points) * 3 // 4
+
+
+@pytest.mark.parametrize("states", [SHARED, SEPARATE], ids=["one-state-directory", "one-each"])
+def test_one_of_two_processes_killed(chaos, states):
+    outcome = chaos.two_processes(SEED, 3, states)
+    assert outcome.kills == outcome.meant
