@@ -66,7 +66,9 @@ def summarize(error: BaseException) -> str:
     """What an error says in one phrase, to stand in another error's text: not where it happened, nor what to do."""
     if isinstance(error, StreamsError):
         return error.what
-    name = type(error).__name__
+    kind = type(error)
+    # A few are called just "error", struct.error above all.
+    name = kind.__name__ if kind.__name__ != "error" else f"{kind.__module__}.error"
     return f"{name}: {error}" if str(error) else name
 
 

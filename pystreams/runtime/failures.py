@@ -130,7 +130,7 @@ class Failures:
             self._verdict = ProductionError(
                 f"a record for topic {topic} cannot be serialized: {summarize(error)}",
                 where=f"{context.where}, timestamp {timestamp}",
-                why=f"the key is a {type(key).__name__}, the value a {type(value).__name__}",
+                why=f"the key's type is {type(key).__name__}, the value's {type(value).__name__}",
                 hint=f"give the step the serdes of what it writes (key=, value=), or {way_out}",
             )
             raise self._verdict from error

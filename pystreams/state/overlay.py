@@ -32,7 +32,12 @@ class Overlay:
     def get(self, key: Any) -> bytes | None:
         """The current value, None if there is none."""
         value: bytes | None = self.changes.get(key, UNCHANGED)
-        return self.table.get(key) if value is UNCHANGED else value
+        if value is not UNCHANGED:
+            return value
+        try:
+            return self.table.get(key)
+        except Exception as error:  # noqa: BLE001 - the table knows what its client raises
+            self.table.refuse(error)
 
     def put(self, key: Any, value: bytes | None) -> None:
         """Set a value; None deletes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -47,12 +48,42 @@ class RocksTable:
             _fail(error, "read", self._database.path)
         # rocksdict encodes the bounds of ReadOptions as typed keys, which raw keys never match: bounded by hand.
         bounded = (
-            _down_to(items, lower, upper, upper_inclusive=upper_inclusive)
+            self._down_to(items, lower, upper, upper_inclusive=upper_inclusive)
             if reverse
-            else _up_to(items, upper, upper_inclusive=upper_inclusive)
+            else self._up_to(items, lower, upper, upper_inclusive=upper_inclusive)
         )
         self._database.scans.add(bounded)
         return bounded
+
+    def _up_to(
+        self, items: Any, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        key = lower
+        for entry in items:
+            key = entry[0]
+            if upper is not None and (key > upper or (key == upper and not upper_inclusive)):
+                return
+            yield entry
+        _check_end(self._family, key, self._database.path, reverse=False)
+
+    def _down_to(
+        self, items: Any, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        key = upper
+        for entry in items:
+            key = entry[0]
+            if lower is not None and key < lower:
+                return
+            if key == upper and not upper_inclusive:
+                continue
+            yield entry
+        _check_end(self._family, key, self._database.path, reverse=True)
+
+    def refuse(self, error: Exception) -> NoReturn:
+        """Raise what a failed ``get`` means."""
+        if isinstance(error, StateError):
+            raise error
+        _fail(error, "read", self._database.path)
 
     def windows(
         self, key: bytes, lower: bytes, upper: bytes, span: tuple[int, int], *, reverse: bool
@@ -64,33 +95,34 @@ class RocksTable:
 
     def close(self) -> None:
         """Let go of the database: its lock lives as long as any handle on it."""
-        self._family.close()
         self.handle = None
 
         def closed(_: bytes) -> bytes | None:
             raise StateError(f"store {self.name} is closed")
 
         self.get = closed
+        self._family.close()
 
 
-def _up_to(items: Any, upper: bytes | None, *, upper_inclusive: bool) -> Iterator[tuple[bytes, bytes]]:
-    for entry in items:
-        key = entry[0]
-        if upper is not None and (key > upper or (key == upper and not upper_inclusive)):
-            return
-        yield entry
-
-
-def _down_to(
-    items: Any, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool
-) -> Iterator[tuple[bytes, bytes]]:
-    for entry in items:
-        key = entry[0]
-        if lower is not None and key < lower:
-            return
-        if key == upper and not upper_inclusive:
-            continue
-        yield entry
+def _check_end(family: Any, last: bytes | None, path: Path, *, reverse: bool) -> None:
+    """rocksdict's items end at a damaged block as they do at the end of the table: go behind the last one once more and
+    ask which it was. Raises ``StateCorruptedError``."""
+    cursor = None
+    try:
+        cursor = family.iter()
+        if last is None:
+            cursor.seek_to_last() if reverse else cursor.seek_to_first()
+        elif reverse:
+            cursor.seek_for_prev(last)
+        else:
+            cursor.seek(last)
+        if last is not None and cursor.valid() and cursor.key() == last:
+            cursor.prev() if reverse else cursor.next()
+        if not cursor.valid():
+            cursor.status()
+    except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+        cursor = None  # see RocksDatabase.write
+        _fail(error, "read", path)
 
 
 class RocksDatabase:
@@ -101,19 +133,21 @@ class RocksDatabase:
         self.path = path
         #: Open iterators. Each holds the database and its lock until it is closed.
         self.scans: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.tables: dict[str, RocksTable] = {}
+        self._db: Any = None
         options = _options(resources)
         try:
             known = rocksdict.Rdict.list_cf(str(path), options) if (path / "CURRENT").exists() else []
             families = {name: options for name in known if name != "default"}
-            self._db: Any = rocksdict.Rdict(str(path), options, families)
-            self.tables: dict[str, RocksTable] = {}
+            self._db = rocksdict.Rdict(str(path), options, families)
             for store in stores:
                 family = _PREFIX + store
                 if family not in known:
                     self._db.create_column_family(family, options)
                 self.tables[store] = self._table(store)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
-            self._db = None
+            with suppress(StateError):
+                self.close()
             _fail(error, "open", path)
 
     def _table(self, store: str) -> RocksTable:
@@ -124,7 +158,9 @@ class RocksDatabase:
 
     def metadata(self) -> dict[bytes, bytes]:
         """Everything that was stored under ``metadata`` of a write."""
-        return dict(self._db.items())
+        entries = dict(self._db.items())
+        _check_end(self._db, max(entries, default=None), self.path, reverse=False)
+        return entries
 
     def write(
         self,
@@ -134,6 +170,7 @@ class RocksDatabase:
     ) -> None:
         """Write changes, deletions of all keys below a bound, and metadata: in slices, of which the last has all that
         is not changes. After a crash in between, the log's tail gives the same entries once more."""
+        batch = handle = None
         try:
             batch = rocksdict.WriteBatch(raw_mode=True)
             room = SLICE_ENTRIES
@@ -155,6 +192,8 @@ class RocksDatabase:
                 batch.put(name, value)
             self._db.write(batch)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            # Who keeps the error keeps this frame, whose handles would keep the database open, and locked.
+            batch = handle = None
             _fail(error, "write", self.path)
 
     def close(self) -> None:
@@ -162,11 +201,19 @@ class RocksDatabase:
         for scan in list(self.scans):
             scan.close()
         self.scans.clear()
-        for table in self.tables.values():
-            table.close()
+        closers = [table.close for table in self.tables.values()]
         if self._db is not None:
-            self._db.close()
+            closers.append(self._db.close)
             self._db = None
+        # Closing writes what is in memory: where that fails the handle is released all the same, and so must the others.
+        failure: Exception | None = None
+        for close in closers:
+            try:
+                close()
+            except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+                failure = failure or error
+        if failure is not None:
+            _fail(failure, "close", self.path)
 
 
 def _options(resources: RocksResources) -> Any:
@@ -197,7 +244,7 @@ def _fail(error: Exception, doing: str, path: Path) -> NoReturn:
             why=text,
             hint="another process, or a store iterator that was not closed, holds it",
         ) from error
-    if "no space left" in lowered:
+    if "no space left" in lowered or "writer has previous error" in lowered:
         raise StateError(
             f"cannot {doing} a task's stores: the disk is full",
             where=where,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from pystreams.errors import StateError
 from pystreams.state.sorted_map import SortedKeys, TimesByKey
@@ -18,6 +18,10 @@ class Table(Protocol):
 
     def get(self, key: Any) -> bytes | None:
         """The value, None if there is none."""
+        ...
+
+    def refuse(self, error: Exception) -> NoReturn:
+        """Raise what it means that ``get`` raised."""
         ...
 
     def scan(
@@ -48,6 +52,9 @@ class MemoryTable:
         self._keys: SortedKeys[Any] = SortedKeys(self._data)
         self._times = TimesByKey(self._data, split) if split else None
         self.get: Callable[[Any], bytes | None] = self._data.get
+
+    def refuse(self, error: Exception) -> NoReturn:
+        raise error
 
     def apply(self, changes: Mapping[Any, bytes | None]) -> None:
         """Write entries; None deletes."""

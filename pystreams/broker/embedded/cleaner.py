@@ -122,6 +122,7 @@ class Cleaner:
         """Passes over the partition, each for a bounded number of dirty keys. On request a clean partition, too, is
         gone over once, for tombstones whose time has come."""
         dirty_from, dirty_to = self._dirty_range(partition_id, config)
+        clean_to = dirty_from
         if not (force or self._is_worth_it(partition_id, dirty_from, dirty_to, config)):
             return
         while True:
@@ -132,7 +133,9 @@ class Cleaner:
             position = 0
             while position < dirty_from:
                 with self._database.transaction():
-                    position = self._rewrite_slice(partition_id, position, dirty_from, latest, config)
+                    position = self._rewrite_slice(
+                        partition_id, position, dirty_from, latest, clean_to, config
+                    )
                 yield
             with self._database.transaction():
                 self._database.write(
@@ -173,18 +176,31 @@ class Cleaner:
         return rows[-1][1] + 1 if rows else end
 
     def _rewrite_slice(
-        self, partition_id: int, start: int, end: int, latest: dict[bytes | None, int], config: TopicConfig
+        self,
+        partition_id: int,
+        start: int,
+        end: int,
+        latest: dict[bytes | None, int],
+        clean_to: int,
+        config: TopicConfig,
     ) -> int:
-        """Drop what is outdated from some batches and join small ones; where the next slice begins."""
+        """Drop what is outdated from some batches and join small ones; where the next slice begins.
+
+        What a tombstone deletes goes with the first compaction, so its time for readers begins only then.
+        """
         rows = self._slice(partition_id, start, end)
         if not rows:
             return end
-        kept = _Survivors(latest, self._clock.now_ms() - config.delete_retention_ms)
+        now_ms = self._clock.now_ms()
+        kept = _Survivors(latest, now_ms - config.delete_retention_ms)
+        renewed = False
         for base_offset, last_offset, appended_ms, data in rows:
-            kept.add(decode(data), range(base_offset, last_offset + 1), appended_ms)
+            columns, first_time = decode(data), base_offset >= clean_to
+            renewed = renewed or (first_time and None in columns.values)
+            kept.add(columns, range(base_offset, last_offset + 1), now_ms if first_time else appended_ms)
         next_start: int = rows[-1][1] + 1
         batches = kept.rows(partition_id)
-        if kept.dropped or len(batches) < len(rows):
+        if kept.dropped or renewed or len(batches) < len(rows):
             before = sum(len(data) for _, _, _, data in rows)
             self._database.write(
                 "DELETE FROM batches WHERE partition_id = ? AND base_offset BETWEEN ? AND ?",

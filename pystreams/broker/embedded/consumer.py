@@ -131,6 +131,6 @@ class EmbeddedConsumer:
                     where=f"topic-partition {partition}",
                     why=f"the log holds offsets {bounds.start_offset} to {bounds.end_offset} (exclusive);"
                     " retention or delete_records removed older ones",
-                    hint="reset the application's offsets: python -m pystreams reset",
+                    hint="reset the application's offsets: pystreams reset",
                 )
             reading.bounds = bounds

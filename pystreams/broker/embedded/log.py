@@ -18,8 +18,8 @@ FETCH_BYTES = 1 << 20
 
 _FROM_OFFSET = """
 SELECT base_offset, last_offset, byte_count, columns FROM batches
-WHERE partition_id = ?1 AND base_offset >= ifnull(
-    (SELECT max(base_offset) FROM batches WHERE partition_id = ?1 AND base_offset <= ?2), 0)
+WHERE partition_id = ? AND base_offset >= ifnull(
+    (SELECT max(base_offset) FROM batches WHERE partition_id = ? AND base_offset <= ?), 0)
 ORDER BY base_offset
 """
 
@@ -96,7 +96,7 @@ def read(
     parts: list[tuple[Columns, Sequence[int]]] = []
     record_count = byte_count = 0
     exhausted = True
-    with closing(database.iterate(_FROM_OFFSET, (partition_id, position))) as rows:
+    with closing(database.iterate(_FROM_OFFSET, (partition_id, partition_id, position))) as rows:
         for base_offset, last_offset, row_bytes, data in rows:
             if last_offset < position:
                 continue

@@ -13,7 +13,7 @@ from pystreams.broker.embedded.database import Database
 from pystreams.broker.embedded.groups import commit_offsets, require_claims
 from pystreams.broker.embedded.membership import EmbeddedMember
 from pystreams.broker.embedded.topics import Topic, load_topic, partition_id
-from pystreams.broker.port import CommittedOffset, Member
+from pystreams.broker.port import CommittedOffset, Member, check_headers, no_bytes
 from pystreams.clock import Clock
 from pystreams.errors import BrokerError, ProductionError, TopicError
 from pystreams.ids import TopicPartition
@@ -85,6 +85,10 @@ class EmbeddedProducer:
         timestamp: int,
         headers: Headers,
     ) -> None:
+        if (value.__class__ is not bytes and value is not None) or (
+            key.__class__ is not bytes and key is not None
+        ):
+            raise no_bytes(topic, key, value)
         if partition is None:
             partition = self._choose_partition(topic, key)
         try:
@@ -96,6 +100,7 @@ class EmbeddedProducer:
         if key is None and buffer.compacted:
             raise _without_key(buffer, partition)
         if headers:
+            check_headers(topic, headers)
             buffer.headers[len(buffer.values)] = headers
         buffer.keys.append(key)
         buffer.values.append(value)

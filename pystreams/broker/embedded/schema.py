@@ -8,7 +8,7 @@ batches             one row per batch of records of one partition, in offset ord
                     ``[keys, values, timestamps, offsets, headers]`` of parallel columns (see ``columns.py``);
                     offsets is nil if they are ``base_offset, base_offset + 1, ...``, headers is nil if no record has
                     any. ``last_offset`` is inclusive. ``max_timestamp``: latest event time (ms). ``appended_ms``:
-                    wall clock.
+                    wall clock; of a compacted batch that of its first compaction or later.
 consumer_groups     one row per group. ``epoch`` counts what calls for a new assignment (a member came, went, asked);
                     ``assigned_epoch`` is the epoch that the targets were made for; ``generation`` counts
                     assignments; ``assigned_topics`` is JSON, the partition counts that the assignor saw.

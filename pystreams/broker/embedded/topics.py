@@ -33,8 +33,8 @@ def load_topics(database: Database, names: Collection[str] | None = None) -> dic
     ids: dict[tuple[int, str, str], list[int]] = {}
     for topic_id, name, config, partition_id in database.rows(
         "SELECT topic_id, name, config, partition_id FROM topics JOIN partitions USING (topic_id)"
-        " WHERE ?1 IS NULL OR name IN (SELECT value FROM json_each(?1)) ORDER BY name, partition",
-        (None if names is None else json.dumps(list(names)),),
+        " WHERE ? OR name IN (SELECT value FROM json_each(?)) ORDER BY name, partition",
+        (names is None, json.dumps(list(names or ()))),
     ):
         ids.setdefault((topic_id, name, config), []).append(partition_id)
     topics = {}
@@ -51,7 +51,7 @@ def load_topic(database: Database, name: str) -> Topic:
         raise TopicError(
             f"Topic {name!r} does not exist",
             where=f"embedded log {database.path}",
-            hint=f"create it: python -m pystreams topics create {name}",
+            hint=f"create it: pystreams topics create {name}",
         )
     return topic
 
