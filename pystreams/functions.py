@@ -17,9 +17,10 @@ FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "merge": (("one", "two"), ("key", "one", "two")),
     "supply": ((), ()),
     "extract": (("record",), ("record", "partition_time")),
+    "partition": (("topic", "key", "value", "partitions"), ("topic", "key", "value", "partitions")),
 }
 
-Form = Literal["value", "aggregate", "join", "merge", "supply", "extract"]
+Form = Literal["value", "aggregate", "join", "merge", "supply", "extract", "partition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,21 @@ class UserFunction:
             raise TopologyError(
                 f"{step} takes a function, not {function!r}", hint=f"give it a function of {_spell(form)}"
             )
-        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        if _is_async(function) or _is_async(_call_method(function)):
             raise TopologyError(
                 f"{step} got an async function",
                 where=location,
                 why="records are processed one by one, in order, by a plain call",
                 hint="use a plain def; do slow I/O before the topology or after it",
             )
-        required, optional = _positional(function)
+        parameters = _parameters(function)
+        if keyword := _required_keyword(parameters):
+            raise TopologyError(
+                f"{step} got a function that cannot be called without {keyword}=",
+                where=location,
+                hint=f"it is called with {_spell(form)}: give {keyword} a default, or bind it with functools.partial",
+            )
+        required, optional = _positional(parameters)
         if required is None or required == len(without_key):
             return cls(function, False, location)
         if form != "supply" and required == len(with_key):
@@ -61,17 +69,38 @@ class UserFunction:
         )
 
 
+def _is_async(function: object) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def _call_method(function: object) -> Any:
+    """What runs when an object is called that is no function."""
+    return getattr(type(function), "__call__", None)  # noqa: B004 - it is looked at, not called
+
+
 def _spell(form: Form) -> str:
     without_key, with_key = FORMS[form]
     forms = dict.fromkeys((without_key, with_key))
     return " or ".join("(" + ", ".join(names) + ")" for names in forms)
 
 
-def _positional(function: Callable[..., Any]) -> tuple[int | None, int]:
-    """Required and optional positional parameters; (None, 0) if Python does not know the signature."""
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
+    """None if Python does not know the signature."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
+        return None
+
+
+def _required_keyword(parameters: list[inspect.Parameter] | None) -> str | None:
+    """A parameter that only a keyword can fill, and that must be filled."""
+    required = (p.name for p in parameters or () if p.kind is p.KEYWORD_ONLY and p.default is p.empty)
+    return next(required, None)
+
+
+def _positional(parameters: list[inspect.Parameter] | None) -> tuple[int | None, int]:
+    """Required and optional positional parameters; (None, 0) without a signature."""
+    if parameters is None:
         return None, 0
     required = optional = 0
     for p in parameters:
@@ -82,8 +111,6 @@ def _positional(function: Callable[..., Any]) -> tuple[int | None, int]:
                 required += 1
             else:
                 optional += 1
-        elif p.kind is p.KEYWORD_ONLY and p.default is p.empty:
-            return None, 0
     return required, optional
 
 
@@ -92,5 +119,6 @@ def locate(function: Callable[..., Any]) -> str:
     inner = inspect.unwrap(function)
     inner = getattr(inner, "func", inner)
     name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
-    code = getattr(inner, "__code__", None) or getattr(getattr(inner, "__call__", None), "__code__", None)
+    runs = vars(inner).get("__init__") if isinstance(inner, type) else _call_method(inner)
+    code = getattr(inner, "__code__", None) or getattr(runs, "__code__", None)
     return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name

@@ -6,7 +6,6 @@ Source: org.apache.kafka.streams.processor.TimestampExtractor and its implementa
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from pystreams.errors import ConfigError, ProcessingError
@@ -113,19 +112,28 @@ def resolve_extractor(setting: Any) -> TimestampExtractor | WallClockTimestamp:
     for name, kind in BUILT_IN.items():
         if setting is kind:
             return resolve_extractor(name)
-    if isinstance(setting, RecordTimestamp | WallClockTimestamp):
+    if isinstance(setting, RecordTimestamp | WallClockTimestamp | _OfRecord):
         return setting
     function = UserFunction.of(setting, "extract", "timestamp_extractor")
     if function.takes_key:
         return function.call
-    extract = function.call
+    return _OfRecord(function.call)
 
-    @wraps(extract)
-    def extract_from_record(record: ConsumedRecord, _partition_time: int) -> int:
-        time: int = extract(record)
-        return time
 
-    return extract_from_record
+class _OfRecord:
+    """A function of the record alone, called as an extractor. Two of the same function are equal."""
+
+    def __init__(self, extract: Callable[[ConsumedRecord], int]) -> None:
+        self.__wrapped__ = extract
+
+    def __call__(self, record: ConsumedRecord, partition_time: int) -> int:
+        return self.__wrapped__(record)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _OfRecord) and self.__wrapped__ == other.__wrapped__
+
+    def __hash__(self) -> int:
+        return hash(self.__wrapped__)
 
 
 def _invalid(record: ConsumedRecord, hint: str) -> ProcessingError:

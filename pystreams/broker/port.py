@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from pystreams.errors import SerializationError
 from pystreams.ids import TopicPartition
 from pystreams.record import Headers, RecordBatch
 
@@ -167,7 +168,10 @@ class Producer(Protocol):
         timestamp: int,
         headers: Headers,
     ) -> None:
-        """Send to a partition, or to the one that the key's murmur2 hash gives (None)."""
+        """Send to a partition, or to the one that the key's murmur2 hash gives (None).
+
+        Raises ``SerializationError`` where key, value or headers are not bytes.
+        """
         ...
 
     def log_change(
@@ -272,3 +276,28 @@ class Broker(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def no_bytes(topic: str, key: object, value: object) -> SerializationError:
+    """What to raise for a key or value that a user's serde gave as something else. Written all the same, it would spoil
+    its whole batch for every reader."""
+    what, wrong = ("key", key) if key is not None and not isinstance(key, bytes) else ("value", value)
+    return SerializationError(
+        f"the serde of the {what} gave {type(wrong).__qualname__}, not bytes",
+        where=f"topic {topic}",
+        hint="let the serializer return bytes: text.encode()",
+    )
+
+
+def check_headers(topic: str, headers: Headers) -> None:
+    """Raises ``SerializationError`` for headers that are no pairs of a name and bytes or None."""
+    for header in headers:
+        match header:
+            case (str(), bytes() | None):
+                pass
+            case _:
+                raise SerializationError(
+                    "a record's headers are pairs of a name and bytes",
+                    where=f"topic {topic}",
+                    hint='write them like (("source", b"web"),)',
+                )

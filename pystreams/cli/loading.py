@@ -125,7 +125,20 @@ def _import_failed(reference: str, error: BaseException) -> AppLoadError:
     hint = ""
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         hint = f"install the package that holds {error.name.partition('.')[0]}, or mend the import"
+    elif isinstance(error, ImportError) and "no known parent package" in str(error):
+        hint = "a file that imports relative to its package is run as a module of it: " + _dotted(reference)
     return AppLoadError(what, where=user_lines(error), hint=hint)
+
+
+def _dotted(reference: str) -> str:
+    """``shop.app`` for the file ``shop/app.py``, as far as its folders are packages."""
+    path = Path(reference).resolve()
+    parts = [path.stem]
+    for folder in path.parents:
+        if not (folder / "__init__.py").is_file():
+            break
+        parts.insert(0, folder.name)
+    return ".".join(parts)
 
 
 def _spell(error: BaseException) -> str:

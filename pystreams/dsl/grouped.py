@@ -14,6 +14,7 @@ from pystreams.dsl.operators.window_aggregate import WindowAggregate
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import aggregate_serde
 from pystreams.dsl.windows import TimeWindows
+from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde import INT, TimeWindowedSerde
 from pystreams.serde.base import AnySerde
@@ -106,11 +107,16 @@ class KGroupedStream(Generic[K, V]):
             UserFunction.of(initializer, "supply", f"aggregate {name.name}"),
             UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}"),
         )
-        value = aggregate_serde(initializer, name.name)
+        value = aggregate_serde(operation.initializer, name.name)
         return self._aggregated(operation, _AGGREGATE, step, options, name, value)
 
     def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
         """Aggregate each window of event time apart."""
+        if not isinstance(windows, TimeWindows):
+            raise TopologyError(
+                f"windowed_by takes windows, not {windows!r}",
+                hint="give TimeWindows.tumbling(size) or TimeWindows.hopping(size, advance=...)",
+            )
         return TimeWindowedKStream(self, windows)
 
     def _aggregated(
@@ -221,7 +227,7 @@ class TimeWindowedKStream(Generic[K, V]):
         name = options.named(self._grouped._place.context, _AGGREGATE)
         start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
         function = UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}")
-        value = aggregate_serde(initializer, name.name)
+        value = aggregate_serde(start, name.name)
         return self._aggregated(start, function, _AGGREGATE, step, options, name, value)
 
     def _aggregated(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
+from pystreams.functions import UserFunction
 from pystreams.serde import BYTES, STR, serde_for
 from pystreams.serde.base import AnySerde, Serde
 from pystreams.topology.deferred import DeferredSerde
@@ -25,21 +25,21 @@ def read_from_topic(given: Any, what: str) -> AnySerde:
     return given_or(given, DeferredSerde(what, BYTES))
 
 
-def computed(given: Any, what: str, *inputs: AnySerde) -> AnySerde:
-    """The serde of what a function returns.
+def computed(given: Any, what: str, location: str, *inputs: AnySerde) -> AnySerde:
+    """The serde of what the function at ``location`` returns.
 
     Nothing tells its type. Text is assumed if it is made from text, since splitting lines and picking words is what
     most untyped programs do (and writing anything else as text fails at once); else the type must be given.
     """
     text = STR if inputs and all(is_text(serde) for serde in inputs) else None
-    return given_or(given, DeferredSerde(what, text))
+    return given_or(given, DeferredSerde(what, text, location=location))
 
 
-def aggregate_serde(initializer: Callable[[], Any], store: str) -> AnySerde:
+def aggregate_serde(initializer: UserFunction, store: str) -> AnySerde:
     """The serde of an aggregate whose type was not given: ``initializer`` may be the type itself."""
-    if isinstance(initializer, type):
-        return serde_for(initializer)
-    return DeferredSerde(f"the aggregate in store {store}")
+    if isinstance(initializer.call, type):
+        return serde_for(initializer.call)
+    return DeferredSerde(f"the aggregate in store {store}", location=initializer.location)
 
 
 def is_text(serde: AnySerde) -> bool:

@@ -26,13 +26,14 @@ from pystreams.dsl.operators.table import TableSource
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import TypeOrSerde, common, computed, given_or
 from pystreams.errors import TopologyError
-from pystreams.functions import UserFunction
+from pystreams.functions import UserFunction, locate
 from pystreams.processor import Processor
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.graph import ProcessorGraphNode, RepartitionGraphNode, SinkGraphNode
 from pystreams.topology.names import checked
 from pystreams.topology.nodes import Operation, Process, SinkNode
+from pystreams.topology.topology import checked_partitioner, store_list, topic_chooser
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -96,7 +97,7 @@ class KStream(Generic[K, V]):
     ) -> KStream[Any, Any]:
         """Each record replaced by the (key, value) that ``mapper`` gives. Prefer ``map_values`` if the key stays."""
         name, function = self._named("map", "KSTREAM-MAP-", step, mapper)
-        return self._rekeyed(name, Map(function), key, self._computed_value(value, name))
+        return self._rekeyed(name, Map(function), key, self._computed_value(value, name, function))
 
     @overload
     def map_values(
@@ -119,7 +120,7 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, Any]:
         """Each value replaced by what ``mapper`` gives; it is called for None, too."""
         name, function = self._named("map_values", "KSTREAM-MAPVALUES-", step, mapper)
-        serde = self._computed_value(value, name)
+        serde = self._computed_value(value, name, function)
         return self._then(name, MapValues(function), value=serde, changes_value=True)
 
     @overload
@@ -145,7 +146,7 @@ class KStream(Generic[K, V]):
     ) -> KStream[Any, Any]:
         """Each record replaced by the (key, value) pairs that ``mapper`` gives."""
         name, function = self._named("flat_map", "KSTREAM-FLATMAP-", step, mapper)
-        return self._rekeyed(name, FlatMap(function), key, self._computed_value(value, name))
+        return self._rekeyed(name, FlatMap(function), key, self._computed_value(value, name, function))
 
     @overload
     def flat_map_values(
@@ -168,7 +169,7 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, Any]:
         """Each record replaced by one for each value that ``mapper`` gives, with the same key."""
         name, function = self._named("flat_map_values", "KSTREAM-FLATMAPVALUES-", step, mapper)
-        serde = self._computed_value(value, name)
+        serde = self._computed_value(value, name, function)
         return self._then(name, FlatMapValues(function), value=serde, changes_value=True)
 
     @overload
@@ -213,6 +214,11 @@ class KStream(Generic[K, V]):
 
     def merge(self, other: KStream[K, V], *, step: str | None = None) -> KStream[K, V]:
         """The records of both streams, in no particular order."""
+        if not isinstance(other, KStream):
+            raise TopologyError(
+                f"merge takes a stream, not {type(other).__name__}",
+                hint="a table becomes one with to_stream()",
+            )
         one, two = self._place, other._place
         if one.context is not two.context:
             raise TopologyError(
@@ -275,7 +281,7 @@ class KStream(Generic[K, V]):
     ) -> None:
         """Write to a topic, or to the one that a function names for each record. The topics must exist."""
         name = self._place.context.names.step("KSTREAM-SINK-", step)
-        chooser = None if isinstance(topic, str) else UserFunction.of(topic, "value", f"to {name}")
+        chooser = topic_chooser(topic, f"to {name}")
         sink = SinkNode(
             name,
             (),
@@ -283,7 +289,7 @@ class KStream(Generic[K, V]):
             chooser,
             given_or(key, self._place.key),
             given_or(value, self._place.value),
-            partitioner,
+            checked_partitioner(partitioner, name),
         )
         self._place.add(SinkGraphNode(name, sink))
 
@@ -311,7 +317,7 @@ class KStream(Generic[K, V]):
             given_or(key, place.key),
             given_or(value, place.value),
             named_by_user=name is not None,
-            partitioner=partitioner,
+            partitioner=checked_partitioner(partitioner, prefix),
             partitions=partitions,
             optimizable=False,
         )
@@ -452,11 +458,17 @@ class KStream(Generic[K, V]):
         *,
         left: bool,
     ) -> KStream[K, Any]:
+        method = "left_join" if left else "join"
+        if not isinstance(other, table.KTable):
+            raise TopologyError(
+                f"{method} takes a table, not {type(other).__name__}",
+                hint="read a topic as a table with table(...), or make one of a stream with to_table()",
+            )
         place = self._repartitioned_for_join(step) if self._place.needs_repartition else self._place
         sources = place.copartitioned_with(other._place)
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
         name = place.context.names.step(prefix, step)
-        function = UserFunction.of(joiner, "join", f"{'left_join' if left else 'join'} {name}")
+        function = UserFunction.of(joiner, "join", f"{method} {name}")
         getter = other._value_getter()
         node = ProcessorGraphNode(
             name,
@@ -465,7 +477,9 @@ class KStream(Generic[K, V]):
             keeps_null_keys=left,
         )
         place.add(node)
-        serde = computed(value, f"the value that {name} computes", place.value, other._place.value)
+        serde = computed(
+            value, f"the value that {name} computes", function.location, place.value, other._place.value
+        )
         return KStream(Place(place.context, name, node, sources, place.key, serde))
 
     def _repartitioned_for_join(self, step: str | None) -> Place:
@@ -496,10 +510,10 @@ class KStream(Generic[K, V]):
         """
         name = self._processor_name("KSTREAM-PROCESSOR-", step, supplier)
         place = self._place
-        node = ProcessorGraphNode(name, Process(supplier), connected=tuple(stores))
+        node = ProcessorGraphNode(name, Process(supplier), connected=store_list(stores))
         place.add(node)
-        new_key = computed(key, f"the key that {name} forwards", place.value)
-        new_value = computed(value, f"the value that {name} forwards", place.value)
+        new_key = computed(key, f"the key that {name} forwards", locate(supplier), place.value)
+        new_value = computed(value, f"the value that {name} forwards", locate(supplier), place.value)
         return KStream(Place(place.context, name, node, place.sources, new_key, new_value, True))
 
     def process_values(
@@ -512,18 +526,20 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, V2]:
         """As ``process``, but the processor must not change the key, so that no repartitioning follows."""
         name = self._processor_name("KSTREAM-PROCESSVALUES-", step, supplier)
-        serde = computed(value, f"the value that {name} forwards", self._place.value)
-        node = ProcessorGraphNode(name, Process(supplier, fixed_key=True), connected=tuple(stores))
+        serde = computed(value, f"the value that {name} forwards", locate(supplier), self._place.value)
+        node = ProcessorGraphNode(name, Process(supplier, fixed_key=True), connected=store_list(stores))
         self._place.add(node)
         return KStream(replace(self._place, name=name, node=node, value=serde))
 
     def _processor_name(self, prefix: str, step: str | None, supplier: Callable[[], Any]) -> str:
+        name = self._place.context.names.step(prefix) if step is None else checked(step)
         if not callable(supplier):
             raise TopologyError(
-                f"a step got {supplier!r}, one processor for all tasks",
+                f"{name} got {supplier!r}, one processor for all tasks",
                 hint="give the class, or a function that makes a new processor at each call",
             )
-        return self._place.context.names.step(prefix) if step is None else checked(step)
+        UserFunction.of(supplier, "supply", f"process {name}")
+        return name
 
     # Helpers
 
@@ -533,8 +549,8 @@ class KStream(Generic[K, V]):
         name = self._place.context.names.step(prefix, step)
         return name, UserFunction.of(function, "value", f"{method} {name}")
 
-    def _computed_value(self, given: Any, name: str) -> AnySerde:
-        return computed(given, f"the value that {name} computes", self._place.value)
+    def _computed_value(self, given: Any, name: str, function: UserFunction) -> AnySerde:
+        return computed(given, f"the value that {name} computes", function.location, self._place.value)
 
     def _then(
         self, name: str, operation: Operation, *, value: AnySerde | None = None, changes_value: bool = False
@@ -545,12 +561,14 @@ class KStream(Generic[K, V]):
         place.add(node)
         return KStream(replace(place, name=name, node=node, value=value or place.value))
 
-    def _rekeyed(self, name: str, operation: Operation, key: Any, value: AnySerde) -> KStream[Any, Any]:
+    def _rekeyed(
+        self, name: str, operation: Map | FlatMap | SelectKey, key: Any, value: AnySerde
+    ) -> KStream[Any, Any]:
         """A step that changes the key."""
         place = self._place
         node = ProcessorGraphNode(name, operation, changes_key=True)
         place.add(node)
-        serde = computed(key, f"the key that {name} computes", place.value)
+        serde = computed(key, f"the key that {name} computes", operation.mapper.location, place.value)
         return KStream(Place(place.context, name, node, place.sources, serde, value, True))
 
     def _behind(self, node: RepartitionGraphNode, *, added: bool = False) -> Place:

@@ -138,9 +138,12 @@ class KTable(Generic[K, V]):
         """
         options = StoreOptions.of("map_values", store)
         name, store_name = self._draw_names("KTABLE-MAPVALUES-", step, options)
-        operation = TableMapValues(UserFunction.of(mapper, "value", f"map_values {name}"), store_name)
+        function = UserFunction.of(mapper, "value", f"map_values {name}")
+        operation = TableMapValues(function, store_name)
         key = given_or(options.key, self._place.key)
-        value = computed(options.value, f"the value that {name} computes", self._place.value)
+        value = computed(
+            options.value, f"the value that {name} computes", function.location, self._place.value
+        )
         spec = None if store_name is None else options.key_value(store_name, key, value)
         return self._derived(name, operation, spec, key, value)
 
@@ -204,8 +207,8 @@ class KTable(Generic[K, V]):
         node = ProcessorGraphNode(name, TableRepartition(function))
         place.add(node)
         self._enable_sending_old_values(force=True)
-        new_key = computed(key, f"the key that {name} computes", place.value)
-        new_value = computed(value, f"the value that {name} computes", place.value)
+        new_key = computed(key, f"the key that {name} computes", function.location, place.value)
+        new_value = computed(value, f"the value that {name} computes", function.location, place.value)
         grouped = Place(place.context, name, node, place.sources, new_key, new_value)
         return table_grouped.KGroupedTable(grouped, repartition)
 

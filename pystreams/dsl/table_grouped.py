@@ -126,7 +126,7 @@ class KGroupedTable(Generic[K, V]):
             UserFunction.of(adder, "aggregate", f"aggregate {name.name}"),
             UserFunction.of(subtractor, "aggregate", f"aggregate {name.name}"),
         )
-        value = aggregate_serde(initializer, name.name)
+        value = aggregate_serde(operation.initializer, name.name)
         return self._table(operation, "KTABLE-AGGREGATE-", step, options, name, value)
 
     def _table(

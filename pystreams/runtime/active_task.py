@@ -16,7 +16,7 @@ from pystreams.state.task_state import TaskState
 @dataclass(slots=True)
 class ActiveTask:
     """``changelogs`` names the changelog partition of every logged store; ``committed`` the last commit of each input,
-    and ``fresh`` where reading begins of those that have none."""
+    and ``fresh`` where reading begins of those that have none and are read from their beginning."""
 
     stream: StreamTask
     state: TaskState
@@ -37,11 +37,24 @@ class ActiveTask:
     def inputs(self) -> frozenset[TopicPartition]:
         return self.stream.partitions
 
-    def start(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Restored: go on at ``positions``, with the times and operators' memory of the last commit."""
+    @property
+    def commit_needed(self) -> bool:
+        """There is work to commit, or a place where reading began and that the next start would not find again:
+        ``latest`` is somewhere else then, and what came in between would be left out."""
+        return self.stream.commit_needed or not self.inputs <= self.committed.keys() | self.fresh.keys()
+
+    def start(
+        self, positions: Mapping[TopicPartition, int], beginnings: Mapping[TopicPartition, int]
+    ) -> None:
+        """Restored: go on at ``positions``, with the times and operators' memory of the last commit. ``beginnings`` are
+        the first offsets that the inputs hold."""
         metadata = merge_committed(self.committed)
         self.foreign_metadata = metadata.foreign
-        self.fresh = {partition: at for partition, at in positions.items() if partition not in self.committed}
+        self.fresh = {
+            partition: at
+            for partition, at in positions.items()
+            if partition not in self.committed and at == beginnings[partition]
+        }
         self.stream.start(
             {
                 partition: Position(offset, metadata.partition_times.get(partition, NO_TIME))

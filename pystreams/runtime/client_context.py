@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pystreams.broker.port import Admin, Broker
@@ -32,11 +32,18 @@ class ClientContext:
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     partition_count: Callable[[str], int]
     restore_listener: RestoreListener | None = None
+    #: Tasks with stores.
     stateful: frozenset[TaskId] = field(init=False)
+    #: Tasks with stores, and those that feed one through internal topics: what they miss is missing in state.
+    feeding_state: frozenset[TaskId] = field(init=False)
 
     def __post_init__(self) -> None:
         stateful = frozenset(task for task in self.inputs if self.subtopology(task).stores)
         object.__setattr__(self, "stateful", stateful)
+        feeding = _feeding_state(self.built.subtopologies)
+        object.__setattr__(
+            self, "feeding_state", frozenset(task for task in self.inputs if task.subtopology in feeding)
+        )
 
     def subtopology(self, task: TaskId) -> SubTopology:
         return self.built.subtopologies[task.subtopology]
@@ -52,3 +59,14 @@ class ClientContext:
     def local_state(self) -> dict[str, int]:
         """How far the state of each task on this machine's disk has got: the sum of its changelog offsets."""
         return {str(task): sum(offsets.values()) for task, offsets in self.directory.local_tasks().items()}
+
+
+def _feeding_state(subtopologies: Sequence[SubTopology]) -> set[int]:
+    """The sub-topologies from which a way leads to a store."""
+    feeding: set[int] = set()
+    found = {sub.id for sub in subtopologies if sub.stores}
+    while found - feeding:
+        feeding |= found
+        fed = {topic for sub in subtopologies if sub.id in feeding for topic in sub.repartition_source_topics}
+        found = {sub.id for sub in subtopologies if fed & set(sub.sink_topics)}
+    return feeding

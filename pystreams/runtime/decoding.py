@@ -6,7 +6,9 @@ a record comes out when it is its turn, as if it had been read only then.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Literal, TypeAlias, cast
@@ -16,6 +18,8 @@ from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.timestamps import ConsumedRecord, RecordTimestamp, TimestampExtractor, WallClockTimestamp
 
 Decode: TypeAlias = Callable[[bytes], Any]
+
+_INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,10 @@ class Rows:
             strict=False,
         )
 
+    def position_of(self, offset: int) -> int:
+        """The place of the record with that offset."""
+        return bisect_left(self.raw.offsets, offset)
+
     def headers(self, position: int) -> Headers:
         return NO_HEADERS if self.raw.headers is None else self.raw.headers[position]
 
@@ -165,16 +173,15 @@ class BatchDecoder:
         if isinstance(self._extractor, WallClockTimestamp):
             return self._now_ms()
         time: object = self._extractor(record, partition_time)
-        if not isinstance(time, int):
+        if not isinstance(time, int) or time > _INT64_MAX:
             raise TypeError(f"it returned {time!r}, not milliseconds as an int")
         return time
 
 
 def _column(raw: list[bytes | None], decode: Decode, what: str, refused: dict[int, Refusal]) -> list[Any]:
-    try:
+    with suppress(Exception):  # serdes raise what they like; the second look tells which record it was
         return [None if item is None else decode(item) for item in raw]
-    except Exception:  # noqa: BLE001 - serdes raise what they like
-        return [_cell(i, item, decode, what, refused) for i, item in enumerate(raw)]
+    return [_cell(i, item, decode, what, refused) for i, item in enumerate(raw)]
 
 
 def _cell(i: int, item: bytes | None, decode: Decode, what: str, refused: dict[int, Refusal]) -> Any:

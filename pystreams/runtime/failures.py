@@ -131,7 +131,7 @@ class Failures:
                 f"a record for topic {topic} cannot be serialized: {summarize(error)}",
                 where=f"{context.where}, timestamp {timestamp}",
                 why=f"the key's type is {type(key).__name__}, the value's {type(value).__name__}",
-                hint=f"give the step the serdes of what it writes (key=, value=), or {way_out}",
+                hint=f"{advice(error, 'give the step the serdes of what it writes (key=, value=)')}, or {way_out}",
             )
             raise self._verdict from error
         self.drop(step, f"production failed with {type(error).__name__}")

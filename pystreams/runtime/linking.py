@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
@@ -10,6 +11,8 @@ from pystreams.broker.port import Producer
 from pystreams.config import StreamsConfig
 from pystreams.dsl.operators.base import ObjectOperation, Operator
 from pystreams.dsl.operators.stateless import Print
+from pystreams.errors import ProcessingError, StreamsError, summarize
+from pystreams.ids import TaskId
 from pystreams.runtime.codegen import CompiledCode
 from pystreams.runtime.collector import ChoosingSink
 from pystreams.runtime.decoding import Rows
@@ -55,10 +58,12 @@ class LinkedCode:
             "each": task.failures.each,
             "unwritable": task.failures.unwritable,
             "regroup": regroup,
+            "as_pair": as_pair,
         }
         exec(code.code, self._globals)  # noqa: S102 - our own generated code
         for name, (node, what) in code.objects.items():
-            self._globals[name] = self._object(code.graph.nodes[node], what)
+            with setting_up(f"step {node}", task.task_id):
+                self._globals[name] = self._object(code.graph.nodes[node], what)
         self.readers: dict[str, Read] = {source: self._globals[name] for source, name in code.readers.items()}
 
     def init(self) -> None:
@@ -114,6 +119,21 @@ class LinkedCode:
         return (key_serde if what == "key" else value_serde).serializer(node.topic)
 
 
+@contextmanager
+def setting_up(what: str, task_id: TaskId) -> Iterator[None]:
+    """Names what could not be set up, where a user's serde or function raised. Raises ``ProcessingError``."""
+    try:
+        yield
+    except StreamsError:
+        raise
+    except Exception as error:
+        raise ProcessingError(
+            f"{what} cannot be set up: {summarize(error)}",
+            where=f"task {task_id}",
+            hint="mend the serde or the function that raised; no handler is asked where no record is at work",
+        ) from error
+
+
 def serdes_of(node: SourceNode | SinkNode, config: StreamsConfig) -> tuple[AnySerde, AnySerde]:
     """The serdes of keys and values: the node's own, or the defaults."""
     return (
@@ -122,14 +142,22 @@ def serdes_of(node: SourceNode | SinkNode, config: StreamsConfig) -> tuple[AnySe
     )
 
 
+def as_pair(result: Any) -> tuple[Any, Any]:
+    """What a user's function gave, as (key, value). Other things of two parts are a mistake: a text, a dict, a set."""
+    if not isinstance(result, tuple | list):
+        raise TypeError(f"a value of type {type(result).__qualname__} is no pair (key, value)")
+    key, value = result
+    return key, value
+
+
 def regroup(new: tuple[Any, Any] | None, old: tuple[Any, Any] | None) -> list[tuple[Any, Any, Any]]:
     """The changes (key, new, old) that a row's change means under the keys that the grouping function gave: one change
     if the key stays, else the old row leaves its group first. A row without key or value is in no group.
 
     Source: KTableRepartitionMap.
     """
-    new_key, new_value = (None, None) if new is None else new
-    old_key, old_value = (None, None) if old is None else old
+    new_key, new_value = (None, None) if new is None else as_pair(new)
+    old_key, old_value = (None, None) if old is None else as_pair(old)
     arrives = new_key is not None and new_value is not None
     leaves = old_key is not None and old_value is not None
     if arrives and leaves and new_key == old_key:

@@ -167,6 +167,11 @@ class ProcessorRunner:
                 f"processor {self._node.name} scheduled a punctuator every {interval}",
                 hint="the least interval is 1 ms",
             )
+        if not isinstance(type, PunctuationType):
+            raise ConfigError(
+                f"processor {self._node.name} scheduled a punctuator in {type!r}",
+                hint="the type is PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME",
+            )
         task = self._task
         if type is PunctuationType.STREAM_TIME:
             # The grid starts at 0, so this one is due as soon as stream time is known.
@@ -199,10 +204,13 @@ class ProcessorRunner:
                 where=f"task {self._task.task_id}",
                 hint="forward only while a record or a punctuator is at work",
             )
-        if record.timestamp < 0:
+        timestamp: object = record.timestamp
+        if type(timestamp) is not int or timestamp < 0:
+            wrong = "negative " if isinstance(timestamp, int) else ""
             raise ProcessingError(
-                f"processor {self._node.name} forwarded a record with the negative timestamp {record.timestamp}",
+                f"processor {self._node.name} forwarded a record with the {wrong}timestamp {timestamp!r}",
                 where=f"task {self._task.task_id}",
+                hint="a timestamp is a whole number of milliseconds since 1970",
             )
         if self._fixed_key and self._key is not _ANY_KEY and record.key != self._key:
             raise ProcessingError(

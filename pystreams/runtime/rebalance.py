@@ -63,10 +63,10 @@ def plan_assignment(
     target = {task: inputs for task, inputs in inputs_of.items() if inputs <= available}
     closing = sorted(task for task, (_, inputs) in current.items() if target.get(task) != inputs)
     staying = current.keys() - closing
-    plan: list[Instruction] = []
+    plan: list[Instruction] = [CloseTask(task) for task in closing]
     if any(current[task][0] is TaskStatus.RUNNING for task in closing):
-        plan.append(CommitAll())
-    plan += [CloseTask(task) for task in closing]
+        # What processors write while they are closed came too late for the commit: it must not go with the next one.
+        plan = [CommitAll(), *plan, AbortAll()]
     plan += [OpenTask(task, target[task]) for task in sorted(target.keys() - staying)]
     plan.append(Claim(available))
     return plan
@@ -74,4 +74,4 @@ def plan_assignment(
 
 def plan_loss(current: Collection[TaskId]) -> list[Instruction]:
     """The membership is gone: nothing may be committed any more."""
-    return [AbortAll(), *(CloseTask(task) for task in sorted(current)), Claim(frozenset())]
+    return [*(CloseTask(task) for task in sorted(current)), AbortAll(), Claim(frozenset())]

@@ -120,9 +120,9 @@ class Restorer:
                 outcome.corrupted = self._out_of_range(error)
                 break
             for batch in batches:
-                self._apply(batch)
+                self._apply(batch, outcome)
             self._advance()
-            if not batches or deadline.expired():
+            if not batches or outcome.corrupted or deadline.expired():
                 break
         self._finish(outcome)
         self._log_progress()
@@ -141,11 +141,15 @@ class Restorer:
             restores.append(StoreRestore(task.task_id, store, partition, position, end, position))
         return restores
 
-    def _apply(self, batch: RecordBatch) -> None:
+    def _apply(self, batch: RecordBatch, outcome: RestoreOutcome) -> None:
         restore = self._stores.get(TopicPartition(batch.topic, batch.partition))
         if restore is None:
             return
-        self._tasks[restore.task_id].state.restore(restore.store, batch)
+        try:
+            self._tasks[restore.task_id].state.restore(restore.store, batch)
+        except StateCorruptedError as error:
+            outcome.corrupted[restore.task_id] = error
+            return
         restore.records += len(batch)
         self._restored += len(batch)
         if self._listener is not None:

@@ -41,7 +41,7 @@ def check_retention(
 
     Raises ``RetentionError`` unless ``allow_expired``. Only the first records of each input partition are looked at.
     """
-    limits = time_limits(plan, built)
+    limits = time_limits(plan, built, config.errors_dead_letter_queue_topic_name)
     if not limits:
         return
     oldest = _oldest_input(plan, built, config, admin, consumer, clock)
@@ -58,9 +58,12 @@ def check_retention(
     log.warning("%s", error)
 
 
-def time_limits(plan: TopicPlan, built: BuiltTopology) -> dict[str, int]:
-    """The retention in ms of every output and changelog that deletes by the records' timestamps."""
+def time_limits(plan: TopicPlan, built: BuiltTopology, dead_letter_topic: str | None) -> dict[str, int]:
+    """The retention in ms of every output and changelog that deletes by the records' timestamps. Dead letters have
+    their records' timestamps, too."""
     written = {topic for sub in built.subtopologies for topic in (*sub.sink_topics, *sub.changelogs.values())}
+    if dead_letter_topic is not None:
+        written.add(dead_letter_topic)
     limits: dict[str, int] = {}
     for topic in sorted(written):
         config = plan.config(topic)

@@ -21,7 +21,7 @@ from pystreams.record import ContextCell, RecordBatch
 from pystreams.runtime.codegen import CompiledCode, compile_nodes
 from pystreams.runtime.decoding import BatchDecoder, Refusal, Rows
 from pystreams.runtime.failures import Failures, Handlers
-from pystreams.runtime.linking import LinkedCode, serdes_of
+from pystreams.runtime.linking import LinkedCode, serdes_of, setting_up
 from pystreams.runtime.operator_environment import OperatorMemory
 from pystreams.runtime.partition_group import HeadOrder, PartitionGroup, Run, TimestampOrder
 from pystreams.runtime.processor_context import Timing
@@ -119,6 +119,7 @@ class StreamTask:
         self._group = PartitionGroup({}, config.max_task_idle_ms, services.lag, self._order)
         self._paused: set[TopicPartition] = set()
         self._commit_needed = False
+        self._interrupted = False
 
     # What code and objects of the task see
 
@@ -166,7 +167,10 @@ class StreamTask:
         self._become(TaskStatus.RUNNING)
         self.memory.committed = operator_state
         linked = self._linked = LinkedCode(self._code, self)
-        queues = {partition: self._queue(partition, linked) for partition in sorted(self.partitions)}
+        queues: dict[TopicPartition, RecordQueue] = {}
+        for partition in sorted(self.partitions):
+            with setting_up(f"the source of {partition}", self.task_id):
+                queues[partition] = self._queue(partition, linked)
         for partition, (offset, time) in committed.items():
             queues[partition].resume_at(offset, time)
             self.timing.stream_time = max(self.timing.stream_time, time)
@@ -243,6 +247,11 @@ class StreamTask:
 
     # Work
 
+    def interrupt(self) -> None:
+        """Process nothing more after the record at work, however long it takes. May be called from another thread."""
+        self._interrupted = True
+        self.timing.interrupted = True
+
     def is_processable(self, now_ms: int) -> bool:
         """Whether ``process`` would process a record now. Bad ones at the head are handled first, which may raise."""
         if self.status is not TaskStatus.RUNNING:
@@ -262,14 +271,24 @@ class StreamTask:
         group, timing = self._group, self.timing
         refused, done = group.settle(), 0
         while done < max_records and group.is_ready(now_ms):
+            # In this order: whoever interrupts from another thread sets the two the other way round.
+            timing.interrupted = False
+            if self._interrupted:
+                break
             done += self._run(group.next_run(max_records - done))
-            if self.stream_punctuations.next_time_ms <= timing.stream_time:
-                self._punctuated.add(self.stream_punctuations.punctuate(timing.stream_time))
+            self._punctuate_stream_time()
             refused += group.settle()
             if timing.commit_requested:
                 break
+        if refused and not done:
+            # What the caches forwarded at the last commit may have scheduled a punctuator that is due already.
+            self._punctuate_stream_time()
         self._processed.add(done)
         return done + refused
+
+    def _punctuate_stream_time(self) -> None:
+        if self.stream_punctuations.next_time_ms <= self.timing.stream_time:
+            self._punctuated.add(self.stream_punctuations.punctuate(self.timing.stream_time))
 
     def _run(self, run: Run) -> int:
         """Process a run, or its beginning if a punctuator is due within; give the number of records."""
@@ -280,10 +299,11 @@ class StreamTask:
             end = start + 1
         elif due <= rows.max_timestamp:
             end = min(end, first_above(rows.timestamps, start, end, due - 1) + 1)
-        timing.interrupted = False
-        self._commit_needed = True
         self.failures.rows = rows
         end = queue.read(rows, start, end)
+        if end == start:
+            return 0
+        self._commit_needed = True
         latest = rows.max_timestamp if end - start == rows.size else max(rows.timestamps[start:end])
         queue.partition_time = max(queue.partition_time, latest)
         timing.stream_time = max(timing.stream_time, latest)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
@@ -19,6 +20,7 @@ from pystreams.errors import (
     ProcessingError,
     StateCorruptedError,
     StreamsError,
+    TaskMigratedError,
     TopologyError,
 )
 from pystreams.ids import TopicPartition
@@ -99,10 +101,13 @@ class StreamThread:
         self._transactional_id = transactional_id
         self._clock = context.clock
         self._cache = ThreadCache(cache_bytes)
+        self._cache_bytes = cache_bytes
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._stopping = threading.Event()
         self._commit_asked = threading.Event()
         self._calls: CallQueue[TaskManager] = CallQueue(name)
+        #: What the membership told and is not carried out yet, because something failed on the way.
+        self._events: deque[MemberEvent] = deque()
         self._clients: ThreadClients
         self._tasks: TaskManager
         self._restorer: Restorer
@@ -126,8 +131,10 @@ class StreamThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the current round, with a commit. Returns at once."""
+        """End after the record at work, with a commit. Returns at once."""
         self._stopping.set()
+        if hasattr(self, "_tasks"):
+            self._tasks.interrupt()
 
     def request_commit(self) -> None:
         """Commit in this round or the next."""
@@ -153,8 +160,9 @@ class StreamThread:
         return self._calls.put(function)
 
     def resize_cache(self, cache_bytes: int) -> None:
-        """Give the thread another share of the cache budget."""
-        self.call(lambda _: self._cache.resize(cache_bytes))
+        """Give the thread another share of the cache budget: with a commit, since entries that must go may be dirty."""
+        self._cache_bytes = cache_bytes
+        self.request_commit()
 
     # Life
 
@@ -165,11 +173,17 @@ class StreamThread:
             while not self._stopping.is_set():
                 self._guarded_round()
             self._set_state(ThreadState.PENDING_SHUTDOWN)
-            self._tasks.close(commit=True)
+            self._close_tasks()
         except BaseException as error:  # noqa: BLE001 - whatever ends a thread is its owner's to judge
             self._fail(error)
         finally:
             self._release(opened)
+
+    def _close_tasks(self) -> None:
+        try:
+            self._tasks.close(commit=True)
+        except TaskMigratedError as error:
+            log.warning("[%s] stopped without a last commit: %s", self.name, error)
 
     def _open(self, opened: list[Any]) -> None:
         context, broker = self._context, self._context.broker
@@ -241,7 +255,7 @@ class StreamThread:
         """Stay a member without tasks, and ask the others to stop, until they have left the group."""
         member, deadline = self._clients.member, Deadline(self._clock, _GOODBYE_MS)
         self.shutdown_requested = True
-        others = True
+        others, pause = True, threading.Event()
         try:
             member.claim(())
             member.request_rejoin()
@@ -249,7 +263,7 @@ class StreamThread:
                 for event in member.poll():
                     others = not isinstance(event, Assigned) or decode_plan(event.user_data).members > 1
                     member.claim(())
-                self._stopping.wait(_JOINING_POLL_MS / 1000)
+                pause.wait(_JOINING_POLL_MS / 1000)
         except StreamsError as error:
             log.warning("[%s] could not tell the group to stop: %s", self.name, error)
 
@@ -288,14 +302,23 @@ class StreamThread:
                 raise
 
     def _round(self) -> None:
-        self._calls.answer(self._tasks)
-        for event in self._clients.member.poll():
-            self._apply(event)
+        self._answer_calls()
+        # The member tells an assignment once: it is carried out before the next poll, however often that takes.
+        if not self._events:
+            self._events.extend(self._clients.member.poll())
+        while self._events:
+            self._apply(self._events[0])
+            self._events.popleft()
         if not self._tasks.settled:
             self._fill_tasks()
         self._poll()
         self._work()
         self._publish_now_and_then()
+
+    def _answer_calls(self) -> None:
+        if self._calls.waiting:
+            with self._cache.without_loading():
+                self._calls.answer(self._tasks)
 
     def _apply(self, event: MemberEvent) -> None:
         match event:
@@ -379,7 +402,7 @@ class StreamThread:
         clock = self._clock
         round_end = Deadline(clock, 2 * _ROUND_MS)
         self._worked = False
-        while True:
+        while not self._stopping.is_set():
             started_ms = clock.monotonic_ms()
             processed = self._tasks.process(self._round_records, clock.now_ms())
             self._tasks.punctuate(clock.now_ms())
@@ -393,7 +416,7 @@ class StreamThread:
                 self._round_records = max(1, self._round_records // 2)
             elif took_ms < _ROUND_MS / 2:
                 self._round_records = min(2 * self._round_records, _ROUND_RECORDS_MAX)
-            if round_end.expired() or self._stopping.is_set():
+            if round_end.expired():
                 return
 
     def _maybe_commit(self) -> None:
@@ -409,6 +432,7 @@ class StreamThread:
             self._commit_asked.clear()
             tasks.commit()
             self._commits.add()
+            self._cache.resize(self._cache_bytes)
         self._last_commit_ms = self._clock.monotonic_ms()
         if self._last_commit_ms >= self._next_purge_ms:
             self._next_purge_ms = self._last_commit_ms + _PURGE_INTERVAL_MS
@@ -420,6 +444,7 @@ class StreamThread:
     # Trouble
 
     def _rejoin(self) -> None:
+        self._events.clear()
         self._set_state(ThreadState.PARTITIONS_REVOKED)
         self._tasks.lose_all()
         self._clients.member.request_rejoin()

@@ -245,8 +245,10 @@ class Streams:
 
     def caught_up(self) -> bool:
         """True if the whole application has processed and committed everything there is: in every input topic, external
-        and internal, the committed offset is the end offset; and no task of this client restores or holds anything
-        uncommitted."""
+        and internal, the committed offset is the end offset, and no task of this client is being restored.
+
+        What records have brought about is committed then, cached results included. Wall-clock punctuators, which never
+        come to an end, do not count."""
         if self._state is not ClientState.RUNNING or self._context is None:
             return False
         if not all(self._settled(thread) for thread in list(self._threads)):
@@ -280,9 +282,7 @@ class Streams:
         if thread.state is not ThreadState.RUNNING:
             return False
         try:
-            return thread.call(lambda tasks: tasks.settled and not tasks.commit_needed).result(
-                _ANSWER_TIMEOUT_S
-            )
+            return thread.call(lambda tasks: tasks.settled).result(_ANSWER_TIMEOUT_S)
         except (StreamsError, TimeoutError):
             return False
 
@@ -367,7 +367,11 @@ class Streams:
 
     def _require_created(self, what: str) -> None:
         if self._state is not ClientState.CREATED:
-            raise StateError(f"{what} comes before the start", why=f"the client is {self._state.value}")
+            raise StateError(
+                f"{what} is for a client that has not been started",
+                why=f"this one is {self._state.value.replace('_', ' ')}",
+                hint="make a new Streams of the same topology",
+            )
 
     def _new_thread(self) -> StreamThread:
         """A thread with the least free number; the caller starts it."""
@@ -428,7 +432,11 @@ class Streams:
             self._changed.notify_all()
         log.info("application %s: %s -> %s", self.config.application_id, old.name, state.name)
         if self._state_listener is not None:
-            self._state_listener(state, old)
+            try:
+                self._state_listener(state, old)
+            except Exception:
+                # It must not stop what the change is part of, such as the end of the client.
+                log.exception("the state listener failed at %s -> %s", old.name, state.name)
 
 
 def _shut_down_client(_error: BaseException) -> UncaughtExceptionResponse:

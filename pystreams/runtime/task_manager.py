@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pystreams.broker.port import Consumer, Member, Producer
-from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError, StateLockedError
+from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError, StateLockedError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.record import RecordBatch
@@ -31,6 +32,9 @@ from pystreams.runtime.task_lifecycle import TaskStatus
 from pystreams.runtime.task_opening import TaskOpener
 
 log = logging.getLogger(__name__)
+
+#: A task that has waited so long for its directory is worth a warning.
+LOCK_WARNING_MS = 5_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,11 @@ class TaskManager:
         self._closed = context.metrics.counter(names.TASKS_CLOSED, thread_id=thread)
         self._tasks: dict[TaskId, ActiveTask] = {}
         self._waiting: dict[TaskId, Inputs] = {}
+        #: Tasks whose stores are complete, to be started.
+        self._restored: deque[TaskId] = deque()
         self._running: list[ActiveTask] = []
+        #: Of tasks whose directory is locked: since when, and when to tell it next (ms).
+        self._locked: dict[TaskId, tuple[float, float]] = {}
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
         #: Partitions that are not read for now, because enough of them is waiting.
@@ -83,7 +91,7 @@ class TaskManager:
 
     @property
     def commit_needed(self) -> bool:
-        return any(task.stream.commit_needed for task in self._running)
+        return any(task.commit_needed for task in self._running)
 
     @property
     def commit_requested(self) -> bool:
@@ -138,6 +146,7 @@ class TaskManager:
                     self.commit()
                 case CloseTask(task_id):
                     self._waiting.pop(task_id, None)
+                    self._locked.pop(task_id, None)
                     self._close(task_id)
                 case OpenTask(task_id, inputs):
                     self._waiting[task_id] = inputs
@@ -156,13 +165,14 @@ class TaskManager:
 
     def restore(self, budget_ms: float, wait_ms: float) -> None:
         """Restore for about ``budget_ms``; tasks that are complete start to run."""
-        if not self._restorer.active:
-            return
-        outcome = self._restorer.step(budget_ms, wait_ms)
-        for task_id, error in outcome.corrupted.items():
-            self.wipe(task_id, error)
-        for task_id in outcome.finished:
-            self._start(self._tasks[task_id])
+        if self._restorer.active:
+            outcome = self._restorer.step(budget_ms, wait_ms)
+            self._restored += outcome.finished
+            for task_id, error in outcome.corrupted.items():
+                self.wipe(task_id, error)
+        while self._restored:
+            self._start(self._tasks[self._restored[0]])
+            self._restored.popleft()
 
     def wipe(self, task_id: TaskId, error: StateCorruptedError) -> None:
         """Delete a task's state and restore it from its changelogs; other tasks only go back to their last commit."""
@@ -172,15 +182,16 @@ class TaskManager:
             self.revive()
         else:
             self._close(task_id)
-        self._context.directory.wipe(task_id)
         self._waiting[task_id] = inputs
+        self._context.directory.wipe(task_id)
 
     def revive(self) -> None:
         """Forget everything since the last commit: tasks that have started are made anew and go on from there."""
-        self._producer.abort()
         for task in [task for task in self._tasks.values() if task.status is not TaskStatus.RESTORING]:
             self._waiting[task.task_id] = task.inputs
             self._close(task.task_id)
+        # Last: what a processor writes while it is closed is forgotten, too.
+        self._producer.abort()
 
     def close(self, *, commit: bool) -> None:
         """Give up everything, after a commit or without."""
@@ -188,17 +199,18 @@ class TaskManager:
             if commit and self._running:
                 self.commit()
         finally:
-            self._producer.abort()
             self._waiting.clear()
             for task_id in list(self._tasks):
                 self._close(task_id)
+            self._producer.abort()
 
     def _try_open(self, task_id: TaskId) -> None:
         try:
             task = self._opener.open(task_id)
         except StateLockedError as error:
-            log.debug("task %s waits: %s", task_id, error)
+            self._waits_for_lock(task_id, error)
             return
+        self._locked.pop(task_id, None)
         self._tasks[task_id] = task
         self._created.add()
         inputs = self._waiting[task_id]
@@ -217,20 +229,30 @@ class TaskManager:
             self._close(task_id)
             raise
 
+    def _waits_for_lock(self, task_id: TaskId, error: StateLockedError) -> None:
+        """A task is handed over within moments: tell when it takes longer, after 5 s, 10 s, 20 s, ..."""
+        now_ms = self._context.clock.monotonic_ms()
+        since_ms, told_at_ms = self._locked.setdefault(task_id, (now_ms, now_ms + LOCK_WARNING_MS))
+        if now_ms >= told_at_ms:
+            waited_ms = now_ms - since_ms
+            self._locked[task_id] = since_ms, now_ms + waited_ms
+            log.warning("task %s has been waiting for %.0f s: %s", task_id, waited_ms / 1000, error)
+
     def _start(self, task: ActiveTask) -> None:
         admin, inputs = self._context.admin, list(task.inputs)
+        beginnings = admin.beginning_offsets(inputs)
         positions = start_positions(
             task.task_id,
             {partition: task.committed.get(partition) for partition in inputs},
-            admin.beginning_offsets(inputs),
+            beginnings,
             admin.end_offsets(inputs),
             lambda topic: self._context.offset_reset(task.task_id, topic),
-            stateful=task.task_id in self._context.stateful,
+            stateful=task.task_id in self._context.feeding_state,
         )
         self.working = task
-        task.start(positions)
-        self.working = None
+        task.start(positions, beginnings)
         self._consumer.assign(positions)
+        self.working = None
         self._running.append(task)
         self._running.sort(key=lambda running: running.task_id)
 
@@ -240,12 +262,16 @@ class TaskManager:
             return
         self._closed.add()
         self._restorer.remove(task_id)
+        if task_id in self._restored:
+            self._restored.remove(task_id)
         if task in self._running:
             self._running.remove(task)
             self._consumer.unassign(task.inputs)
             self.paused -= task.inputs
         try:
             task.close()
+        except StreamsError as error:
+            log.warning("task %s is closed, but not cleanly: %s", task_id, error)
         except Exception:
             log.exception("task %s: a failure while closing; the task is closed all the same", task_id)
 
@@ -270,6 +296,11 @@ class TaskManager:
         if processed:
             self._adjust_flow()
         return processed
+
+    def interrupt(self) -> None:
+        """Have ``process`` return after the record at work. May be called from another thread."""
+        for task in self.tasks():
+            task.stream.interrupt()
 
     def punctuate(self, now_ms: int) -> bool:
         """Run the wall-clock punctuators that are due."""
@@ -311,7 +342,10 @@ class TaskManager:
             ends = self._context.admin.end_offsets(inputs)
             positions = {p: self._consumer.position(p) for p in inputs}
             lost = {p: at for p, at in positions.items() if not beginnings[p] <= at <= ends[p]}
-            if lost and task.task_id in self._context.stateful:
+            if lost and task.task_id in self._context.feeding_state:
+                error.extend(
+                    where=f"task {task.task_id}", hint="a longer retention.ms of the topic prevents this"
+                )
                 raise error
             if lost:
                 log.warning("task %s: %s", task.task_id, error)

@@ -12,6 +12,7 @@ from pystreams.record import ContextCell, Headers
 from pystreams.runtime.active_task import ActiveTask
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.codegen import CompiledCode, compile_nodes
+from pystreams.runtime.linking import setting_up
 from pystreams.runtime.stream_task import StreamTask, TaskServices
 from pystreams.state.cache import ThreadCache
 from pystreams.state.store import LogChange
@@ -88,17 +89,18 @@ class TaskOpener:
         dropped = context.metrics.counter(
             names.DROPPED_RECORDS, thread_id=self._services.thread_id, task_id=task_id
         )
-        return TaskState.open(
-            context.directory.task_directory(task_id),
-            context.subtopology(task_id).stores,
-            task_id=task_id,
-            cell=cell,
-            cache=self._cache,
-            log_change=lambda store: self._log_change(task_id, store),
-            topic_of=lambda store: f"{application_id}-{store}-changelog",
-            resources=context.resources,
-            expired=dropped.add,
-        )
+        with setting_up("the task's stores", task_id):
+            return TaskState.open(
+                context.directory.task_directory(task_id),
+                context.subtopology(task_id).stores,
+                task_id=task_id,
+                cell=cell,
+                cache=self._cache,
+                log_change=lambda store: self._log_change(task_id, store),
+                topic_of=lambda store: f"{application_id}-{store}-changelog",
+                resources=context.resources,
+                expired=dropped.add,
+            )
 
     def _log_change(self, task_id: TaskId, store: str) -> LogChange | None:
         topic = self._context.subtopology(task_id).changelogs.get(store)

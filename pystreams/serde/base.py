@@ -18,7 +18,8 @@ class Serde(Generic[T]):
     #: True if values cannot be changed in place, so that a cache may keep the object instead of its bytes.
     immutable: bool = False
 
-    #: Length of the value's bytes without writing them, if that is cheap to know; else None.
+    #: Length of the value's bytes, if that is cheap to know; else None. It raises for a value that cannot be written:
+    #: a cache writes its objects later, where nobody would know any more whose they are.
     byte_length: Callable[[T], int] | None = None
 
     def serializer(self, topic: str) -> Callable[[T], bytes]:

@@ -18,6 +18,7 @@ from pystreams.serde.base import Serde
 _INT64 = struct.Struct(">q")
 _FLOAT64 = struct.Struct(">d")
 _JAVA_NAN = b"\x7f\xf8\x00\x00\x00\x00\x00\x00"
+_BOOLS = {True: b"\x01", False: b"\x00"}
 
 
 class StrSerde(Serde[str]):
@@ -44,7 +45,7 @@ class IntSerde(Serde[int]):
     immutable = True
 
     def __init__(self) -> None:
-        self.byte_length = lambda _: 8
+        self.byte_length = lambda value: len(_INT64.pack(value))
 
     def serializer(self, topic: str) -> Callable[[int], bytes]:
         return _INT64.pack
@@ -72,7 +73,7 @@ class FloatSerde(Serde[float]):
     immutable = True
 
     def __init__(self) -> None:
-        self.byte_length = lambda _: 8
+        self.byte_length = lambda value: len(_FLOAT64.pack(value))
 
     def serializer(self, topic: str) -> Callable[[float], bytes]:
         return _write_float
@@ -100,7 +101,7 @@ class BytesSerde(Serde[bytes]):
     immutable = True
 
     def __init__(self) -> None:
-        self.byte_length = len
+        self.byte_length = lambda value: len(_SAME(value))
 
     def serializer(self, topic: str) -> Callable[[bytes], bytes]:
         return _SAME
@@ -118,10 +119,10 @@ class BoolSerde(Serde[bool]):
     immutable = True
 
     def __init__(self) -> None:
-        self.byte_length = lambda _: 1
+        self.byte_length = lambda value: len(_write_bool(value))
 
     def serializer(self, topic: str) -> Callable[[bool], bytes]:
-        return {True: b"\x01", False: b"\x00"}.__getitem__
+        return _write_bool
 
     def deserializer(self, topic: str) -> Callable[[bytes], bool]:
         values = {b"\x01": True, b"\x00": False}
@@ -148,7 +149,7 @@ class UUIDSerde(Serde[uuid.UUID]):
     immutable = True
 
     def __init__(self) -> None:
-        self.byte_length = lambda _: 36
+        self.byte_length = lambda value: len(_write_uuid(value))
 
     def serializer(self, topic: str) -> Callable[[uuid.UUID], bytes]:
         return _write_uuid
@@ -180,11 +181,18 @@ _SAME = b"".__add__
 
 
 def _utf8_length(value: str) -> int:
-    return len(value) if value.isascii() else len(value.encode())
+    return len(value) if str.isascii(value) else len(value.encode())
 
 
 def _write_float(value: float) -> bytes:
     return _FLOAT64.pack(value) if value == value else _JAVA_NAN  # noqa: PLR0124 - NaN is what differs from itself
+
+
+def _write_bool(value: bool) -> bytes:
+    try:
+        return _BOOLS[value]
+    except (KeyError, TypeError):
+        raise TypeError(f"expected bool, got {type(value).__qualname__}") from None
 
 
 def _write_uuid(value: uuid.UUID) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 import msgspec
 
@@ -18,6 +18,10 @@ T = TypeVar("T")
 class _StructuredSerde(Serde[T]):
     """A type with a codec that is bound once and serves all topics."""
 
+    @overload
+    def __init__(self, type_: type[T]) -> None: ...
+    @overload
+    def __init__(self: _StructuredSerde[Any], type_: Any) -> None: ...
     def __init__(self, type_: Any) -> None:
         self.type = Any if type_ is object else type_
         shape = Shape.of(self.type)

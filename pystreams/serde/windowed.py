@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pystreams.errors import SerializationError
 from pystreams.serde.base import Serde
+from pystreams.serde.lookup import serde_for
 from pystreams.windowed import Windowed
 
 K = TypeVar("K")
@@ -19,14 +20,16 @@ _INT64_MAX = (1 << 63) - 1
 class TimeWindowedSerde(Serde[Windowed[K]]):
     """The inner key's bytes and the window's start (int64, ms); the end follows from ``window_size_ms``.
 
+    ``inner`` is the key's type (``str``, ...) or serde.
+
     Source: org.apache.kafka.streams.kstream.TimeWindowedSerializer, state.internals.WindowKeySchema.
     """
 
-    def __init__(self, inner: Serde[K], window_size_ms: int) -> None:
-        self.inner = inner
+    def __init__(self, inner: type[K] | Serde[K], window_size_ms: int) -> None:
+        self.inner = serde_for(inner)
         self.window_size_ms = window_size_ms
-        self.immutable = inner.immutable
-        inner_length = inner.byte_length
+        self.immutable = self.inner.immutable
+        inner_length = self.inner.byte_length
         if inner_length is not None:
             self.byte_length = lambda windowed: inner_length(windowed.key) + 8
 

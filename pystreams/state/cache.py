@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -56,11 +57,13 @@ class ThreadCache:
     A store evicts only its own entries: the one that overflows the budget pays for it.
     """
 
-    __slots__ = ("_caches", "max_bytes", "size_bytes")
+    __slots__ = ("_caches", "loads", "max_bytes", "size_bytes")
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.size_bytes = 0
+        #: Whether what is read from below is kept here.
+        self.loads = True
         self._caches: dict[str, NamedCache] = {}
 
     def named(self, namespace: str) -> NamedCache:
@@ -69,6 +72,16 @@ class ThreadCache:
         if cache is None:
             cache = NamedCache(self, namespace)
         return cache
+
+    @contextmanager
+    def without_loading(self) -> Iterator[None]:
+        """Within the block reading fills no cache, so it evicts and flushes nothing: for readers that are not the
+        topology. Source: CachingKeyValueStore.getInternal."""
+        self.loads = False
+        try:
+            yield
+        finally:
+            self.loads = True
 
     def resize(self, max_bytes: int) -> None:
         """Change the budget. Where it shrinks, the stores evict in turn, an entry each, until it fits."""

@@ -98,14 +98,13 @@ def override(
 def merge_cached(
     cached: Iterator[tuple[Any, Any]],
     stored: Iterator[tuple[Any, Any]],
-    order_cached: Callable[[Any], Any],
-    order_stored: Callable[[Any], Any],
+    order: Callable[[Any], Any],
     *,
     reverse: bool,
 ) -> Iterator[tuple[Any, Any, bool]]:
     """(key, item, from cache) of a cache over a store; where both have a key, the cache's.
 
-    ``order_...`` give what keys are compared by. Cached entries are read when their turn comes, not before. Equal to
+    ``order`` gives what keys are compared by. Cached entries are read when their turn comes, not before. Equal to
     Kafka Streams' AbstractMergedSortedCacheStoreIterator also in what it does to tombstones in reverse: one that sorts
     before the next stored key is skipped (and no longer hides its own stored entry), one that sorts behind it comes
     out as None. Programs see the same there and here.
@@ -120,17 +119,17 @@ def merge_cached(
         if top is _END and bottom is _END:
             return
         if top is _END or bottom is _END:
-            order = -1 if bottom is _END else 1
+            found = -1 if bottom is _END else 1
         else:
-            first, second = order_cached(top[0]), order_stored(bottom[0])
-            order = 0 if first == second else (-1 if first < second else 1)
-        if top is not _END and top[1] is None and order <= 0:
+            first, second = order(top[0]), order(bottom[0])
+            found = 0 if first == second else (-1 if first < second else 1)
+        if top is not _END and top[1] is None and found <= 0:
             top = _FETCH
-            if order == 0:
+            if found == 0:
                 bottom = _FETCH
             continue
         # An end that is reached decides alone; else the direction does.
-        from_cache = bottom is _END or (top is not _END and (order == 0 or (order < 0) is not reverse))
+        from_cache = bottom is _END or (top is not _END and (found == 0 or (found < 0) is not reverse))
         if not from_cache:
             key, item = bottom
             bottom = _FETCH
@@ -138,6 +137,6 @@ def merge_cached(
         else:
             key, item = top
             top = _FETCH
-            if order == 0:
+            if found == 0:
                 bottom = _FETCH
             yield key, item, True

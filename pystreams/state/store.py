@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ from typing import Any, TypeAlias
 
 from pystreams.errors import StateError
 from pystreams.record import ContextCell, Headers
-from pystreams.state.cache import DirtyEntry, NamedCache, ThreadCache
+from pystreams.state.cache import NamedCache, ThreadCache
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.spec import StoreSpec
+
+log = logging.getLogger(__name__)
 
 #: Appends (key, value, timestamp, headers) to a store's changelog; value None deletes.
 LogChange: TypeAlias = Callable[[bytes, "bytes | None", "int | None", Headers], None]
@@ -37,6 +40,16 @@ class StoreContext:
     namespace: str
     expired: Callable[[], None]
 
+    @property
+    def cached(self) -> bool:
+        """True if the store has a cache, which holds one value per window: with duplicates there are several."""
+        return self.spec.cached and self.cache is not None and not self.spec.retain_duplicates
+
+    @property
+    def log_change(self) -> LogChange:
+        """``log``, or what stands in where there is none."""
+        return self.log or no_log
+
 
 def no_log(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
     """The log of a store that has none."""
@@ -45,7 +58,7 @@ def no_log(key: bytes, value: bytes | None, timestamp: int | None, headers: Head
 class Store:
     """A store of one task. Used by the task's thread only."""
 
-    __slots__ = ("_cell", "_iterators", "_log", "cache", "cached", "decode_key", "encode_key", "name", "spec")
+    __slots__ = ("_iterators", "cache", "cached", "decode_key", "encode_key", "name", "spec")
 
     def __init__(self, context: StoreContext) -> None:
         spec = context.spec
@@ -54,10 +67,8 @@ class Store:
         #: Serialised key of a key, and back.
         self.encode_key: Callable[[Any], bytes] = spec.key_serde.serializer(context.topic)
         self.decode_key: Callable[[bytes], Any] = spec.key_serde.deserializer(context.topic)
-        self.cached = spec.cached and context.cache is not None
+        self.cached = context.cached
         self.cache: NamedCache | None = None
-        self._cell = context.cell
-        self._log: LogChange = context.log or no_log
         self._iterators: weakref.WeakSet[StoreIterator[Any, Any]] = weakref.WeakSet()
 
     @property
@@ -92,12 +103,20 @@ class Store:
     def _bound(self, key: Any) -> bytes | None:
         return None if key is None else self.encode_key(key)
 
+    def _reversed_bounds(self, lower: bytes | None, upper: bytes | None) -> bool:
+        """True, with a warning, if a range is empty because its first key sorts behind its last."""
+        if lower is None or upper is None or lower <= upper:
+            return False
+        log.warning(
+            "store %s: a range whose first key sorts behind its last is empty; keys sort by their bytes, in which "
+            "negative numbers follow the positive ones",
+            self.name,
+        )
+        return True
+
     def _tracked(self, iterator: StoreIterator[Any, Any]) -> StoreIterator[Any, Any]:
         self._iterators.add(iterator)
         return iterator
-
-    def _flushed(self, batch: list[DirtyEntry]) -> None:
-        raise NotImplementedError
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

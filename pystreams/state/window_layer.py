@@ -82,7 +82,11 @@ class SegmentedLayout:
         return prefix
 
     def physical(self, key: bytes, start: int, sequence: int) -> bytes:
-        return self.of_changelog(key + pack_window_suffix(start, sequence), start)
+        segment = start // self.interval_ms
+        prefix = self._prefixes.get(segment)
+        return (
+            (self.prefix(segment) if prefix is None else prefix) + key + pack_window_suffix(start, sequence)
+        )
 
     def of_changelog(self, key: bytes, start: int) -> bytes:
         segment = start // self.interval_ms
@@ -173,7 +177,9 @@ class WindowLayer:
         "_duplicates",
         "_expired",
         "_interval_ms",
+        "_physical",
         "_retention_ms",
+        "_stored",
         "layout",
         "observed_ms",
         "overlay",
@@ -192,18 +198,22 @@ class WindowLayer:
         self.sequence = 0
         self._committed = (self.observed_ms, self.sequence)
         self._duplicates = spec.retain_duplicates
+        self._stored = overlay.get
+        self._physical = layout.physical
         self._retention_ms = spec.retention_ms
         self._interval_ms: int = layout.interval_ms if isinstance(layout, SegmentedLayout) else 0
         self._expired = expired
 
-    def get(self, key: bytes, start: int) -> bytes | None:
+    def get(self, window: tuple[bytes, int]) -> bytes | None:
         """The window's bytes, None if there are none or it is past retention."""
+        key, start = window
         if start <= self.observed_ms - self._retention_ms:
             return None
-        return self.overlay.get(self.layout.physical(key, start, self.sequence))
+        return self._stored(self._physical(key, start, self.sequence))
 
-    def put(self, key: bytes, start: int, value: bytes | None) -> bytes:
+    def put(self, window: tuple[bytes, int], value: bytes | None) -> bytes:
         """Write a window's bytes, None deletes; gives the changelog's key. Late windows are dropped, but logged."""
+        key, start = window
         if self._duplicates:
             self.sequence = (self.sequence + 1) & SEQUENCE_MAX
         changelog_key = key + pack_window_suffix(start, self.sequence)

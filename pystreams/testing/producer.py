@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pystreams.broker.port import CommittedOffset, Member
+from pystreams.broker.port import CommittedOffset, Member, check_headers, no_bytes
 from pystreams.ids import TopicPartition
 from pystreams.record import Headers
 
@@ -37,6 +37,11 @@ class MemoryProducer:
         timestamp: int,
         headers: Headers,
     ) -> None:
+        if (value.__class__ is not bytes and value is not None) or (
+            key.__class__ is not bytes and key is not None
+        ):
+            raise no_bytes(topic, key, value)
+        check_headers(topic, headers)
         self.records.append(ProducedRecord(topic, partition, key, value, timestamp, headers))
 
     def log_change(

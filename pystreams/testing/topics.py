@@ -23,6 +23,8 @@ def to_ms(time: Time | Duration) -> int:
         return round(time.timestamp() * 1000)
     if isinstance(time, timedelta):
         return time // timedelta(milliseconds=1)
+    if not isinstance(time, int):
+        raise TypeError(f"{time!r} is no whole number of milliseconds")
     return time
 
 

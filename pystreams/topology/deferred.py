@@ -12,7 +12,7 @@ class DeferredSerde(Serde[object]):
     """Stands for the configured default serde; ``Topology.build`` puts the real one in its place.
 
     ``fallback`` is used where nothing is configured; None then is a ``TopologyError``, in which ``origin`` tells where
-    the type got lost (``"the value that KSTREAM-MAPVALUES-0000000001 computes"``).
+    the type got lost (``"the value that KSTREAM-MAPVALUES-0000000001 computes"``), and ``location`` in which function.
     """
 
     def __init__(
@@ -20,8 +20,11 @@ class DeferredSerde(Serde[object]):
         origin: str,
         fallback: AnySerde | None = None,
         wrap: Callable[[AnySerde], AnySerde] | None = None,
+        *,
+        location: str = "",
     ) -> None:
         self.origin = origin
+        self.location = location
         self.fallback = fallback
         self._wrap = wrap
 
@@ -31,6 +34,7 @@ class DeferredSerde(Serde[object]):
         if serde is None:
             raise TopologyError(
                 f"{needed_by} needs to know the type of {self.origin}",
+                where=self.location,
                 why="no type was given on the way, and no default is configured",
                 hint=f"give the type where it is computed, as in {argument}=str, "
                 f"or set default_{argument}_serde",
@@ -43,7 +47,8 @@ def wrapped(serde: AnySerde, wrap: Callable[[AnySerde], AnySerde]) -> AnySerde:
     if not isinstance(serde, DeferredSerde):
         return wrap(serde)
     inner = serde._wrap
-    return DeferredSerde(serde.origin, serde.fallback, wrap if inner is None else lambda s: wrap(inner(s)))
+    wrap_both = wrap if inner is None else lambda s: wrap(inner(s))
+    return DeferredSerde(serde.origin, serde.fallback, wrap_both, location=serde.location)
 
 
 def resolved(serde: AnySerde | None, default: AnySerde | None, *, needed_by: str, argument: str) -> AnySerde:

@@ -13,9 +13,14 @@ _LENGTH_MAX = 249
 GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 
-def checked(name: str) -> str:
+def checked(name: object) -> str:
     """``name``, if topics and stores may have it. Raises ``TopologyError`` else. Source: Named.validate."""
-    if not _LEGAL.fullmatch(name) or name in (".", "..") or len(name) > _LENGTH_MAX:
+    if (
+        not isinstance(name, str)
+        or not _LEGAL.fullmatch(name)
+        or name in (".", "..")
+        or len(name) > _LENGTH_MAX
+    ):
         raise TopologyError(
             f"{name!r} cannot be a name",
             why=f"names have 1 to {_LENGTH_MAX} letters, digits, dots, underscores and hyphens",

@@ -141,16 +141,15 @@ class Topology:
         partitioner: Any = None,
     ) -> Topology:
         """Write to ``topic``, or to the one that a function of the value, or of key and value, names."""
-        chooser = None if isinstance(topic, str) else UserFunction.of(topic, "value", f"sink {name}")
         self.insert_sink(
             SinkNode(
                 name,
                 parents,
                 topic if isinstance(topic, str) else None,
-                chooser,
+                topic_chooser(topic, f"sink {name}"),
                 DeferredSerde("its keys") if key is None else serde_for(key),
                 DeferredSerde("its values") if value is None else serde_for(value),
-                partitioner,
+                checked_partitioner(partitioner, name),
             )
         )
         return self
@@ -197,7 +196,7 @@ class Topology:
 
     def add_and_connect(self, processor: str, stores: Iterable[str | StoreSpec]) -> None:
         """Connect ``processor`` to stores by name, adding those that are given as specs."""
-        for store in stores:
+        for store in store_list(stores):
             if isinstance(store, StoreSpec):
                 self.add_state_store(store, processor)
             else:
@@ -299,7 +298,34 @@ class Topology:
 
 def topic_names(topics: str | Iterable[str]) -> tuple[str, ...]:
     """One topic or several as a tuple."""
-    return (topics,) if isinstance(topics, str) else tuple(topics)
+    if isinstance(topics, str):
+        return (topics,)
+    if not isinstance(topics, Iterable):
+        raise TopologyError(
+            f"{topics!r} names no topics", hint="give a name, several, or a pattern: re.compile(...)"
+        )
+    return tuple(topics)
+
+
+def store_list(stores: str | StoreSpec | Iterable[str | StoreSpec]) -> tuple[str | StoreSpec, ...]:
+    """One store or several as a tuple. A text is one name, though its letters could be names, too."""
+    return (stores,) if isinstance(stores, str | StoreSpec) else tuple(stores)
+
+
+def topic_chooser(topic: str | Callable[..., str], step: str) -> UserFunction | None:
+    """The function that names a topic for each record, if ``topic`` is one and not a name."""
+    if isinstance(topic, str):
+        return None
+    if not callable(topic):
+        raise TopologyError(f"{step} takes the name of a topic, or a function that gives it, not {topic!r}")
+    return UserFunction.of(topic, "value", step)
+
+
+def checked_partitioner(partitioner: Any, step: str) -> Any:
+    """``partitioner``: None, or a function of (topic, key, value, partitions). Raises ``TopologyError`` for others."""
+    if partitioner is not None:
+        UserFunction.of(partitioner, "partition", f"the partitioner of {step}")
+    return partitioner
 
 
 def _source_serde(given: type | Serde[Any] | None, part: str, name: str) -> AnySerde:

@@ -152,3 +152,10 @@ def test_every_command_that_takes_an_application_answers_in_the_same_way(pystrea
         assert answered.code == 3
         assert "did you mean orders?" in answered.err
         assert "Traceback" not in answered.err
+
+
+def test_a_file_of_a_package_that_imports_relative_to_it_is_to_be_run_as_a_module(program):
+    program("shop/__init__.py", "")
+    program("shop/eu/__init__.py", "")
+    program("shop/eu/app.py", "from .model import Sale\n")
+    assert "is run as a module of it: shop.eu.app" in refusal("shop/eu/app.py")

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 
 from tests.live.support import Log, eventually, running
+
+WAITING = 1_000_000
+#: What reading ahead without a bound would cost is far above: a million buffered records take over 100 MB.
+GROWTH_BYTES_MAX = 20_000_000
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_slow_function_never_has_more_than_the_limit_waiting_in_memory(log: Log) -> None:
     log.create("in", partitions=2)
-    log.write("in", ((str(i), i, i) for i in range(50_000)))
+    log.write("in", ((str(i), i, i) for i in range(WAITING)))
     limit, poll = 500, 1_000
     app = log.app("slow", buffered_records_per_partition=limit)
     # The function is slow by itself, which is what this is about.
@@ -18,14 +28,17 @@ def test_a_slow_function_never_has_more_than_the_limit_waiting_in_memory(log: Lo
     running(streams)
     most, paused = 0, False
 
-    def looked_long_enough() -> bool:
+    def processed(records: int) -> bool:
         nonlocal most, paused
         progress = streams.progress()
         for thread in progress.threads:
             most = max([most, *(task.buffered for task in thread.tasks)])
             paused |= bool(thread.paused)
-        return progress.records >= 2_000
+        return progress.records >= records
 
-    eventually(looked_long_enough, "2,000 records processed")
+    eventually(lambda: processed(500), "500 records processed")
+    early_bytes = resident_bytes()
+    eventually(lambda: processed(3_000), "3,000 records processed")
     assert 0 < most <= limit + poll
-    assert paused
+    assert paused, "partitions that are full enough are shown as paused"
+    assert resident_bytes() - early_bytes < GROWTH_BYTES_MAX

@@ -125,6 +125,17 @@ def test_state_changes_are_told_in_order(log: Log) -> None:
     ]
 
 
+def test_a_state_listener_that_raises_stops_nothing(log: Log) -> None:
+    def listener(new: ClientState, old: ClientState) -> None:
+        raise ValueError("a listener with a hiccup")
+
+    app, _ = fails_once(log, 50)
+    streams = log.start(app, prepare=lambda s: s.set_state_listener(listener))
+    eventually(lambda: streams.finished, "the end")
+    assert "a hiccup" in str(streams.failure)
+    assert "listener" not in str(streams.failure)
+
+
 def test_a_signal_ends_run_cleanly(log: Log) -> None:
     app, _ = fails_once(log, -1, commit_interval_ms=600_000)
     streams = Streams(app, broker=log.broker)

@@ -20,13 +20,13 @@ from pystreams.ids import TaskId
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.transitions import ClientState
 from pystreams.state.directory import DirectoryLock
-from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, running
+from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, processed, running
 
 Fault = Callable[[str], None]
 
 
-class FaultyProducer:
-    """A producer that asks ``fault`` before each call, with the call's name."""
+class FaultyClient:
+    """Asks ``fault`` before each call of a client, with the call's name."""
 
     def __init__(self, inner: Any, fault: Fault) -> None:
         self._inner = inner
@@ -43,7 +43,7 @@ class FaultyProducer:
 
 
 class FaultyBroker:
-    """The embedded log with faulty producers."""
+    """The embedded log with faulty producers and admin clients."""
 
     def __init__(self, inner: EmbeddedBroker, fault: Fault) -> None:
         self._inner = inner
@@ -52,8 +52,11 @@ class FaultyBroker:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def producer(self, client_id: str, transactional_id: str) -> FaultyProducer:
-        return FaultyProducer(self._inner.producer(client_id, transactional_id), self._fault)
+    def producer(self, client_id: str, transactional_id: str) -> FaultyClient:
+        return FaultyClient(self._inner.producer(client_id, transactional_id), self._fault)
+
+    def admin(self) -> FaultyClient:
+        return FaultyClient(self._inner.admin(), self._fault)
 
 
 class Faults:
@@ -124,6 +127,71 @@ def test_every_record_counts_once_in_spite_of(
     assert log.table("out") == COUNTS
     assert streams.metrics.total("failed-stream-threads") == 0
     streams.close()
+
+
+class OnceAfter:
+    """Raises at the first call of a method once it is armed, and only then. Its restore listener arms it."""
+
+    def __init__(self, method: str) -> None:
+        self.armed = self.raised = False
+        self._method = method
+
+    def __call__(self, method: str) -> None:
+        if method == self._method and self.armed and not self.raised:
+            self.raised = True
+            raise AWAY
+
+    def on_restore_start(self, *_: object) -> None:
+        """Not yet."""
+
+    def on_batch_restored(self, *_: object) -> None:
+        """Not yet."""
+
+    def on_restore_end(self, *_: object) -> None:
+        self.armed = True
+
+
+def test_an_assignment_that_trouble_interrupts_is_carried_out_afterwards(
+    log: Log, start: Callable[..., Streams]
+) -> None:
+    fault = OnceAfter("commit")
+    one = start(counting(log, commit_interval_ms=600_000), fault)
+    processed(one, len(INPUT))
+    fault.armed = True
+    two = log.start(counting(log, commit_interval_ms=600_000))
+
+    def tasks() -> list[int]:
+        return sorted(len(thread.tasks) for client in (one, two) for thread in client.progress().threads)
+
+    eventually(lambda: fault.raised and tasks() == [1, 2], "a task has moved")
+    for client in (one, two):
+        running(client)
+        client.close()
+    assert log.table("out") == COUNTS
+
+
+def test_a_task_that_trouble_keeps_from_starting_starts_afterwards(log: Log) -> None:
+    fault = OnceAfter("beginning_offsets")
+    streams = Streams(counting(log), broker=FaultyBroker(log.broker, fault))
+    streams.set_restore_listener(fault)
+    streams.start()
+    try:
+        eventually(lambda: fault.raised and streams.caught_up(), "caught up in spite of it")
+    finally:
+        streams.close()
+    assert log.table("out") == COUNTS
+
+
+def test_a_client_that_is_closed_after_it_lost_its_tasks_has_not_failed(
+    log: Log, start: Callable[..., Streams]
+) -> None:
+    migrated = TaskMigratedError("another member has it")
+    streams = start(counting(log, commit_interval_ms=600_000), Faults("commit", migrated, at=1))
+    processed(streams, len(INPUT))
+    streams.close()
+    assert (streams.failure, streams.state) == (None, ClientState.NOT_RUNNING)
+    caught_up(log.start(counting(log)))
+    assert log.table("out") == COUNTS
 
 
 def test_a_broker_that_stays_away_ends_the_client_after_task_timeout_ms(

@@ -6,13 +6,16 @@ from typing import Any, assert_type
 
 from pystreams import (
     App,
+    JsonSerde,
     KGroupedStream,
     KGroupedTable,
     KStream,
     KTable,
+    MsgpackSerde,
     Processor,
     Record,
     TimeWindowedKStream,
+    TimeWindowedSerde,
     TimeWindows,
     Windowed,
 )
@@ -23,6 +26,10 @@ assert_type(lines, KStream[int, str])
 assert_type(app.stream("a", value=str), KStream[Any, str])
 assert_type(app.stream("b", key=str), KStream[str, Any])
 assert_type(app.stream(["c", "d"]), KStream[Any, Any])
+assert_type(app.stream("e", value=JsonSerde(list[int])), KStream[Any, list[int]])
+assert_type(
+    app.stream("f", key=TimeWindowedSerde(str, 10), value=MsgpackSerde(float)), KStream[Windowed[str], float]
+)
 
 # A function takes the value, or key and value.
 assert_type(lines.filter(lambda line: line != ""), KStream[int, str])

@@ -75,9 +75,15 @@ def compile_nodes(nodes: Sequence[Node], name: str) -> CompiledCode:
 
 
 def _locate_processor(step: str, operation: Process) -> str:
-    """Where the processor's code stands. Raises ``TopologyError`` if the supplier gives the same instance twice: tasks
-    would share its state."""
+    """Where the processor's code stands. Raises ``TopologyError`` if the supplier gives no processor, or the same one
+    twice: tasks would share its state."""
     processor = operation.supplier()
+    if not callable(getattr(processor, "process", None)):
+        raise TopologyError(
+            f"the supplier of {step} gives {processor!r}, which is no processor",
+            where=locate(operation.supplier),
+            hint="pass a class derived from Processor, or a function that makes an instance of one",
+        )
     if processor is operation.supplier():
         raise TopologyError(
             f"the supplier of {step} gives the same processor each time",
@@ -151,20 +157,17 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool) -
             out("return end")
             return
         out("topic, partition = batch.topic, batch.partition")
-        if counts:
-            out("position = start")
         with out.block("for key, value, timestamp, offset, headers in batch.rows(start, end):"):
+            with out.block("if timing.interrupted:"):
+                out("return batch.position_of(offset)")
             if counts:
-                with out.block("if timing.interrupted:"):
-                    out("break")
-                out("position += 1")
                 with out.block("if timestamp > timing.stream_time:"):
                     out("timing.stream_time = timestamp")
             if not late_context:
                 out(f"cell.record = {CONTEXT}")
             scope = Scope.of(("key", "value", "timestamp", "headers"), "continue", 1, late_context)
             e.children(node, scope)
-        out("return position" if counts else "return end")
+        out("return end")
 
 
 def _emit_function(e: Emitter, node: Node) -> None:

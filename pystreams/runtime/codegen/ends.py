@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pystreams.functions import locate
 from pystreams.runtime.codegen.emitter import Emitter, quote
 from pystreams.runtime.codegen.scope import Scope
 from pystreams.topology.nodes import ProcessorNode, SinkNode
@@ -18,6 +19,9 @@ def emit_sink(e: Emitter, node: SinkNode, scope: Scope) -> None:
     if not is_plain(node):
         e.called = True
         sink = e.bind(node, "sink")
+        chooser = [] if node.topic_chooser is None else [node.topic_chooser.location]
+        partitioner = [] if node.partitioner is None else [locate(node.partitioner)]
+        e.locations[node.name] = ", ".join(chooser + partitioner)
         e.out(f"{sink}({scope['key']}, {value}, {scope['timestamp']}, {scope['headers']})  # {node.name}")
         return
     assert node.topic is not None

@@ -36,7 +36,8 @@ def emit_map(e: Emitter, node: ProcessorNode, op: ops.Map, scope: Scope) -> None
     call = e.call(node, op.mapper, scope, scope["value"])
     inner = scope.bind("key", "value")
     with e.attempt(node, scope):
-        e.out(f"{inner['key']}, {inner['value']} = {call}  # {node.name}")
+        e.out(f"pair = {call}  # {node.name}")
+        e.out(_unpacked(inner))
     e.children(node, inner)
 
 
@@ -63,7 +64,7 @@ def emit_flat_map(e: Emitter, node: ProcessorNode, op: ops.FlatMap, scope: Scope
     inner = scope.loop().bind("key", "value")
     with e.out.block(f"for pair in {_elements(node, 'pairs', scope)}:"):
         with e.out.block("try:"):
-            e.out(f"{inner['key']}, {inner['value']} = pair")
+            e.out(_unpacked(inner))
         with e.out.block("except Exception as error:"):
             e.failed(node, scope)
             e.out("break")
@@ -77,6 +78,11 @@ def emit_flat_map_values(e: Emitter, node: ProcessorNode, op: ops.FlatMapValues,
     inner = scope.loop().bind("value")
     with e.out.block(f"for {inner['value']} in {_elements(node, 'values', scope)}:"):
         e.children(node, inner)
+
+
+def _unpacked(inner: Scope) -> str:
+    """A tuple needs no look: of another length it does not unpack. ``as_pair`` refuses a text of two letters."""
+    return f"{inner['key']}, {inner['value']} = pair if pair.__class__ is tuple else as_pair(pair)"
 
 
 def _elements(node: ProcessorNode, variable: str, scope: Scope) -> str:

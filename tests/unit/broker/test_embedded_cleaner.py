@@ -49,6 +49,22 @@ def test_a_tombstone_stays_for_readers_until_its_time_is_up(broker, admin, clock
     assert [(row[0], row[2]) for row in read(broker)] == [(1, b"1")]
 
 
+def test_the_time_of_a_tombstone_begins_when_what_it_deletes_is_compacted_away(broker, admin, clock):
+    create(broker, config={"cleanup.policy": "compact", "delete.retention.ms": "1000"})
+    write(broker, [(b"a", b"1", 1), (b"b", b"1", 1)])
+    write(broker, [(b"a", None, 2)])
+    clock.advance_ms(5000)
+    consumer = broker.consumer("slow")
+    consumer.assign({T0: 2})
+    admin.clean()
+    (batch,) = consumer.poll(0)
+    consumer.close()
+    assert (batch.keys, batch.values) == ([b"a"], [None]), "who has read a's value must see it deleted"
+    clock.advance_ms(1001)
+    admin.clean()
+    assert offsets(broker) == [1]
+
+
 def test_what_is_younger_than_the_compaction_lag_stays(broker, admin, clock):
     create(broker, config={"cleanup.policy": "compact", "min.compaction.lag.ms": "1000"})
     write(broker, [(b"a", b"1", 1), (b"a", b"2", 2)])

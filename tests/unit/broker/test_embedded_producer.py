@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystreams.broker.port import CommittedOffset
-from pystreams.errors import BrokerError, ConfigError, ProductionError, TopicError
+from pystreams.errors import BrokerError, ConfigError, ProductionError, SerializationError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from tests.unit.broker.log_helpers import T0, create, read, values, write
@@ -32,6 +32,29 @@ def test_a_producer_that_is_closed_without_a_commit_has_written_nothing(broker):
     producer.send("t", 0, b"k", b"v", 1, ())
     producer.close()
     assert values(broker) == []
+
+
+@pytest.mark.parametrize(
+    "key, value, headers",
+    [
+        ("k", b"v", ()),
+        (b"k", "v", ()),
+        (b"k", 7, ()),
+        (b"k", b"v", (("name", "text"),)),
+        (b"k", b"v", ("name",)),
+        (b"k", b"v", {"name": b"1"}),
+    ],
+)
+@pytest.mark.parametrize("partition", [0, None])
+def test_what_is_not_bytes_is_refused_before_it_spoils_its_batch(
+    broker, producer, key, value, headers, partition
+):
+    create(broker)
+    producer.send("t", 0, b"k", b"good", 1, (("name", b"1"), ("none", None)))
+    with pytest.raises(SerializationError, match="bytes"):
+        producer.send("t", partition, key, value, 1, headers)
+    producer.commit({}, None)
+    assert values(broker) == [b"good"]
 
 
 def test_commit_gives_the_end_offsets_of_changelogs_only(broker, producer):

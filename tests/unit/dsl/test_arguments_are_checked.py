@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 
-from pystreams import KStream, StreamsBuilder, TimeWindows, TopologyError
+from pystreams import KStream, Processor, Stores, StreamsBuilder, TimeWindows, TopologyError
 from pystreams.errors import ConfigError
 
 
@@ -45,6 +46,25 @@ def test_an_async_function_is_refused(lines):
         lines.map_values(mapper)
 
 
+def test_an_object_with_an_async_call_is_refused(lines):
+    class Mapper:
+        async def __call__(self, value):
+            return value
+
+    with pytest.raises(TopologyError, match="async"):
+        lines.map_values(Mapper())
+
+
+def test_a_function_that_needs_a_keyword_argument_is_refused(lines):
+    def scaled(value, *, factor):
+        return value * factor
+
+    with pytest.raises(TopologyError, match="cannot be called without factor=") as caught:
+        lines.map_values(scaled)
+    assert "test_arguments_are_checked.py" in caught.value.where
+    lines.map_values(partial(scaled, factor=2))
+
+
 def test_a_builtin_without_a_signature_gets_the_value(lines):
     lines.map_values(int, value=int).to("out")
 
@@ -59,6 +79,69 @@ def test_an_unknown_argument_is_answered_with_the_nearest_one(lines):
 def test_a_processor_instead_of_a_supplier_is_refused(lines):
     with pytest.raises(TopologyError, match="one processor for all tasks"):
         lines.process(object())
+
+
+def test_a_supplier_takes_no_arguments(lines):
+    with pytest.raises(TopologyError, match="takes 1 argument") as caught:
+        lines.process(lambda record: None)
+    assert "test_arguments_are_checked.py" in caught.value.where
+
+
+def test_a_class_that_takes_arguments_is_refused_with_its_place(lines):
+    class Counter(Processor):
+        def __init__(self, limit):
+            self.limit = limit
+
+    with pytest.raises(TopologyError, match="takes 1 argument") as caught:
+        lines.process(Counter)
+    assert "test_arguments_are_checked.py" in caught.value.where
+
+
+def test_one_store_needs_no_brackets():
+    builder = StreamsBuilder()
+    builder.add_state_store(Stores.key_value_store("seen", str, str))
+    builder.stream("in").process(Processor, stores="seen", step="remember")
+    assert "Processor: remember (stores: [seen])" in builder.build().describe()
+
+
+@pytest.mark.parametrize("method", ["join", "left_join"])
+@pytest.mark.parametrize("other", ["airlines", None])
+def test_a_join_with_what_is_no_table_is_refused(lines, method, other):
+    with pytest.raises(TopologyError, match=f"{method} takes a table, not "):
+        getattr(lines, method)(lines if other is None else other, lambda line, row: line)
+
+
+def test_a_merge_with_a_table_is_refused(lines):
+    with pytest.raises(TopologyError, match="merge takes a stream, not KTable"):
+        lines.merge(lines.to_table())
+
+
+def test_windows_are_no_mere_duration(lines):
+    with pytest.raises(TopologyError, match="windowed_by takes windows"):
+        lines.group_by_key().windowed_by(timedelta(days=1))
+
+
+@pytest.mark.parametrize("method", ["to", "repartition"])
+def test_a_partitioner_takes_topic_key_value_and_partitions(lines, method):
+    topic = ("out",) if method == "to" else ()
+    with pytest.raises(TopologyError, match="takes 2 arguments") as caught:
+        getattr(lines, method)(*topic, partitioner=lambda key, value: 0)
+    assert "(topic, key, value, partitions)" in caught.value.hint
+    with pytest.raises(TopologyError, match="takes a function, not 'murmur'"):
+        getattr(lines, method)(*topic, partitioner="murmur")
+
+
+@pytest.mark.parametrize("topic", [None, 5])
+def test_a_topic_is_a_name_or_a_function(lines, topic):
+    with pytest.raises(TopologyError, match="name of a topic, or a function"):
+        lines.to(topic)
+    with pytest.raises(TopologyError, match="names no topics"):
+        StreamsBuilder().stream(topic)
+
+
+def test_a_name_is_a_text(lines):
+    with pytest.raises(TopologyError, match="5 cannot be a name"):
+        lines.filter(bool, step=5)
 
 
 def test_a_store_that_nobody_added_is_refused_when_the_topology_is_built():

@@ -90,8 +90,9 @@ def test_a_sink_has_the_last_word(builder, numbers):
     ],
 )
 def test_a_type_that_is_computed_must_be_given(builder, numbers, step, lost):
-    with pytest.raises(TopologyError, match=lost):
+    with pytest.raises(TopologyError, match=lost) as caught:
         written(builder, step(numbers))
+    assert caught.value.where == "str" or "test_types_flow.py" in caught.value.where
 
 
 def test_text_stays_text(builder):

@@ -150,7 +150,7 @@ def test_changed_operator_state_is_committed_with_all_known_partitions(world: Wo
 def test_a_start_hands_back_what_was_committed(world: World) -> None:
     committed = encode_committed({IN: 5}, {IN: 70}, {"py/window/observed": 60}, {"javas": 1})
     world.task.committed = committed
-    world.task.start({IN: 5, EMPTY: 0})
+    world.task.start({IN: 5, EMPTY: 0}, {IN: 0, EMPTY: 0})
     assert world.stream.at == {IN: Position(5, 70), EMPTY: Position(0, -1)}
     assert world.stream.memory == {"py/window/observed": 60}
     assert world.commit()[1] == ("broker", {}), "nothing is new"

@@ -35,6 +35,7 @@ def test_what_leaves_is_committed_and_closed_before_anything_is_claimed() -> Non
     assert plan_assignment(at_hand(0, 1), partitions(1, 2), INPUTS) == [
         CommitAll(),
         CloseTask(TaskId(0, 0)),
+        AbortAll(),
         OpenTask(TaskId(0, 2), INPUTS[TaskId(0, 2)]),
         Claim(partitions(1, 2)),
     ]
@@ -56,9 +57,9 @@ def test_the_same_assignment_again_changes_nothing() -> None:
 
 def test_after_a_loss_nothing_is_committed() -> None:
     assert plan_loss([TaskId(0, 1), TaskId(0, 0)]) == [
-        AbortAll(),
         CloseTask(TaskId(0, 0)),
         CloseTask(TaskId(0, 1)),
+        AbortAll(),
         Claim(frozenset()),
     ]
 

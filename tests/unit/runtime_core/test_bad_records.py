@@ -133,6 +133,18 @@ def test_a_function_may_take_the_time_from_the_record(extractor: Any) -> None:
     assert harness.task.stream_time == 12
 
 
+def test_an_extractor_stays_what_it_is_when_it_is_resolved_again() -> None:
+    def of_value(record: ConsumedRecord) -> int:
+        return 10 + int(record.value)
+
+    once = resolve_extractor(of_value)
+    assert resolve_extractor(once) is once
+    assert resolve_extractor(of_value) == once
+    harness = numbers(once)
+    harness.run(("k", 1, 3))
+    assert times(harness) == [11]
+
+
 def test_an_extractor_that_gives_a_negative_time_drops_the_record() -> None:
     harness = numbers(lambda record: -1 if record.value == 1 else 9)
     harness.run(("k", 1, 3), ("k", 2, 3))
@@ -141,7 +153,9 @@ def test_an_extractor_that_gives_a_negative_time_drops_the_record() -> None:
 
 
 @pytest.mark.parametrize(
-    "extractor", [lambda record: None, lambda record: 1 / 0], ids=["gives-none", "raises"]
+    "extractor",
+    [lambda record: None, lambda record: 1 / 0, lambda record: 1 << 63],
+    ids=["gives-none", "raises", "gives-more-than-int64"],
 )
 def test_an_extractor_that_fails_stops_the_task_at_its_record(extractor: Any) -> None:
     harness = numbers(extractor)

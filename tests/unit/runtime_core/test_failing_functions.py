@@ -77,6 +77,9 @@ def not_a_pair(value: str) -> Any:
         (ops.Peek(fn(explode)), ["a", "c"]),
         (ops.SelectKey(fn(explode)), ["a", "c"]),
         (ops.Map(fn(lambda key, value: 5 if "!" in value else (key, value))), ["a", "c"]),
+        # "b!" has two letters, and is no pair for that.
+        (ops.Map(fn(lambda key, value: value if "!" in value else [key, value])), ["a", "c"]),
+        (ops.FlatMap(fn(lambda key, value: [value if "!" in value else (key, value)])), ["a", "c"]),
         (ops.FlatMapValues(fn(lambda value: None if "!" in value else [value])), ["a", "c"]),
         (ops.FlatMapValues(fn(one_then_fail)), ["a1", "A", "b!1", "c1", "C"]),
         (ops.FlatMap(fn(not_a_pair)), ["A", "b!", "C"]),

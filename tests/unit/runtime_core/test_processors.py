@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -127,6 +127,17 @@ def test_a_negative_time_is_refused_and_can_be_handled_as_any_failure() -> None:
     assert harness.dropped() == 1
 
 
+@pytest.mark.parametrize("timestamp", [1.5, "now", None])
+def test_a_time_is_a_whole_number(timestamp: Any) -> None:
+    def at_another_time(self: AnyProcessor, record: Record[Any, Any]) -> None:
+        self.context.forward(Record(record.key, record.value, timestamp))
+
+    harness = Harness(nodes_of(processor(at_another_time)))
+    harness.feed(("k", "a", 1))
+    with pytest.raises(ProcessingError, match=f"with the timestamp {timestamp!r}"):
+        harness.process()
+
+
 def test_nothing_can_be_forwarded_outside_of_process_and_punctuation() -> None:
     contexts: list[Any] = []
     harness = Harness(nodes_of(processor(forward, init=lambda self: contexts.append(self.context))))
@@ -141,6 +152,11 @@ def test_a_supplier_must_give_a_new_processor_each_time() -> None:
     shared = processor(forward)()
     with pytest.raises(TopologyError, match="supplier of p gives the same processor"):
         compile_nodes(nodes_of(lambda: shared), "<pystreams test>")
+
+
+def test_a_supplier_must_give_a_processor() -> None:
+    with pytest.raises(TopologyError, match="supplier of p gives None, which is no processor"):
+        Harness(nodes_of(lambda: None))
 
 
 def test_process_values_keeps_the_key() -> None:
@@ -291,6 +307,12 @@ def test_a_punctuator_that_fails_is_a_matter_of_the_processing_handler() -> None
 def test_an_interval_below_a_millisecond_is_an_error() -> None:
     with pytest.raises(ProcessingError, match="least interval is 1 ms") as caught:
         Harness(nodes_of(processor(forward, ticking(WALL, timedelta(microseconds=5), []))))
+    assert isinstance(caught.value.__cause__, ConfigError)
+
+
+def test_a_kind_of_time_that_there_is_not_is_an_error() -> None:
+    with pytest.raises(ProcessingError, match="scheduled a punctuator in 'stream_time'") as caught:
+        Harness(nodes_of(processor(forward, ticking(cast(PunctuationType, "stream_time"), 10, []))))
     assert isinstance(caught.value.__cause__, ConfigError)
 
 

@@ -75,8 +75,9 @@ def test_a_topic_may_be_chosen_for_each_record() -> None:
 def test_a_topic_chooser_that_fails_is_a_matter_of_the_processing_handler(chooser: Any) -> None:
     harness = Harness([source(), sink("source", None, chooser=chooser)])
     harness.feed(("k", "a", 1))
-    with pytest.raises(ProcessingError, match="step sink raised"):
+    with pytest.raises(ProcessingError, match="step sink raised") as caught:
         harness.process()
+    assert "test_sinks.py" in caught.value.where
     going_on = Harness(
         [source(), sink("source", None, chooser=chooser)], processing_exception_handler="continue"
     )

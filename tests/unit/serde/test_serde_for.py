@@ -38,6 +38,11 @@ def test_a_serde_is_taken_as_it_is():
     assert serde_for(serde) is serde
 
 
+def test_the_keys_inside_of_windowed_ones_are_given_in_the_same_way():
+    assert TimeWindowedSerde(str, 10).inner is STR
+    assert isinstance(TimeWindowedSerde(Order, 10).inner, JsonSerde)
+
+
 @pytest.mark.parametrize(
     "wrong,text",
     [

@@ -1,0 +1,56 @@
+"""From a type to its serde."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, TypeVar, overload
+
+from pystreams.errors import TopologyError
+from pystreams.serde.base import AnySerde, Serde
+from pystreams.serde.primitives import BOOL, BYTES, FLOAT, INT, STR, UUID
+from pystreams.serde.shapes import SUPPORTED, type_name
+from pystreams.serde.structured import JsonSerde
+from pystreams.windowed import Windowed
+
+T = TypeVar("T")
+
+_PRIMITIVES: dict[Any, AnySerde] = {
+    str: STR,
+    int: INT,
+    float: FLOAT,
+    bytes: BYTES,
+    bool: BOOL,
+    uuid.UUID: UUID,
+}
+
+
+@overload
+def serde_for(type_or_serde: Serde[T]) -> Serde[T]: ...
+@overload
+def serde_for(type_or_serde: type[T]) -> Serde[T]: ...
+@overload
+def serde_for(type_or_serde: Any) -> AnySerde: ...
+def serde_for(type_or_serde: Any) -> AnySerde:
+    """The serde that an argument ``key=`` or ``value=`` names: a ``Serde`` is taken as it is, ``str int float bytes
+    bool UUID`` have Java's bytes, all other types are JSON. Raises ``TopologyError`` for anything else."""
+    if isinstance(type_or_serde, Serde):
+        return type_or_serde
+    try:
+        primitive = _PRIMITIVES.get(type_or_serde)
+    except TypeError:
+        primitive = None
+    if primitive is not None:
+        return primitive
+    if isinstance(type_or_serde, type) and issubclass(type_or_serde, Serde):
+        name = type_name(type_or_serde)
+        raise TopologyError(
+            f"{name} is a class of serdes, not a serde", hint=f"give an instance, such as {name}(...)"
+        )
+    if getattr(type_or_serde, "__origin__", type_or_serde) is Windowed:
+        raise TopologyError(
+            "a windowed key does not tell how long its windows are",
+            hint="give TimeWindowedSerde(str, window_size_ms)",
+        )
+    if type_or_serde is None:
+        raise TopologyError("None is no type that a serde can be made for", hint=SUPPORTED)
+    return JsonSerde(type_or_serde)

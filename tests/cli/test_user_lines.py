@@ -1,0 +1,29 @@
+"""An error shows the lines of the program that it came from, and nobody else's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pystreams.cli.user_lines import user_lines
+
+
+def error_of(function):
+    try:
+        function()
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return error
+    raise AssertionError("it did not raise")
+
+
+def read_a_file_that_is_not_there():
+    Path("nowhere/at/all").read_text(encoding="utf-8")
+
+
+def test_lines_of_the_standard_library_are_left_out():
+    shown = user_lines(error_of(read_a_file_that_is_not_there))
+    assert 'Path("nowhere/at/all").read_text' in shown
+    assert "pathlib" not in shown
+
+
+def test_without_an_error_there_is_nothing_to_show():
+    assert user_lines(None) == ""
