@@ -152,6 +152,38 @@ def _topic_config(given: Any) -> Mapping[str, str]:
     return {name.replace("_", "."): _topic_value(value) for name, value in given.items()}
 
 
+#: How Kafka is reached, told to all its clients alike: Java's names, and librdkafka's where Java has files of its own.
+KAFKA_CONNECTION: Final = (
+    "security.protocol",
+    "sasl.mechanism",
+    "sasl.username",
+    "sasl.password",
+    "sasl.kerberos.service.name",
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.crl.location",
+    "ssl.cipher.suites",
+    "ssl.endpoint.identification.algorithm",
+    "metadata.max.age.ms",
+    "reconnect.backoff.ms",
+    "reconnect.backoff.max.ms",
+    "connections.max.idle.ms",
+)
+_KAFKA_CONNECTION_BY_NAME: Final = {name.replace(".", "_"): name for name in KAFKA_CONNECTION}
+
+
+def _kafka_connection(given: Any) -> Mapping[str, str]:
+    names = {
+        name: _KAFKA_CONNECTION_BY_NAME.get(str(name).replace(".", "_"))
+        for name in (given if isinstance(given, Mapping) else {None: None})
+    }
+    if not all(names.values()):
+        raise ValueError(f"a mapping of connection settings, which are {', '.join(KAFKA_CONNECTION)}")
+    return {str(names[name]): _topic_value(value) for name, value in given.items()}
+
+
 def _topic_value(given: Any) -> str:
     if isinstance(given, bool):
         return str(given).lower()
@@ -175,6 +207,10 @@ class StreamsConfig:
     application_id: str = field(metadata={"parse": _application_id})
     #: Kafka's addresses, ``host:port,host:port``; None: the embedded log.
     bootstrap_servers: str | None = _setting(None, _servers)
+    #: Login, encryption and sockets of the connection to Kafka; one by one they are given by their own names.
+    kafka_connection: Mapping[str, str] = field(
+        default_factory=dict, repr=False, metadata={"parse": _kafka_connection}
+    )
     #: The file of the embedded log.
     embedded_log: Path = _setting(DEFAULT_EMBEDDED_LOG, _path)
     #: Where tasks keep their stores, in ``<application_id>/<task>``.
@@ -222,6 +258,8 @@ class StreamsConfig:
     production_exception_handler: Any = _setting("fail", _handler)
     #: Where ``dead_letter`` handlers put records.
     errors_dead_letter_queue_topic_name: str | None = _setting(None, _text)
+    #: Also put there the input records that steps drop: null keys and values, windows that have closed.
+    dead_letter_dropped_records: bool = _setting(False, _flag)
 
     #: Which rewritings of the topology are allowed.
     topology_optimization: str = _setting("none", _choice("none"))
@@ -262,6 +300,12 @@ class StreamsConfig:
                     hint="name one with errors_dead_letter_queue_topic_name",
                 )
 
+        if self.dead_letter_dropped_records and self.errors_dead_letter_queue_topic_name is None:
+            raise ConfigError(
+                "dead_letter_dropped_records is true, but there is no dead-letter topic",
+                hint="name one with errors_dead_letter_queue_topic_name",
+            )
+
     @classmethod
     def of(cls, **settings: Any) -> StreamsConfig:
         """The configuration with these settings, the others at their defaults."""
@@ -294,13 +338,29 @@ class StreamsConfig:
         return 100 if transactional else 30_000
 
     def in_force(self) -> dict[str, str]:
-        """Every setting as text for people."""
-        values = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {name: value if isinstance(value, str) else _shown(name, value) for name, value in values}
+        """Every setting as text for people; of one that was not given, what holds then."""
+        not_given = {
+            "bootstrap_servers": "none: the embedded log",
+            "commit_interval_ms": self.effective_commit_interval_ms(
+                transactional=self.bootstrap_servers is None
+            ),
+            "default_timestamp_extractor": "fail",
+            "window_changelog_retention_ms": "computed from each window",
+        }
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values = {
+            name: not_given.get(name, "none") if value is None else value for name, value in values.items()
+        }
+        return {
+            name: value if isinstance(value, str) and not is_secret(name) else _shown(name, value)
+            for name, value in values.items()
+        }
 
 
 _HANDLERS: Final = tuple(f.name for f in fields(StreamsConfig) if f.metadata["parse"] is _handler)
 _NAMES: Final = frozenset(f.name for f in fields(StreamsConfig))
+#: Mappings that are given in parts, and joined over all sources.
+_GATHERED: Final[dict[str, _Parse]] = {"topic_config": _topic_config, "kafka_connection": _kafka_connection}
 
 #: Names that people bring along from elsewhere, and why they are no settings here.
 _REFUSED: Final = {
@@ -320,17 +380,17 @@ _REFUSED: Final = {
 }
 _NOT_IMPLEMENTED: Final = """
     acceptable_recovery_lag allow_os_group_write_access application_server built_in_metrics_version
-    client_id config_providers connections_max_idle_ms default_client_supplier
+    client_id config_providers default_client_supplier
     default_list_key_serde_inner default_list_key_serde_type default_list_value_serde_inner
     default_list_value_serde_type dsl_store_format enable_metrics_push
     ensure_explicit_internal_resource_naming group_instance_id group_protocol log_summary_interval_ms
-    max_warmup_replicas metadata_max_age_ms metadata_recovery_rebootstrap_trigger_ms
+    max_warmup_replicas metadata_recovery_rebootstrap_trigger_ms
     metadata_recovery_strategy metric_reporters metrics_num_samples metrics_recording_level
     metrics_sample_window_ms num_standby_replicas probing_rebalance_interval_ms
     processing_exception_handler_global_enabled processor_wrapper_class
     rack_aware_assignment_non_overlap_cost rack_aware_assignment_strategy rack_aware_assignment_tags
-    rack_aware_assignment_traffic_cost receive_buffer_bytes reconnect_backoff_max_ms reconnect_backoff_ms
-    repartition_purge_interval_ms request_timeout_ms retry_backoff_ms security_protocol send_buffer_bytes
+    rack_aware_assignment_traffic_cost receive_buffer_bytes
+    repartition_purge_interval_ms request_timeout_ms retry_backoff_ms send_buffer_bytes
     state_cleanup_dir_max_age_ms task_assignor_class upgrade_from
 """
 
@@ -338,31 +398,30 @@ _NOT_IMPLEMENTED: Final = """
 def merge_settings(*sources: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of all sources by their underscored names; the first source that has one wins, None has none.
 
-    Topic settings (``topic.retention.ms``) are gathered in ``topic_config``, name by name. Raises ``ConfigError`` for
-    an unknown name, and for one that a source gives twice (dotted and underscored).
+    Topic settings (``topic.retention.ms``) are gathered in ``topic_config``, those of the connection
+    (``security.protocol``) in ``kafka_connection``, name by name. Raises ``ConfigError`` for an unknown name, and for
+    one that a source gives twice (dotted and underscored).
     """
     merged: dict[str, Any] = {}
-    topic_config: dict[str, str] = {}
+    gathered: dict[str, dict[str, str]] = {name: {} for name in _GATHERED}
     for source in sources:
         seen: set[str] = set()
         for given_name, value in source.items():
-            name, topic_setting = _resolved(given_name)
-            if f"{name} {topic_setting}" in seen:
+            name, part = _resolved(given_name)
+            if f"{name} {part}" in seen:
                 raise ConfigError(
                     f"{given_name} is given twice", hint="with dots and with underscores it is the same"
                 )
-            seen.add(f"{name} {topic_setting}")
+            seen.add(f"{name} {part}")
             if value is None:
                 continue
-            if topic_setting:
-                topic_config.setdefault(topic_setting, _topic_value(value))
-            elif name == "topic_config":
-                topic_config = {**_parsed(name, value, _topic_config), **topic_config}
+            if part:
+                gathered[name].setdefault(part, _topic_value(value))
+            elif name in gathered:
+                gathered[name] = {**_parsed(name, value, _GATHERED[name]), **gathered[name]}
             else:
                 merged.setdefault(name, value)
-    if topic_config:
-        merged["topic_config"] = topic_config
-    return merged
+    return merged | {name: parts for name, parts in gathered.items() if parts}
 
 
 def settings_from_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -388,13 +447,15 @@ def settings_from_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _resolved(given_name: str) -> tuple[str, str]:
-    """Name of the setting, and the topic setting's name if it is one (else ``""``)."""
+    """Name of the setting, and of its part if it is a mapping that is given in parts (else ``""``)."""
     name = given_name.strip().replace(".", "_").replace("-", "_")
     if name in _NAMES:
         return name, ""
     topic_setting = name.removeprefix("topic_").replace("_", ".")
     if name.startswith("topic_") and "." in topic_setting:
         return "topic_config", topic_setting
+    if name in _KAFKA_CONNECTION_BY_NAME:
+        return "kafka_connection", _KAFKA_CONNECTION_BY_NAME[name]
     reason = _REFUSED.get(name) or _reason_by_group(name)
     if reason:
         raise ConfigError(f"{given_name} is no setting here", why=reason)

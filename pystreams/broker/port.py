@@ -106,7 +106,9 @@ class Member(Protocol):
         """False while offsets cannot be committed (not joined, or a join is under way)."""
         ...
 
-    def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CommittedOffset | None]:
+    def committed(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, CommittedOffset | None]:
         """The group's committed offsets."""
         ...
 
@@ -270,7 +272,12 @@ class Broker(Protocol):
     def producer(self, client_id: str, transactional_id: str) -> Producer: ...
 
     def member(
-        self, client_id: str, group: str, topics: Collection[str], user_data: Callable[[], bytes], assign: Assign
+        self,
+        client_id: str,
+        group: str,
+        topics: Collection[str],
+        user_data: Callable[[], bytes],
+        assign: Assign,
     ) -> Member:
         """Become a member of ``group``. ``user_data`` is asked anew for every join."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,12 +14,29 @@ from pystreams.ids import TopicPartition
 
 
 @contextmanager
-def open_broker(embedded_log: Path | None, *, create: bool = False) -> Iterator[Broker]:
-    """The embedded log at ``embedded_log``, or at the place where applications keep theirs.
+def open_broker(
+    embedded_log: Path | None, bootstrap_servers: str | None, *, create: bool = False
+) -> Iterator[Broker]:
+    """Kafka at ``bootstrap_servers``; without them the embedded log at ``embedded_log``, or at the place where
+    applications keep theirs. Raises ``BrokerUnavailableError`` if it is not there."""
+    broker = _kafka(bootstrap_servers) if bootstrap_servers else _embedded(embedded_log, create=create)
+    try:
+        yield broker
+    finally:
+        broker.close()
 
-    Raises ``BrokerUnavailableError`` if there is none and ``create`` does not allow to make one: a command that looks
-    into a log from the wrong folder shall say so, and not leave an empty log behind.
-    """
+
+def _kafka(bootstrap_servers: str) -> Broker:
+    from pystreams.broker.kafka import KafkaBroker
+    from pystreams.config import merge_settings, settings_from_environment
+
+    settings = merge_settings(settings_from_environment(os.environ))
+    return KafkaBroker(bootstrap_servers, connection=settings.get("kafka_connection"))
+
+
+def _embedded(embedded_log: Path | None, *, create: bool) -> Broker:
+    """Without ``create`` none is made: a command that looks into a log from the wrong folder shall say so, and leave no
+    empty log behind."""
     from pystreams.broker.embedded import EmbeddedBroker
     from pystreams.config import DEFAULT_EMBEDDED_LOG
 
@@ -30,11 +48,7 @@ def open_broker(embedded_log: Path | None, *, create: bool = False) -> Iterator[
             hint="go to the folder where the application runs, or name the file: --embedded-log FILE;"
             " `pystreams topics create NAME` makes a new log",
         )
-    broker = EmbeddedBroker(path)
-    try:
-        yield broker
-    finally:
-        broker.close()
+    return EmbeddedBroker(path)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pystreams.cli.connection import existing_topic, open_admin, open_broker, pa
 from pystreams.cli.console import note
 from pystreams.cli.formats import Format, format_named, read_time, show_bytes, show_time
 from pystreams.cli.nearest import did_you_mean
-from pystreams.cli.options import EmbeddedLogOption
+from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.errors import ConfigError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
@@ -62,6 +62,7 @@ def consume(
         ),
     ] = False,
     embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Print a topic's records: event time, key, value.
 
@@ -74,7 +75,7 @@ def consume(
     [bold]pystreams consume flights --json --max 3 | jq .value[/]
     """
     keys, values = format_named(key_type, auto=True), format_named(value_type, auto=True)
-    with open_broker(embedded_log) as broker:
+    with open_broker(embedded_log, bootstrap_servers) as broker:
         with open_admin(broker) as admin:
             found = partitions_of(existing_topic(admin, broker, topic))
             chosen = [p for p in found if partition in (None, p.partition)]

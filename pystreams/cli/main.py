@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -80,5 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except StreamsError as error:
         show_error(error)
         sys.exit(exit_of(error))
-    sys.exit(Exit.OK)
+    finally:
+        if arguments is None:
+            # The command has ended: Ctrl-C could only spoil its exit code while the interpreter shuts down.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.exit(Exit.OK)

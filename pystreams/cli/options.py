@@ -31,6 +31,18 @@ EmbeddedLogOption: TypeAlias = Annotated[
     ),
 ]
 
+BootstrapServersOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-servers",
+        metavar="HOST:PORT[,...]",
+        envvar="PYSTREAMS_BOOTSTRAP_SERVERS",
+        help="Addresses of a Kafka cluster. Without them: the embedded log.",
+        show_default=False,
+        rich_help_panel=LOG_PANEL,
+    ),
+]
+
 StateDirOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -12,7 +12,7 @@ from pystreams.broker.port import Broker, Producer, TopicDescription
 from pystreams.cli.connection import existing_topic, open_admin, open_broker
 from pystreams.cli.console import messages, note
 from pystreams.cli.formats import Format, format_named, read_text, read_time, show_time
-from pystreams.cli.options import EmbeddedLogOption
+from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError, SerializationError, StreamsError
 from pystreams.record import NO_HEADERS
@@ -59,6 +59,7 @@ def produce(
         typer.Option("--partition", min=0, help="Default: by the key's hash.", show_default=False),
     ] = None,
     embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Write each line of standard input as a record.
 
@@ -68,7 +69,7 @@ def produce(
     """
     keys, values = format_named(key_type, auto=False), format_named(value_type, auto=False)
     at = None if timestamp is None else read_time(timestamp)
-    with open_broker(embedded_log) as broker:
+    with open_broker(embedded_log, bootstrap_servers) as broker:
         with open_admin(broker) as admin:
             found = existing_topic(admin, broker, topic)
         if partition is not None and partition >= found.partitions:
@@ -155,20 +156,27 @@ def _write_all(lines: LineWriter, file: Path | None) -> int:
     if file is None:
         if sys.stdin.isatty():
             messages().print("A line is a record. End with Ctrl-D.", style="dim")
-        return _write(lines, sys.stdin, line_by_line=sys.stdin.isatty())
+        return _write(lines, sys.stdin, line_by_line=sys.stdin.isatty(), name="standard input")
     try:
         with file.open(encoding="utf-8") as text:
-            return _write(lines, text, line_by_line=False)
+            return _write(lines, text, line_by_line=False, name=str(file))
     except OSError as error:
         raise ConfigError(f"{file} cannot be read", why=str(error)) from None
 
 
-def _write(lines: LineWriter, text: TextIO, *, line_by_line: bool) -> int:
+def _write(lines: LineWriter, text: TextIO, *, line_by_line: bool, name: str) -> int:
     try:
         for line in text:
             lines.write(line.rstrip("\r\n"))
             if line_by_line or lines.written % LINES_PER_COMMIT == 0:
                 lines.commit()
+    except UnicodeDecodeError as error:
+        raise SerializationError(
+            f"{name} is no text",
+            where=f"after line {lines.written}",
+            why=f"it is not UTF-8: {error}",
+            hint="nothing after this line was written; bytes can be given as hex: --value-type hex",
+        ) from None
     finally:
         # Lines before a bad one are good: they are kept, and the message says where writing ended.
         lines.commit()

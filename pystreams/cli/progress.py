@@ -138,7 +138,8 @@ class LineDisplay:
 
 def _numbers(meter: Meter, lag: int | None) -> str:
     waiting = "?" if lag is None else f"{lag:,}"
-    return f"{meter.processed:>11,} records  {meter.rate():>9,.0f}/s  lag {waiting:>9}"
+    records = "record " if meter.processed == 1 else "records"
+    return f"{meter.processed:>11,} {records}  {meter.rate():>9,.0f}/s  lag {waiting:>9}"
 
 
 def display_for_terminal(meter: Meter, clock: Clock) -> Display:

@@ -17,6 +17,7 @@ from pystreams.cli.consume import start_positions
 from pystreams.cli.options import (
     ApplicationArgument,
     ApplicationIdOption,
+    BootstrapServersOption,
     EmbeddedLogOption,
     SetOption,
     StateDirOption,
@@ -44,6 +45,7 @@ def reset(
     setting: SetOption = None,
     state_dir: StateDirOption = None,
     embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Have an application process its input anew.
 
@@ -61,11 +63,19 @@ def reset(
 
     app = load_application(application)
     settings = settings_of(
-        app, setting, application_id=application_id, state_dir=state_dir, embedded_log=embedded_log
+        app,
+        setting,
+        application_id=application_id,
+        state_dir=state_dir,
+        embedded_log=embedded_log,
+        bootstrap_servers=bootstrap_servers,
     )
     name = settings.application_id
     topics = input_topics(build_topology(app, settings))
-    with open_broker(settings.embedded_log) as broker, open_admin(broker) as admin:
+    with (
+        open_broker(settings.embedded_log, settings.bootstrap_servers) as broker,
+        open_admin(broker) as admin,
+    ):
         plan = plan_reset(admin, broker, name, topics, settings.state_dir, to)
         if plan.empty():
             note(f"Nothing to reset: {name} has neither offsets, nor internal topics, nor state.")

@@ -11,6 +11,7 @@ from pystreams.cli.console import note, show_table
 from pystreams.cli.options import (
     ApplicationArgument,
     ApplicationIdOption,
+    BootstrapServersOption,
     EmbeddedLogOption,
     SetOption,
     StateDirOption,
@@ -59,6 +60,7 @@ def run(
     setting: SetOption = None,
     state_dir: StateDirOption = None,
     embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Run an application until Ctrl-C, or until it has caught up.
 
@@ -80,6 +82,7 @@ def run(
         application_id=application_id,
         state_dir=state_dir,
         embedded_log=embedded_log,
+        bootstrap_servers=bootstrap_servers,
         num_stream_threads=threads,
         allow_expired=allow_expired,
     )
@@ -97,10 +100,16 @@ def run_streams(streams: Streams, *, until_caught_up: bool, verbose: bool) -> No
     meter = Meter(clock)
     with display_for_terminal(meter, clock) as display:
         _log_to_stderr(verbose)
-        streams.run(until_caught_up=until_caught_up, on_progress=lambda now: _show(display, streams, now))
+        try:
+            streams.run(until_caught_up=until_caught_up, on_progress=lambda now: _show(display, streams, now))
+        except KeyboardInterrupt:
+            # A second Ctrl-C: it interrupts nothing any more if it comes after the last commit.
+            if streams.state.value != "not_running":
+                raise
         end = streams.progress()
         meter.update(end.records)
-    note(f"Stopped, and all is committed: {meter.processed:,} records in {meter.elapsed_s():.1f} s.")
+    plural = "" if meter.processed == 1 else "s"
+    note(f"Stopped, and all is committed: {meter.processed:,} record{plural} in {meter.elapsed_s():.1f} s.")
 
 
 def _show(display: Display, streams: Streams, progress: Progress) -> None:
@@ -115,6 +124,3 @@ def _log_to_stderr(verbose: bool) -> None:
         format="%(asctime)s %(levelname)s %(message)s",
         datefmt="%H:%M:%S",
     )
-    if not verbose:
-        # What ends the application is shown once, at the end, for people.
-        logging.getLogger("pystreams.runtime.streams").addFilter(lambda record: not record.exc_info)

@@ -9,7 +9,7 @@ import typer
 from pystreams.broker.port import TopicDescription, TopicSpec
 from pystreams.cli.connection import existing_topic, open_admin, open_broker, partitions_of
 from pystreams.cli.console import note, show_table
-from pystreams.cli.options import EmbeddedLogOption, YesOption
+from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption, YesOption
 from pystreams.cli.settings import parse_pairs
 from pystreams.errors import TopicError
 
@@ -40,9 +40,10 @@ def list_topics(
         bool, typer.Option("--internal", help="Also list changelogs and repartition topics.")
     ] = False,
     embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """List topics with their partitions and number of records."""
-    with open_broker(embedded_log) as broker, open_admin(broker) as admin:
+    with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         found = sorted(admin.describe_topics().values(), key=lambda topic: topic.name)
         shown = [topic for topic in found if internal or not is_internal(topic.name)]
         every = [partition for topic in shown for partition in partitions_of(topic)]
@@ -59,15 +60,19 @@ def list_topics(
     if rows:
         show_table(["topic", "partitions", "records", "kept"], rows)
     else:
-        note(f"No topics yet in the {broker.description}. Create one: pystreams topics create NAME")
+        note(f"No topics yet: {broker.description}. Create one: pystreams topics create NAME")
     if len(shown) < len(found):
         note(f"{len(found) - len(shown)} internal topics are not shown: --internal shows them.")
 
 
 @topics_app.command()
-def describe(topic: TopicArgument, embedded_log: EmbeddedLogOption = None) -> None:
+def describe(
+    topic: TopicArgument,
+    embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
+) -> None:
     """Show a topic's partitions with their offsets, and its settings."""
-    with open_broker(embedded_log) as broker, open_admin(broker) as admin:
+    with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         found = existing_topic(admin, broker, topic)
         every = partitions_of(found)
         starts, ends = admin.beginning_offsets(every), admin.end_offsets(every)
@@ -85,6 +90,7 @@ def create(
     partitions: Annotated[int, typer.Option("--partitions", "-p", min=1, help="How many partitions.")] = 1,
     config: ConfigOption = None,
     embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Create topics: all, or none if one exists already.
 
@@ -95,7 +101,7 @@ def create(
     [bold]pystreams topics create lines word-counts --partitions 4[/]
     """
     settings = parse_pairs(config or (), RETENTION_EXAMPLE)
-    with open_broker(embedded_log, create=True) as broker, open_admin(broker) as admin:
+    with open_broker(embedded_log, bootstrap_servers, create=True) as broker, open_admin(broker) as admin:
         existing = admin.describe_topics(topics)
         for name, found in existing.items():
             raise TopicError(
@@ -115,9 +121,10 @@ def alter(
         typer.Option("--config", "-c", metavar="NAME=VALUE", help="A topic setting.", show_default=False),
     ],
     embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Change settings of a topic: [bold]pystreams topics alter flights -c retention.ms=-1[/]."""
-    with open_broker(embedded_log) as broker, open_admin(broker) as admin:
+    with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         existing_topic(admin, broker, topic)
         changes = parse_pairs(config, RETENTION_EXAMPLE)
         admin.alter_topic_config(topic, changes)
@@ -125,14 +132,20 @@ def alter(
 
 
 @topics_app.command()
-def delete(topic: TopicArgument, yes: YesOption = False, embedded_log: EmbeddedLogOption = None) -> None:
+def delete(
+    topic: TopicArgument,
+    yes: YesOption = False,
+    embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
+) -> None:
     """Delete a topic with all its records."""
-    with open_broker(embedded_log) as broker, open_admin(broker) as admin:
+    with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         found = existing_topic(admin, broker, topic)
         every = partitions_of(found)
         records = sum(admin.end_offsets(every).values()) - sum(admin.beginning_offsets(every).values())
         if not yes:
-            typer.confirm(f"Delete {topic} with {records:,} records?", abort=True, err=True)
+            plural = "" if records == 1 else "s"
+            typer.confirm(f"Delete {topic} with {records:,} record{plural}?", abort=True, err=True)
         admin.delete_topics([topic])
     note(f"Deleted {topic}.")
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
-from pystreams.errors import ConfigError, TopicError
+from pystreams.errors import TopicError
 from pystreams.metrics import Metrics
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.restore import RestoreListener
@@ -42,19 +42,27 @@ def build_topology(application: Topology | Buildable, config: StreamsConfig) -> 
 
 
 def open_broker(config: StreamsConfig, clock: Clock) -> Broker:
-    """The log that the configuration names. Raises ``ConfigError``."""
+    """The log that the configuration names. Raises ``ConfigError``, ``BrokerError``."""
     if config.bootstrap_servers is not None:
-        raise ConfigError(
-            "there is no connection to Kafka yet",
-            where=f"bootstrap_servers={config.bootstrap_servers}",
-            hint="leave bootstrap_servers out to run on the embedded log",
+        from pystreams.broker.kafka import KafkaBroker
+
+        return KafkaBroker(
+            config.bootstrap_servers,
+            clock,
+            session_timeout_ms=config.session_timeout_ms,
+            heartbeat_interval_ms=config.heartbeat_interval_ms,
+            max_poll_interval_ms=config.max_poll_interval_ms,
+            replication_factor=config.replication_factor,
+            connection=config.kafka_connection,
         )
     from pystreams.broker.embedded import EmbeddedBroker
 
     return EmbeddedBroker(
         config.embedded_log,
         clock,
-        session_timeout_ms=config.session_timeout_ms,
+        # A dead process is known by its lock, and a living one is heard of by its polls alone: it is gone when it is
+        # silent for longer than a thread may work without polling.
+        session_timeout_ms=max(config.session_timeout_ms, config.max_poll_interval_ms),
         heartbeat_interval_ms=config.heartbeat_interval_ms,
     )
 

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from pystreams.broker.embedded import groups, log, topics
+from pystreams.broker.embedded import groups, log
+from pystreams.broker.embedded import topics as catalog
 from pystreams.broker.embedded.cleaner import SLICE_ROWS, Cleaner
 from pystreams.broker.embedded.database import Database
 from pystreams.broker.embedded.log import Bounds
@@ -33,30 +34,30 @@ class EmbeddedAdmin:
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
         """``config`` holds every setting that the log obeys, defaults included."""
         with self._mutex:
-            found = topics.load_topics(self._database, names)
+            found = catalog.load_topics(self._database, names)
         return {
             name: TopicDescription(name, len(topic.partition_ids), effective(topic.given_config))
             for name, topic in found.items()
         }
 
-    def create_topics(self, specs: Collection[TopicSpec]) -> None:
+    def create_topics(self, topics: Collection[TopicSpec]) -> None:
         """All or none. Also raises ``ConfigError`` for settings that Kafka does not have."""
         with self._mutex:
-            topics.create_topics(self._database, specs)
+            catalog.create_topics(self._database, topics)
 
     def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None:
         """Change these settings and leave the others. Raises ``TopicError``, ``ConfigError``."""
         with self._mutex:
-            topics.alter_config(self._database, name, config)
+            catalog.alter_config(self._database, name, config)
 
     def delete_topics(self, names: Collection[str]) -> None:
         """Raises ``TopicError`` if one does not exist."""
         with self._mutex:
             for name in names:
-                topic = topics.load_topic(self._database, name)
+                topic = catalog.load_topic(self._database, name)
                 for partition_id, bounds in self._bounds(topic.partition_ids).items():
                     self._delete_before(partition_id, bounds.end_offset)
-                topics.remove_topic(self._database, name)
+                catalog.remove_topic(self._database, name)
 
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Delete everything before the given offsets.
@@ -64,7 +65,7 @@ class EmbeddedAdmin:
         Raises ``TopicError``, and ``OffsetOutOfRangeError`` for an offset past the end.
         """
         with self._mutex:
-            ids = topics.partition_ids(self._database, offsets)
+            ids = catalog.partition_ids(self._database, offsets)
             bounds = self._bounds(ids.values())
             for partition, offset in offsets.items():
                 if offset > bounds[ids[partition]].end_offset:
@@ -90,7 +91,7 @@ class EmbeddedAdmin:
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         with self._mutex:
-            ids = topics.partition_ids(self._database, times_ms)
+            ids = catalog.partition_ids(self._database, times_ms)
             # Ends first: a record that arrives in between lies at or after them.
             ends = self.end_offsets(times_ms.keys())
             found = {
@@ -143,7 +144,7 @@ class EmbeddedAdmin:
 
     def _bounds_of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Bounds]:
         with self._mutex:
-            ids = topics.partition_ids(self._database, partitions)
+            ids = catalog.partition_ids(self._database, partitions)
             bounds = self._bounds(ids.values())
         return {partition: bounds[partition_id] for partition, partition_id in ids.items()}
 

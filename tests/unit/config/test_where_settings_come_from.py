@@ -62,6 +62,18 @@ def test_a_setting_given_twice_by_one_source_is_an_error():
         StreamsConfig.from_mapping({"application_id": "app", "poll_ms": 1, "poll.ms": 2})
 
 
+def test_of_a_setting_that_was_not_given_what_holds_then_is_in_force():
+    on_the_embedded_log = StreamsConfig.of(application_id="app").in_force()
+    on_kafka = StreamsConfig.of(application_id="app", bootstrap_servers="broker:9092").in_force()
+    assert on_the_embedded_log["commit_interval_ms"] == "100"
+    assert on_kafka["commit_interval_ms"] == "30000"
+    assert on_the_embedded_log["default_timestamp_extractor"] == "fail"
+    assert "None" not in on_the_embedded_log.values()
+    assert (
+        StreamsConfig.of(application_id="app", commit_interval_ms=7).in_force()["commit_interval_ms"] == "7"
+    )
+
+
 def test_what_is_in_force_is_text_for_every_setting():
     shown = StreamsConfig.of(application_id="app", topic_config={"retention.ms": -1}).in_force()
     assert shown["application_id"] == "app"

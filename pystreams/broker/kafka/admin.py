@@ -1,0 +1,304 @@
+"""Topics, offsets and groups of a Kafka cluster as a whole."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+from typing import Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as Location
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin._resource import ResourceType
+from confluent_kafka.cimpl import NewTopic
+from kafka import errors
+
+from pystreams.broker.kafka.coordination import GroupConnection, refused
+from pystreams.broker.kafka.failures import error_of, failure, is_unavailable
+from pystreams.broker.kafka.settings import KafkaSettings
+from pystreams.broker.port import CommittedOffset, TopicDescription, TopicSpec
+from pystreams.clock import Deadline, SystemClock
+from pystreams.errors import (
+    BrokerError,
+    BrokerUnavailableError,
+    ConfigError,
+    OffsetOutOfRangeError,
+    TopicError,
+)
+from pystreams.ids import TopicPartition
+
+T = TypeVar("T")
+
+_TIMEOUT_S: Final = 30.0
+#: How long a new topic may take to be known to every broker that is asked, and an old one to be gone.
+_SPREAD_TIMEOUT_S: Final = 30.0
+_SPREAD_PAUSE_S: Final = 0.02
+
+_EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+#: Kafka's own.
+_INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class KafkaAdmin:
+    """See ``port.Admin``. Threads may share it."""
+
+    def __init__(self, client: AdminClient, settings: KafkaSettings, client_id: str) -> None:
+        self._client = client
+        self._settings = settings
+        self._client_id = client_id
+        self._where = settings.description
+        self._groups: dict[str, GroupConnection] = {}
+        self._mutex = threading.Lock()
+
+    def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
+        """``config`` holds every setting of the topic, defaults included. Kafka's own topics are left out."""
+        counts = {
+            name: count
+            for name, count in self._partition_counts().items()
+            if (names is None or name in names) and name not in _INTERNAL
+        }
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in counts]
+        if not resources:
+            return {}
+        futures = self._client.describe_configs(resources, request_timeout=_TIMEOUT_S)
+        found = {}
+        for resource, future in futures.items():
+            try:
+                config = future.result()
+            except KafkaException as exception:
+                if error_of(exception).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue  # deleted in between
+                raise self._failure(exception, "Topic settings cannot be read", resource.name) from None
+            values = {name: entry.value for name, entry in config.items() if entry.value is not None}
+            found[resource.name] = TopicDescription(resource.name, counts[resource.name], values)
+        return found
+
+    def create_topics(self, topics: Collection[TopicSpec]) -> None:
+        """Returns once the brokers know them. Also raises ``ConfigError`` for settings that Kafka refuses."""
+        if not topics:
+            return
+        wanted = {spec.name: spec for spec in topics}
+        futures = self._client.create_topics(
+            [
+                NewTopic(
+                    spec.name,
+                    num_partitions=spec.partitions,
+                    replication_factor=self._settings.replication_factor,
+                    config=dict(spec.config),
+                )
+                for spec in wanted.values()
+            ],
+            request_timeout=_TIMEOUT_S,
+        )
+        for name, future in futures.items():
+            try:
+                future.result()
+            except KafkaException as exception:
+                self._not_created(exception, name)
+        counts = self._wait_for(lambda counts: wanted.keys() <= counts.keys(), f"topics {', '.join(wanted)}")
+        for spec in wanted.values():
+            if counts[spec.name] != spec.partitions:
+                raise TopicError(
+                    f"Topic {spec.name!r} exists with {counts[spec.name]} partitions, not {spec.partitions}",
+                    where=self._where,
+                    hint="delete it, or choose another name",
+                )
+
+    def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None:
+        """Change these settings and leave the others. Raises ``TopicError``, ``ConfigError``."""
+        resource = ConfigResource(
+            ResourceType.TOPIC,
+            name,
+            incremental_configs=[
+                ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+                for setting, value in config.items()
+            ],
+        )
+        for future in self._client.incremental_alter_configs([resource], request_timeout=_TIMEOUT_S).values():
+            try:
+                future.result()
+            except KafkaException as exception:
+                error = error_of(exception)
+                if error.code() == KafkaError.INVALID_CONFIG:
+                    raise ConfigError(
+                        f"Kafka refuses the settings of topic {name}", where=self._where, why=error.str()
+                    ) from None
+                raise self._failure(exception, "Topic settings cannot be changed", name) from None
+
+    def delete_topics(self, names: Collection[str]) -> None:
+        """Returns once they are gone. Raises ``TopicError`` if one does not exist."""
+        if not names:
+            return
+        futures = self._client.delete_topics(list(names), request_timeout=_TIMEOUT_S)
+        for name, future in futures.items():
+            self._result(future, "A topic cannot be deleted", name)
+        self._wait_for(
+            lambda counts: not counts.keys() & set(names), f"the deletion of topics {', '.join(names)}"
+        )
+
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Delete everything before the given offsets.
+
+        Raises ``TopicError``, and ``OffsetOutOfRangeError`` for an offset past the end.
+        """
+        if not offsets:
+            return
+        locations = [Location(p.topic, p.partition, offset) for p, offset in offsets.items()]
+        for location, future in self._client.delete_records(locations, request_timeout=_TIMEOUT_S).items():
+            partition = f"{location.topic}-{location.partition}"
+            try:
+                future.result()
+            except KafkaException as exception:
+                error = error_of(exception)
+                if error.code() == KafkaError.OFFSET_OUT_OF_RANGE:
+                    raise OffsetOutOfRangeError(
+                        f"Records before offset {location.offset} cannot be deleted: the log is not that long",
+                        where=f"topic-partition {partition}",
+                        why=error.str(),
+                    ) from None
+                raise self._failure(exception, "Records cannot be deleted", partition) from None
+
+    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._offsets(dict.fromkeys(partitions, _EARLIEST))
+
+    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return self._offsets(dict.fromkeys(partitions, _LATEST))
+
+    def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        # Ends first: a record that arrives in between lies at or after them.
+        ends = self.end_offsets(times_ms.keys())
+        found = self._offsets({p: OffsetSpec.for_timestamp(time_ms) for p, time_ms in times_ms.items()})
+        return {p: ends[p] if offset < 0 else offset for p, offset in found.items()}
+
+    def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+        try:
+            return self._group(group).committed(None, 1000 * _TIMEOUT_S)
+        except errors.KafkaError as error:
+            raise refused(error, f"The offsets of group {group!r} cannot be read", self._where) from None
+
+    def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        if not offsets:
+            return
+        try:
+            # As nobody: the coordinator accepts that only while the group is empty.
+            self._group(group).commit(offsets, -1, "", 1000 * _TIMEOUT_S)
+        except (errors.UnknownMemberIdError, errors.RebalanceInProgressError, errors.IllegalGenerationError):
+            raise self._not_empty(group) from None
+        except errors.KafkaError as error:
+            raise refused(error, f"The offsets of group {group!r} cannot be set", self._where) from None
+
+    def delete_group(self, group: str) -> None:
+        for future in self._client.delete_consumer_groups([group], request_timeout=_TIMEOUT_S).values():
+            try:
+                future.result()
+            except KafkaException as exception:
+                code = error_of(exception).code()
+                if code == KafkaError.NON_EMPTY_GROUP:
+                    raise self._not_empty(group) from None
+                if code != KafkaError.GROUP_ID_NOT_FOUND:
+                    raise self._failure(exception, "A group cannot be deleted", group) from None
+
+    def group_members(self, group: str) -> list[str]:
+        for future in self._client.describe_consumer_groups([group], request_timeout=_TIMEOUT_S).values():
+            try:
+                return sorted(str(member.member_id) for member in future.result().members)
+            except KafkaException as exception:
+                if error_of(exception).code() != KafkaError.GROUP_ID_NOT_FOUND:
+                    raise self._failure(exception, "A group cannot be described", group) from None
+        return []
+
+    def close(self) -> None:
+        with self._mutex:
+            connections, self._groups = list(self._groups.values()), {}
+        for connection in connections:
+            connection.close()
+
+    def _group(self, group: str) -> GroupConnection:
+        with self._mutex:
+            if group not in self._groups:
+                self._groups[group] = GroupConnection(self._settings, self._client_id, group)
+            return self._groups[group]
+
+    def _partition_counts(self) -> dict[str, int]:
+        try:
+            metadata = self._client.list_topics(timeout=_TIMEOUT_S)
+        except KafkaException as exception:
+            raise self._failure(exception, "Topics cannot be listed", "") from None
+        return {
+            name: len(topic.partitions)
+            for name, topic in metadata.topics.items()
+            if topic.error is None and topic.partitions
+        }
+
+    def _wait_for(self, spread: Callable[[Mapping[str, int]], bool], what: str) -> dict[str, int]:
+        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
+        while True:
+            counts = self._partition_counts()
+            if spread(counts):
+                return counts
+            if deadline.expired():
+                raise BrokerUnavailableError(
+                    f"The brokers do not agree about {what}",
+                    where=self._where,
+                    why=f"not all of them knew within {_SPREAD_TIMEOUT_S:g} s",
+                )
+            time.sleep(_SPREAD_PAUSE_S)
+
+    def _offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+        """A partition that has no leader yet, or a new one, is asked again."""
+        found: dict[TopicPartition, int] = {}
+        missing = dict(specs)
+        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
+        while missing:
+            futures = self._client.list_offsets(
+                {Location(p.topic, p.partition): spec for p, spec in missing.items()},
+                request_timeout=_TIMEOUT_S,
+            )
+            for location, future in futures.items():
+                partition = TopicPartition(location.topic, location.partition)
+                try:
+                    found[partition] = future.result().offset
+                except KafkaException as exception:
+                    if not is_unavailable(error_of(exception)) or deadline.expired():
+                        raise self._failure(exception, "Offsets cannot be listed", str(partition)) from None
+                    continue
+                del missing[partition]
+            if missing:
+                time.sleep(_SPREAD_PAUSE_S)
+                # librdkafka asks whom it takes for the leader: have it look again.
+                self._partition_counts()
+        return {partition: found[partition] for partition in specs}
+
+    def _result(self, future: Future[T], what: str, which: str) -> T:
+        try:
+            return future.result()
+        except KafkaException as exception:
+            raise self._failure(exception, what, which) from None
+
+    def _failure(self, exception: KafkaException, what: str, which: str) -> Exception:
+        return failure(error_of(exception), what, where=f"{self._where}, {which}" if which else self._where)
+
+    def _not_created(self, exception: KafkaException, name: str) -> None:
+        error = error_of(exception)
+        if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        if error.code() in {KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION}:
+            raise ConfigError(
+                f"Kafka refuses the settings of topic {name}", where=self._where, why=error.str()
+            ) from None
+        raise self._failure(exception, "A topic cannot be created", name) from None
+
+    def _not_empty(self, group: str) -> BrokerError:
+        members = self.group_members(group)
+        return BrokerError(
+            f"Group {group!r} has {len(members)} living members",
+            where=self._where,
+            why=f"{', '.join(members) or 'a member'} may commit at any moment",
+            hint="stop the application, then try again",
+        )

@@ -1,0 +1,325 @@
+"""The consumer: a confluent-kafka consumer that is told its partitions, and columns out of its messages.
+
+Pausing a partition makes librdkafka throw away what it has fetched ahead. So a paused partition is read on for a while,
+into ``held`` batches that are handed over when it is resumed; only past a bound it is paused in librdkafka, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Collection, Mapping
+from itertools import compress, count, islice
+from operator import ne
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Location
+
+from pystreams.broker.kafka.failures import (
+    ErrorLog,
+    error_of,
+    failure,
+    is_unavailable,
+    is_unknown_topic,
+    text,
+)
+from pystreams.errors import OffsetOutOfRangeError, StreamsError, TopicError
+from pystreams.ids import TopicPartition
+from pystreams.record import NO_HEADERS, Headers, RecordBatch
+
+log = logging.getLogger(__name__)
+
+#: Messages that one poll takes over, of all partitions together.
+POLL_RECORDS_MAX = 1_000
+
+#: A paused partition is read on until this many records or bytes of it are held.
+HELD_RECORDS_MAX = 10_000
+HELD_BYTES_MAX = 8 << 20
+
+_METADATA_TIMEOUT_S = 10.0
+
+_ERROR = Message.error
+_TOPIC = Message.topic
+_PARTITION = Message.partition
+_OFFSET = Message.offset
+_KEY = Message.key
+_VALUE = Message.value
+_TIMESTAMP = Message.timestamp
+_HEADERS = Message.headers
+
+
+class _Reading:
+    """One assigned partition."""
+
+    __slots__ = ("end", "fetched", "held", "held_bytes", "held_records", "paused", "position", "stopped")
+
+    def __init__(self, position: int) -> None:
+        self.position = position  # what was handed over ends here
+        self.fetched = position  # what was taken from librdkafka ends here
+        self.end = position  # the end that librdkafka reported last
+        self.held: deque[tuple[RecordBatch, int]] = deque()
+        self.held_records = 0
+        self.held_bytes = 0
+        self.paused = False
+        self.stopped = False  # paused in librdkafka
+
+    @property
+    def holds_enough(self) -> bool:
+        return self.held_records >= HELD_RECORDS_MAX or self.held_bytes >= HELD_BYTES_MAX
+
+    @property
+    def holds_little(self) -> bool:
+        return self.held_records <= HELD_RECORDS_MAX // 2 and self.held_bytes <= HELD_BYTES_MAX // 2
+
+
+class KafkaConsumer:
+    """See ``port.Consumer``."""
+
+    def __init__(self, settings: Mapping[str, Any], where: str) -> None:
+        self._where = where
+        self._log = ErrorLog(where)
+        self._consumer = Consumer({**settings, "error_cb": self._told})
+        self._readings: dict[TopicPartition, _Reading] = {}
+        self._end_offsets: dict[TopicPartition, int | None] = {}
+        self._failures: deque[StreamsError] = deque()
+        self._ended: list[_Reading] = []
+        self._doubtful = False
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """A partition that does not exist is reported by ``poll``."""
+        self.unassign(positions.keys())
+        if positions:
+            self._consumer.incremental_assign(
+                [Location(p.topic, p.partition, at) for p, at in positions.items()]
+            )
+        for partition, position in positions.items():
+            self._readings[partition] = _Reading(position)
+
+    def unassign(self, partitions: Collection[TopicPartition]) -> None:
+        gone = [partition for partition in partitions if self._readings.pop(partition, None) is not None]
+        if gone:
+            self._consumer.incremental_unassign(_locations(gone))
+
+    def seek(self, positions: Mapping[TopicPartition, int]) -> None:
+        # librdkafka's seek may still deliver what it had fetched before; a new assignment does not.
+        paused = [partition for partition in positions if self._readings[partition].paused]
+        self.assign(positions)
+        self.pause(paused)
+
+    def pause(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._readings[partition].paused = True
+
+    def resume(self, partitions: Collection[TopicPartition]) -> None:
+        for partition in partitions:
+            self._readings[partition].paused = False
+
+    def poll(self, timeout_ms: float) -> list[RecordBatch]:
+        """Also raises ``TopicError`` if an assigned topic does not exist (any more)."""
+        self._end_offsets.clear()
+        batches = self._take_held()
+        if batches:
+            return batches
+        if self._doubtful:
+            self._check_topics()
+        if self._failures:
+            raise self._failures.popleft()
+        if all(reading.paused for reading in self._readings.values()):
+            # Nothing may be handed over: what librdkafka has stays there.
+            if timeout_ms > 0:
+                time.sleep(timeout_ms / 1000)
+            return []
+        batches = self._batches(self._consume(timeout_ms))
+        if not batches and self._failures:
+            raise self._failures.popleft()
+        return batches
+
+    def position(self, partition: TopicPartition) -> int:
+        return self._readings[partition].position
+
+    def known_end_offset(self, partition: TopicPartition) -> int | None:
+        if partition not in self._end_offsets:
+            self._end_offsets[partition] = self._ask_end_offset(partition)
+        return self._end_offsets[partition]
+
+    def close(self) -> None:
+        self._readings.clear()
+        self._consumer.close()
+
+    def _told(self, error: KafkaError) -> None:
+        # A topic that vanishes is reported here, and nowhere else.
+        self._doubtful = self._doubtful or is_unknown_topic(error)
+        self._log(error)
+
+    def _check_topics(self) -> None:
+        """A broker that has just started does not know all topics either: so the cluster is asked once more."""
+        self._doubtful = False
+        for topic in sorted({partition.topic for partition in self._readings}):
+            try:
+                found = self._consumer.list_topics(topic, timeout=_METADATA_TIMEOUT_S).topics[topic]
+            except KafkaException as exception:
+                raise failure(error_of(exception), "Topics cannot be listed", where=self._where) from None
+            if found.error is not None and is_unknown_topic(found.error):
+                partition = min(partition for partition in self._readings if partition.topic == topic)
+                self._failures.append(_deleted(partition, self._readings[partition]))
+
+    def _ask_end_offset(self, partition: TopicPartition) -> int | None:
+        position = self._readings[partition].position
+        _, high = self._consumer.get_watermark_offsets(
+            Location(partition.topic, partition.partition), cached=True
+        )
+        return None if high < 0 else max(high, position)
+
+    def _consume(self, timeout_ms: float) -> list[Message]:
+        try:
+            messages = self._consumer.consume(POLL_RECORDS_MAX, 0)
+            if not messages and timeout_ms > 0:
+                # Asked for more than one, consume() would wait for all of them.
+                messages = self._consumer.consume(1, timeout_ms / 1000)
+                if messages:
+                    messages += self._consumer.consume(POLL_RECORDS_MAX - 1, 0)
+        except KafkaException as exception:
+            raise failure(error_of(exception), "Reading from Kafka failed", where=self._where) from None
+        return messages
+
+    def _batches(self, messages: list[Message]) -> list[RecordBatch]:
+        if any(map(_ERROR, messages)):
+            for message in messages:
+                if message.error() is not None:
+                    self._note(message)
+            messages = [message for message in messages if message.error() is None]
+        batches = []
+        for partition, group in _by_partition(messages).items():
+            reading = self._readings.get(partition)
+            # Messages of a partition that was given up may still be under way.
+            batch = None if reading is None else _batch(partition, group, reading)
+            if reading is None or batch is None:
+                continue
+            reading.fetched = batch.next_offset
+            if reading.paused or reading.held:
+                self._hold(partition, reading, batch)
+            else:
+                reading.position = batch.next_offset
+                batches.append(batch)
+        self._settle()
+        return batches
+
+    def _settle(self) -> None:
+        """Beyond the last record there may be holes: markers of transactions, what compaction took away."""
+        for reading in self._ended:
+            if not reading.held:
+                reading.position = reading.fetched = max(reading.position, reading.end)
+        self._ended.clear()
+
+    def _note(self, message: Message) -> None:
+        """Librdkafka tells something about a partition instead of handing over a record."""
+        error, topic, number = message.error(), message.topic(), message.partition()
+        assert error is not None
+        partition = TopicPartition(topic or "", -1 if number is None else number)
+        reading = self._readings.get(partition)
+        if error.code() == KafkaError._PARTITION_EOF:
+            if reading is not None:
+                reading.end = message.offset() or 0
+                self._ended.append(reading)
+        elif topic is not None and reading is None:
+            log.debug("%s: about %s, given up already: %s", self._where, partition, text(error))
+        elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+            self._failures.append(_out_of_range(partition, reading, error))
+        elif is_unknown_topic(error):
+            self._failures.append(_deleted(partition, reading))
+        elif is_unavailable(error):
+            log.warning("%s: %s: %s", self._where, partition, text(error))
+        else:
+            where = f"{self._where}, topic-partition {partition}" if topic else self._where
+            self._failures.append(failure(error, "Reading from Kafka failed", where=where))
+
+    def _hold(self, partition: TopicPartition, reading: _Reading, batch: RecordBatch) -> None:
+        size = sum(map(len, filter(None, batch.values)))
+        reading.held.append((batch, size))
+        reading.held_records += len(batch)
+        reading.held_bytes += size
+        if reading.holds_enough and not reading.stopped:
+            reading.stopped = True
+            self._consumer.pause(_locations([partition]))
+
+    def _take_held(self) -> list[RecordBatch]:
+        """One batch of each resumed partition that has any."""
+        batches = []
+        for partition, reading in self._readings.items():
+            if reading.paused or not (reading.held or reading.stopped):
+                continue
+            if reading.held:
+                batch, size = reading.held.popleft()
+                reading.held_records -= len(batch)
+                reading.held_bytes -= size
+                reading.position = batch.next_offset if reading.held else max(batch.next_offset, reading.end)
+                reading.fetched = max(reading.fetched, reading.position)
+                batches.append(batch)
+            if reading.stopped and reading.holds_little:
+                reading.stopped = False
+                self._consumer.resume(_locations([partition]))
+        return batches
+
+
+def _by_partition(messages: list[Message]) -> dict[TopicPartition, list[Message]]:
+    """Librdkafka gives messages in long runs of one partition: what is done for each message stays in C."""
+    names: list[Any] = [*zip(map(_TOPIC, messages), map(_PARTITION, messages), strict=True)]
+    changes = compress(count(1), map(ne, names, islice(names, 1, None)))
+    groups: dict[TopicPartition, list[Message]] = {}
+    start = 0
+    for end in (*changes, len(messages)):
+        if start < end:
+            groups.setdefault(TopicPartition(*names[start]), []).extend(messages[start:end])
+        start = end
+    return groups
+
+
+def _batch(partition: TopicPartition, messages: list[Message], reading: _Reading) -> RecordBatch | None:
+    """The messages as columns, without those that were read before."""
+    offsets: list[Any] = [*map(_OFFSET, messages)]
+    if offsets[0] < reading.fetched:
+        fresh = bisect_left(offsets, reading.fetched)
+        messages, offsets = messages[fresh:], offsets[fresh:]
+        if not messages:
+            return None
+    headers = [*map(_HEADERS, messages)]
+    return RecordBatch(
+        partition.topic,
+        partition.partition,
+        [*map(_KEY, messages)],
+        [*map(_VALUE, messages)],
+        [time for _, time in map(_TIMESTAMP, messages)],
+        offsets,
+        [_headers(given) for given in headers] if any(headers) else None,
+        max(offsets[-1] + 1, reading.end),
+    )
+
+
+def _headers(given: Any) -> Headers:
+    return tuple(given) if given else NO_HEADERS
+
+
+def _locations(partitions: Collection[TopicPartition]) -> list[Location]:
+    return [Location(partition.topic, partition.partition) for partition in partitions]
+
+
+def _out_of_range(
+    partition: TopicPartition, reading: _Reading | None, error: KafkaError
+) -> OffsetOutOfRangeError:
+    return OffsetOutOfRangeError(
+        f"Offset {reading.fetched if reading else '?'} is not in the log",
+        where=f"topic-partition {partition}",
+        why=f"{text(error)}: retention, delete_records, or a topic created anew",
+        hint="reset the application's offsets: python -m pystreams reset",
+    )
+
+
+def _deleted(partition: TopicPartition, reading: _Reading | None) -> TopicError:
+    return TopicError(
+        f"Topic {partition.topic!r} was deleted while it was being read",
+        where=f"topic-partition {partition}, position {reading.position if reading else '?'}",
+        hint="create it again, then restart the application",
+    )

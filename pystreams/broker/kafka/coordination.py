@@ -1,0 +1,240 @@
+"""Requests to the coordinator of a group, over kafka-python's connections.
+
+They go over the *ordinary* connection to the coordinator's broker: on the one that kafka-python keeps for the
+membership protocol a held JoinGroup would block them. Offset metadata passes through kafka-python alone, because
+confluent-kafka appends a NUL to it and reads past its end.
+"""
+
+# pyright knows an older kafka-python by heart.
+# pyright: reportAttributeAccessIssue=false, reportAssignmentType=false
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Final, TypeVar
+
+from kafka import errors
+from kafka.net.compat import KafkaNetClient
+from kafka.protocol.consumer import LeaveGroupRequest, OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
+from pystreams.broker.port import CommittedOffset
+from pystreams.clock import Deadline, SystemClock
+from pystreams.errors import BrokerError, BrokerUnavailableError
+from pystreams.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+# kafka-python tells of each attempt to reach a broker three times, as errors. Whoever wants that sets the level first.
+if logging.getLogger("kafka").level == logging.NOTSET:
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+T = TypeVar("T")
+
+_RETRY_PAUSE_S: Final = 0.05
+
+#: The coordinator is elsewhere, or not ready: look for it and try again.
+MOVED: Final = (
+    errors.CoordinatorNotAvailableError,
+    errors.NotCoordinatorError,
+    errors.CoordinatorLoadInProgressError,
+    errors.RequestTimedOutError,
+    errors.KafkaConnectionError,
+    errors.NodeNotReadyError,
+    errors.UnstableOffsetCommitError,
+    errors.UnknownBrokerIdError,
+)
+
+
+class GroupConnection:
+    """One group's coordinator, as asked by somebody who is not necessarily a member. Threads may share it."""
+
+    def __init__(self, settings: KafkaSettings, client_id: str, group: str) -> None:
+        """Raises ``BrokerUnavailableError``."""
+        self.group = group
+        self._where = f"group {group}, {settings.description}"
+        self._node: int | None = None
+        self.client = KafkaNetClient(**settings.membership(client_id))
+        self._manager = self.client._manager
+        self._net = self._manager._net
+        self._net.start()
+        try:
+            self._manager.bootstrap(1000 * CONNECT_TIMEOUT_S)
+        except errors.KafkaError as error:
+            self.close()
+            raise self._unavailable(error) from None
+
+    @property
+    def broker_version(self) -> tuple[int, ...]:
+        version: tuple[int, ...] = self._manager.broker_version
+        return version
+
+    def close(self) -> None:
+        self.client.close()
+
+    def run(self, coroutine: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        """Run on the connection's own thread, and wait for the end."""
+        result: T = self._net.run(coroutine, *arguments)
+        return result
+
+    def committed(
+        self, partitions: Collection[TopicPartition] | None, timeout_ms: float
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What is committed (None: for all partitions). Raises ``BrokerUnavailableError``, ``BrokerError``."""
+        topics = None if partitions is None else _by_topic(partitions)
+        groups_topic = OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics
+        single_topic = OffsetFetchRequest.OffsetFetchRequestTopic
+        request = OffsetFetchRequest(
+            group_id=self.group,
+            topics=None
+            if topics is None
+            else [single_topic(name=name, partition_indexes=numbers) for name, numbers in topics.items()],
+            groups=[
+                OffsetFetchRequest.OffsetFetchRequestGroup(
+                    group_id=self.group,
+                    topics=None
+                    if topics is None
+                    else [
+                        groups_topic(name=name, partition_indexes=numbers) for name, numbers in topics.items()
+                    ],
+                )
+            ],
+            require_stable=True,
+            min_version=2,
+            max_version=8,
+        )
+        return self.ask(request, _fetched, timeout_ms)
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        generation: int,
+        member_id: str,
+        timeout_ms: float,
+    ) -> None:
+        """Commit as a member (or as nobody: -1 and ``""``). Raises kafka-python's errors of fencing as they are."""
+        topic = OffsetCommitRequest.OffsetCommitRequestTopic
+        partition = topic.OffsetCommitRequestPartition
+        request = OffsetCommitRequest(
+            group_id=self.group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=None,
+            topics=[
+                topic(
+                    name=name,
+                    partitions=[
+                        partition(
+                            partition_index=number,
+                            committed_offset=offsets[TopicPartition(name, number)].offset,
+                            committed_leader_epoch=-1,
+                            committed_metadata=offsets[TopicPartition(name, number)].metadata,
+                        )
+                        for number in numbers
+                    ],
+                )
+                for name, numbers in _by_topic(offsets).items()
+            ],
+            max_version=8,
+        )
+        self.ask(request, _check_commit, timeout_ms)
+
+    def leave(self, member_id: str, timeout_ms: float) -> None:
+        """Tell that a member goes."""
+        identity = LeaveGroupRequest.MemberIdentity(
+            member_id=member_id, group_instance_id=None, reason="the member was closed"
+        )
+        request = LeaveGroupRequest(group_id=self.group, member_id=member_id, members=[identity])
+        self.ask(request, _check_leave, timeout_ms)
+
+    def ask(self, request: Any, read: Callable[[Any], T], timeout_ms: float) -> T:
+        """Send to wherever the coordinator is until it answers. ``read`` raises what the answer says.
+
+        Raises ``BrokerUnavailableError`` if the time is over.
+        """
+        result: T = self.run(self._ask, request, read, Deadline(SystemClock(), timeout_ms))
+        return result
+
+    async def _ask(self, request: Any, read: Callable[[Any], T], deadline: Deadline) -> T:
+        while True:
+            try:
+                if self._node is None:
+                    self._node = await self._find(deadline)
+                return read(await self._send(request, self._node, deadline))
+            except MOVED as error:
+                self._node = None
+                if deadline.expired():
+                    raise self._unavailable(error) from None
+                await self._net.sleep(_RETRY_PAUSE_S)
+            except errors.KafkaTimeoutError as error:
+                self._node = None
+                raise self._unavailable(error) from None
+
+    async def _find(self, deadline: Deadline) -> int:
+        node = self._manager.least_loaded_node()
+        if node is None:
+            raise errors.NodeNotReadyError("no broker is connected")
+        request = FindCoordinatorRequest(key=self.group, key_type=0, coordinator_keys=[self.group])
+        response = await self._send(request, node, deadline)
+        found = response.coordinators[0] if response.coordinators else response
+        if found.error_code:
+            raise errors.for_code(found.error_code)(self.group)
+        node_id: int = found.node_id
+        return node_id
+
+    async def _send(self, request: Any, node: int, deadline: Deadline) -> Any:
+        remaining_ms = max(1.0, deadline.remaining_ms())
+        return await self._manager.wait_for(self._manager.send(request, node_id=node), remaining_ms)
+
+    def _unavailable(self, error: BaseException) -> BrokerUnavailableError:
+        return BrokerUnavailableError(
+            "The coordinator of the group does not answer",
+            where=self._where,
+            why=f"{type(error).__name__}: {error}",
+            hint="is the broker reachable? It is tried again",
+        )
+
+
+def refused(error: errors.KafkaError, what: str, where: str) -> BrokerError:
+    """An error of kafka-python that is nobody's turn to repeat."""
+    return BrokerError(what, where=where, why=f"{type(error).__name__}: {error}")
+
+
+def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in sorted(partitions):
+        topics[topic].append(partition)
+    return dict(topics)
+
+
+def _fetched(response: Any) -> dict[TopicPartition, CommittedOffset]:
+    answer = response.groups[0] if response.API_VERSION >= 8 else response
+    _raise_for(answer.error_code)
+    found = {}
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            _raise_for(partition.error_code)
+            if partition.committed_offset >= 0:
+                found[TopicPartition(topic.name, partition.partition_index)] = CommittedOffset(
+                    partition.committed_offset, partition.metadata or ""
+                )
+    return found
+
+
+def _check_commit(response: Any) -> None:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            _raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")
+
+
+def _check_leave(response: Any) -> None:
+    _raise_for(response.error_code)
+    for member in response.members:
+        _raise_for(member.error_code)
+
+
+def _raise_for(code: int, what: str = "") -> None:
+    if code:
+        raise errors.for_code(code)(what)

@@ -1,0 +1,188 @@
+"""kafka-python's group coordinator, driven by a loop that never waits for it.
+
+As it comes, kafka-python throws a finished join away if nobody was waiting for it at that moment, sends no heartbeats
+between the end of a join and the poll that reads it, and does not tell when the membership is lost during a join. The
+overrides below change that and nothing else. Three of the names are private: kafka-python is held in a narrow range,
+and tests against a real broker notice if they change their meaning.
+"""
+
+# pyright knows an older kafka-python by heart.
+# pyright: reportAttributeAccessIssue=false, reportAssignmentType=false
+# pyright: reportArgumentType=false, reportIncompatibleMethodOverride=false
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
+from kafka.coordinator.consumer import ConsumerCoordinator
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from pystreams.broker.port import Assign, MemberAssignment, MemberInfo
+from pystreams.ids import TopicPartition
+
+#: The subscription's format that has room for the generation of the claims.
+_SUBSCRIPTION_VERSION = 2
+_ASSIGNMENT_VERSION = 1
+
+
+class _Unread:
+    """A finished join, in the shape of one that is still going on: so it is read, and not begun anew."""
+
+    is_done = False
+
+    def __init__(self, finished: Any) -> None:
+        self._finished = finished
+
+    def add_callback(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._finished.add_callback(function, *args, **kwargs)
+
+    def add_errback(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._finished.add_errback(function, *args, **kwargs)
+
+
+class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
+    """``on_loss`` is called, from whichever thread notices, when the member falls out of its generation."""
+
+    _join_task: Any
+
+    def __init__(self, client: Any, subscription: Any, on_loss: Callable[[], None], **configs: Any) -> None:
+        self._unread = False
+        self._on_loss = on_loss
+        super().__init__(client, subscription, metrics=None, enable_auto_commit=False, **configs)
+
+    @property
+    def joining(self) -> bool:
+        """True from the moment a JoinGroup is sent until its result was read."""
+        return self._join_task is not None
+
+    async def _do_join_and_sync_async(self) -> Any:
+        self._unread = False
+        assignment = await super()._do_join_and_sync_async()
+        # From here on nothing but heartbeats keeps us in the group until a poll reads the assignment.
+        self._unread = True
+        self._enable_heartbeat()
+        return assignment
+
+    def stable(self) -> bool:
+        """Asked by the heartbeat loop only."""
+        return bool(super().stable()) or self._unread
+
+    def reset_generation(self, *args: Any, **kwargs: Any) -> None:
+        was_member = self._generation.generation_id >= 0
+        super().reset_generation(*args, **kwargs)
+        self.rejoining = self._unread = False
+        if was_member:
+            self._on_loss()
+
+    async def join_group_async(self, timeout_ms: float | None = None) -> bool:
+        task = self._join_task
+        if task is not None and task.is_done:
+            # A success that is not unread any more was overtaken by a loss: it is void.
+            self._join_task = None if task.succeeded() and not self._unread else _Unread(task)
+        try:
+            return bool(await super().join_group_async(timeout_ms))
+        finally:
+            if self._join_task is None:
+                self._unread = False
+
+    def need_rejoin(self) -> bool:
+        """Also while a join is under way: one that was begun because of changed metadata is read, too."""
+        return self._join_task is not None or bool(super().need_rejoin())
+
+
+class PortAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
+    """Lets ``port.Assign`` take part in kafka-python's protocol. Called on the connection's own thread."""
+
+    name = "pystreams"
+    version = _SUBSCRIPTION_VERSION
+
+    def __init__(
+        self,
+        assign: Assign,
+        subscription: Callable[[], tuple[bytes, frozenset[TopicPartition], int]],
+        assigned: Callable[[tuple[TopicPartition, ...], bytes, int], None],
+    ) -> None:
+        """``subscription`` gives user data, claims and the claims' generation; ``assigned`` takes what was read."""
+        self._assign = assign
+        self._subscription = subscription
+        self._assigned = assigned
+
+    def supported_protocols(self) -> list[RebalanceProtocol]:
+        return [RebalanceProtocol.COOPERATIVE]
+
+    def metadata(self, topics: set[str]) -> ConsumerProtocolSubscription:
+        user_data, claims, generation = self._subscription()
+        return ConsumerProtocolSubscription(
+            version=_SUBSCRIPTION_VERSION,
+            topics=sorted(topics),
+            user_data=user_data,
+            owned_partitions=_grouped(claims),
+            generation_id=generation,
+        )
+
+    def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, ConsumerProtocolAssignment]:
+        claims = {
+            member.member_id: (member.metadata.generation_id, _flat(member.metadata.owned_partitions))
+            for member in members
+        }
+        owned = owners(claims)
+        infos = [
+            MemberInfo(member.member_id, bytes(member.metadata.user_data or b""), owned[member.member_id])
+            for member in sorted(members, key=lambda member: str(member.member_id))
+        ]
+        given = withhold(self._assign(infos), {member_id: held for member_id, (_, held) in claims.items()})
+        nothing = MemberAssignment((), b"")
+        return {
+            member_id: ConsumerProtocolAssignment(
+                version=_ASSIGNMENT_VERSION,
+                assigned_partitions=_grouped(given.get(member_id, nothing).partitions),
+                user_data=given.get(member_id, nothing).user_data,
+            )
+            for member_id in claims
+        }
+
+    def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
+        partitions = tuple(sorted(TopicPartition(topic, number) for topic, number in assignment.partitions()))
+        self._assigned(partitions, bytes(assignment.user_data or b""), generation)
+
+
+def owners(
+    claims: Mapping[str, tuple[int, frozenset[TopicPartition]]],
+) -> dict[str, frozenset[TopicPartition]]:
+    """What each member really holds of what it claims: of two claims the one of the later generation is true."""
+    latest: dict[TopicPartition, tuple[int, str]] = {}
+    for member_id, (generation, held) in sorted(claims.items()):
+        for partition in held:
+            latest[partition] = max(latest.get(partition, (-2, "")), (generation, member_id))
+    return {
+        member_id: frozenset(partition for partition in held if latest[partition][1] == member_id)
+        for member_id, (_, held) in claims.items()
+    }
+
+
+def withhold(
+    targets: Mapping[str, MemberAssignment], claims: Mapping[str, frozenset[TopicPartition]]
+) -> dict[str, MemberAssignment]:
+    """The assignments without what somebody else still claims: it follows when that member has given it up."""
+    claimants: dict[TopicPartition, set[str]] = {}
+    for member_id, held in claims.items():
+        for partition in held:
+            claimants.setdefault(partition, set()).add(member_id)
+    return {
+        member_id: MemberAssignment(
+            tuple(p for p in target.partitions if claimants.get(p, set()) <= {member_id}), target.user_data
+        )
+        for member_id, target in targets.items()
+    }
+
+
+def _grouped(partitions: Sequence[TopicPartition] | frozenset[TopicPartition]) -> list[tuple[str, list[int]]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return list(topics.items())
+
+
+def _flat(topics: Any) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions)

@@ -1,0 +1,263 @@
+"""Membership in a consumer group: kafka-python's protocol machine, with everything blocking kept off the thread.
+
+    poll ──► one step of joining ──► Assigned (without what others still hold) ──► the thread commits, closes, opens
+    claim ──► what the next join will say ──► if it is less than before: join again, so that others get the rest
+
+A join is only sent by ``poll``, and ``poll`` gives an assignment again until it is claimed: so nothing is handed on
+before it was committed and closed. Offsets are committed over another connection than the join's, with the generation
+that the broker knows: it accepts them while a join is held, and refuses them from whoever was replaced.
+"""
+
+# pyright knows an older kafka-python by heart.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from kafka import errors
+from kafka.consumer.subscription_state import SubscriptionState
+
+from pystreams.broker.kafka.coordination import GroupConnection, refused
+from pystreams.broker.kafka.coordinator import PortAssignor, StreamsCoordinator
+from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
+from pystreams.broker.port import Assign, Assigned, CommittedOffset, Lost, MemberEvent
+from pystreams.clock import Deadline, SystemClock
+from pystreams.errors import BrokerError, BrokerUnavailableError, TaskMigratedError, TopicError
+from pystreams.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+_REQUEST_TIMEOUT_MS: Final = 10_000.0
+#: The group has other things to do than to wait for somebody who leaves.
+_LEAVE_TIMEOUT_MS: Final = 2_000.0
+#: While the group settles on its next generation, a commit is refused for some milliseconds.
+_SETTLING_PAUSE_S: Final = 0.01
+
+_SETTLING: Final = (errors.IllegalGenerationError, errors.RebalanceInProgressError)
+_REPLACED: Final = (errors.UnknownMemberIdError, errors.FencedInstanceIdError)
+
+
+class KafkaMember:
+    """See ``port.Member``. A member's methods are called by one thread."""
+
+    def __init__(
+        self,
+        settings: KafkaSettings,
+        client_id: str,
+        group: str,
+        topics: Collection[str],
+        user_data: Callable[[], bytes],
+        assign: Assign,
+    ) -> None:
+        """Raises ``BrokerUnavailableError``, and ``TopicError`` if a topic is not known to the brokers."""
+        self._where = f"group {group}, {settings.description}"
+        self._user_data = user_data
+        #: Asked for by this thread before each join, since the join itself happens on the connection's.
+        self._told = b""
+        self._claims: frozenset[TopicPartition] = frozenset()
+        self._announced: frozenset[TopicPartition] = frozenset()
+        self._claimed_generation = -1
+        self._assigned: Assigned | None = None  # read, and not yet claimed
+        self._lost = False
+        self._closing = False
+        self._connection = GroupConnection(settings, client_id, group)
+        try:
+            self._coordinator = self._make_coordinator(settings, topics, assign)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    @property
+    def member_id(self) -> str:
+        """Empty before the first join; another one after the membership was lost."""
+        member_id: str = self._coordinator.group_metadata().member_id
+        return member_id
+
+    def poll(self) -> list[MemberEvent]:
+        """An assignment that was not claimed is given again. Also raises what the assignor raises."""
+        if not self._lost and self._assigned is None:
+            self._step()
+        if self._lost:
+            return [self._lose()]
+        if self._assigned is not None:
+            self.keep_alive()
+            return [self._assigned]
+        return []
+
+    def claim(self, partitions: Collection[TopicPartition]) -> None:
+        """Raises ``BrokerError`` for a partition that no ``Assigned`` has given. Without effect after a loss."""
+        claimed = frozenset(partitions)
+        given = self._claims.union(self._assigned.partitions if self._assigned is not None else ())
+        if not claimed <= given:
+            raise BrokerError(
+                "A member cannot claim partitions that it was not given",
+                where=f"{self._where}, member {self.member_id}: {sorted(claimed - given)}",
+            )
+        self._claims = claimed
+        self._assigned = None
+        if self._announced - claimed:
+            self._coordinator.request_rejoin()
+
+    def can_commit(self) -> bool:
+        """Also while a join is under way."""
+        return not self._lost and self._coordinator.group_metadata().generation_id >= 0
+
+    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Commit as the member that the broker knows; the producer's last step.
+
+        Raises ``TaskMigratedError`` if the group has gone on without us, ``BrokerUnavailableError`` if the coordinator
+        does not answer or the group does not settle in time.
+        """
+        deadline = Deadline(SystemClock(), _REQUEST_TIMEOUT_MS)
+        while True:
+            # The generation first: if it is that of a new membership, the loss of the old one is noted already.
+            identity = self._coordinator.group_metadata()
+            if self._lost or identity.generation_id < 0:
+                raise self._migrated("it is no member any more")
+            try:
+                self._connection.commit(
+                    offsets, identity.generation_id, identity.member_id, _REQUEST_TIMEOUT_MS
+                )
+                return
+            except _SETTLING as error:
+                if not self._coordinator.joining:
+                    self._coordinator.reset_generation(member_id=identity.member_id)
+                    raise self._migrated(str(error)) from None
+                if deadline.expired():
+                    raise BrokerUnavailableError(
+                        "Offsets cannot be committed: the group is between two generations",
+                        where=self._where,
+                        why=f"{type(error).__name__} for {_REQUEST_TIMEOUT_MS:g} ms",
+                    ) from None
+                time.sleep(_SETTLING_PAUSE_S)
+            except _REPLACED as error:
+                self._coordinator.reset_generation()
+                raise self._migrated(str(error)) from None
+            except errors.KafkaError as error:
+                raise refused(error, "Offsets cannot be committed", self._where) from None
+
+    def committed(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        try:
+            found = self._connection.committed(partitions, _REQUEST_TIMEOUT_MS) if partitions else {}
+        except errors.KafkaError as error:
+            raise refused(error, "Committed offsets cannot be read", self._where) from None
+        return {partition: found.get(partition) for partition in partitions}
+
+    def request_rejoin(self) -> None:
+        self._coordinator.request_rejoin()
+
+    def keep_alive(self) -> None:
+        """Tell that the thread is at work, as ``poll`` does, without taking a step: within something that lasts."""
+        self._coordinator.heartbeat.poll()
+
+    def close(self, *, leave: bool = True) -> None:
+        """With ``leave=False`` the group waits for the session timeout before it goes on."""
+        if self._closing:
+            return
+        self._closing = True
+        member_id = self.member_id
+        try:
+            if leave and member_id:
+                self._connection.leave(member_id, _LEAVE_TIMEOUT_MS)
+        except (errors.KafkaError, BrokerError) as error:
+            log.warning("%s: could not take leave: %s", self._where, error)
+        finally:
+            # Without a generation kafka-python does not try to leave by itself, behind a join that may be held.
+            self._coordinator.reset_generation()
+            self._coordinator.close()
+            self._connection.close()
+
+    def _make_coordinator(
+        self, settings: KafkaSettings, topics: Collection[str], assign: Assign
+    ) -> StreamsCoordinator:
+        connection = self._connection
+        _wait_for_topics(connection, topics, self._where)
+        subscription = SubscriptionState("earliest")
+        subscription.subscribe(topics=sorted(topics))
+        return StreamsCoordinator(
+            connection.client,
+            subscription,
+            self._note_loss,
+            assignors=[PortAssignor(assign, self._subscription, self._note_assignment)],
+            group_id=connection.group,
+            session_timeout_ms=settings.session_timeout_ms,
+            heartbeat_interval_ms=settings.heartbeat_interval_ms,
+            max_poll_interval_ms=settings.max_poll_interval_ms,
+            api_version=connection.broker_version,
+        )
+
+    def _step(self) -> None:
+        coordinator = self._coordinator
+        try:
+            if coordinator.generation_if_stable() is None or coordinator.need_rejoin():
+                if not coordinator.joining:
+                    self._told = self._user_data()
+                # Without waiting: one step, never two rounds of a rebalance in one call.
+                coordinator.poll(timeout_ms=0)
+            else:
+                coordinator.poll_heartbeat()
+        except errors.KafkaError as error:
+            if getattr(error, "retriable", False):
+                log.warning("%s: %s: %s", self._where, type(error).__name__, error)
+                return
+            raise refused(error, "The group refuses this member", self._where) from error
+
+    def _lose(self) -> Lost:
+        self._lost = False
+        self._claims = self._announced = frozenset()
+        self._assigned = None
+        return Lost(
+            "the coordinator has removed this member: it was not heard of in time, or did not poll in time"
+        )
+
+    def _migrated(self, why: str) -> TaskMigratedError:
+        return TaskMigratedError(
+            "The group has gone on without this member: its commit was refused",
+            where=self._where,
+            why=why,
+            hint="it joins again; what it did since its last commit is done by the new owners of its tasks",
+        )
+
+    # Called on the connection's thread: they only record
+
+    def _subscription(self) -> tuple[bytes, frozenset[TopicPartition], int]:
+        claims = frozenset() if self._lost else self._claims
+        self._announced = claims
+        return self._told, claims, -1 if self._lost else self._claimed_generation
+
+    def _note_assignment(
+        self, partitions: tuple[TopicPartition, ...], user_data: bytes, generation: int
+    ) -> None:
+        self._claimed_generation = generation
+        self._assigned = Assigned(generation, partitions, user_data)
+
+    def _note_loss(self) -> None:
+        if not self._closing:
+            self._claimed_generation = -1
+            self._lost = True
+
+
+def _wait_for_topics(connection: GroupConnection, topics: Collection[str], where: str) -> None:
+    """That a topic exists does not mean that the broker we ask knows it yet."""
+    cluster, manager = connection.client.cluster, connection.client._manager
+    deadline = Deadline(SystemClock(), 1000 * CONNECT_TIMEOUT_S)
+    cluster.set_topics(topics)
+    while True:
+        missing = sorted(topic for topic in topics if not cluster.partitions_for_topic(topic))
+        if not missing:
+            return
+        if deadline.expired():
+            raise TopicError(
+                f"Topics are not known to the broker: {', '.join(missing)}",
+                where=where,
+                hint="were they deleted? Create them, then restart the application",
+            )
+        try:
+            connection.run(manager.wait_for, cluster.request_update(), 1000)
+        except errors.KafkaError as error:
+            log.debug("%s: %s", where, error)

@@ -1,0 +1,212 @@
+"""The producer: an idempotent confluent-kafka producer whose every delivery error fails the next commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Message
+from confluent_kafka import Producer as Client
+
+from pystreams.broker.kafka.failures import (
+    ErrorLog,
+    error_of,
+    failure,
+    is_unavailable,
+    is_unknown_topic,
+    text,
+)
+from pystreams.broker.kafka.member import KafkaMember
+from pystreams.broker.port import CommittedOffset, Member, check_headers, no_bytes
+from pystreams.clock import Clock, Deadline, SystemClock
+from pystreams.errors import BrokerError, BrokerUnavailableError, ProductionError, StreamsError, TopicError
+from pystreams.ids import TopicPartition
+from pystreams.record import Headers
+
+log = logging.getLogger(__name__)
+
+#: librdkafka: the partitioner chooses.
+_ANY_PARTITION: Final = -1
+#: How long a full local queue may take to get room, and how long a commit waits for what was sent. Both are tried
+#: again by the caller; nothing is lost.
+_ROOM_TIMEOUT_S: Final = 60.0
+_FLUSH_TIMEOUT_S: Final = 30.0
+#: While it waits for a flush, a commit keeps its member alive this often.
+_FLUSH_SLICE_S: Final = 0.5
+
+_PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+
+EndOffsets = Callable[[Collection[TopicPartition]], dict[TopicPartition, int]]
+
+
+class KafkaProducer:
+    """See ``port.Producer``. At least once: a commit flushes what was sent, then commits the offsets.
+
+    A record that librdkafka refuses at once (too large, no such partition) raises ``ProductionError`` from ``send``;
+    what the broker refuses later fails the commit.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Any], where: str, clock: Clock, end_offsets: EndOffsets
+    ) -> None:
+        self._where = where
+        self._clock = clock
+        self._end_offsets = end_offsets
+        # Without this one callback for all of them, librdkafka would lose records without a word.
+        self._client = Client({**settings, "error_cb": ErrorLog(where), "on_delivery": self._delivered})
+        self._produce = self._client.produce
+        self._changelogs: set[tuple[str, int]] = set()
+        self._failure: StreamsError | None = None
+
+    def send(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        # librdkafka would take a str, too.
+        if (value.__class__ is not bytes and value is not None) or (
+            key.__class__ is not bytes and key is not None
+        ):
+            raise no_bytes(topic, key, value)
+        if headers:
+            check_headers(topic, headers)
+        if partition is None:
+            partition = _ANY_PARTITION
+        # Positional: keywords cost as much again. librdkafka takes timestamp 0 for "now": 1 is the nearest to be had.
+        try:
+            self._produce(
+                topic, value, key, partition, None, None, timestamp or 1, list(headers) if headers else None
+            )
+        except BufferError:
+            self._send_later(
+                (topic, value, key, partition, None, None, timestamp or 1, list(headers) or None)
+            )
+        except KafkaException as exception:
+            raise self._refused(error_of(exception), topic, partition) from None
+
+    def log_change(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers,
+    ) -> None:
+        self.send(
+            topic, partition, key, value, self._clock.now_ms() if timestamp is None else timestamp, headers
+        )
+        self._changelogs.add((topic, partition))
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
+    ) -> dict[TopicPartition, int]:
+        """Raises ``BrokerUnavailableError`` if the broker is not there: commit again later."""
+        kafka_member = _own(member, offsets)
+        self._flush(kafka_member)
+        # Asked for after the flush, and only once per commit: callbacks for single records of the changelogs would
+        # not be called, since only errors are reported.
+        end_offsets = self._end_offsets([TopicPartition(*changelog) for changelog in self._changelogs])
+        if kafka_member is not None and offsets:
+            kafka_member.commit(offsets)
+        self._changelogs.clear()
+        return end_offsets
+
+    def abort(self) -> None:
+        """What has left for the broker already cannot be called back."""
+        self._client.purge(in_queue=True, in_flight=False)
+        self._client.poll(0)
+        self._changelogs.clear()
+        self._failure = None
+
+    def close(self) -> None:
+        """What was sent since the last commit is dropped, as far as it has not left."""
+        self.abort()
+        # Whatever is in flight would be reported to nobody.
+        self._client.flush(_FLUSH_SLICE_S)
+
+    def _send_later(self, arguments: tuple[Any, ...]) -> None:
+        """The local queue is full: wait until it has room."""
+        deadline = Deadline(SystemClock(), 1000 * _ROOM_TIMEOUT_S)
+        while True:
+            self._client.poll(0.05)
+            try:
+                self._produce(*arguments)
+            except BufferError:
+                if deadline.expired():
+                    raise BrokerUnavailableError(
+                        "Records cannot be written: the local queue stays full",
+                        where=f"{self._where}, topic {arguments[0]}",
+                        why=f"{len(self._client)} records wait for the broker's acknowledgement",
+                        hint="is the broker reachable, and are enough replicas in sync?",
+                    ) from None
+            except KafkaException as exception:
+                raise self._refused(error_of(exception), arguments[0], arguments[3]) from None
+            else:
+                return
+
+    def _flush(self, member: KafkaMember | None) -> None:
+        deadline = Deadline(SystemClock(), 1000 * _FLUSH_TIMEOUT_S)
+        while self._client.flush(_FLUSH_SLICE_S) > 0 and self._failure is None:
+            if member is not None:
+                member.keep_alive()
+            if deadline.expired():
+                raise BrokerUnavailableError(
+                    "Records were sent and not acknowledged",
+                    where=self._where,
+                    why=f"{len(self._client)} records still wait after {_FLUSH_TIMEOUT_S:g} s",
+                    hint="is the broker reachable, and are enough replicas in sync?",
+                )
+        if self._failure is not None:
+            raise self._failure
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None or error.code() in _PURGED:
+            return
+        topic, partition = message.topic() or "?", message.partition()
+        log.warning("%s: a record for %s-%s was not accepted: %s", self._where, topic, partition, text(error))
+        if self._failure is None:
+            self._failure = self._refused(error, topic, _ANY_PARTITION if partition is None else partition)
+
+    def _refused(self, error: KafkaError, topic: str, partition: int) -> StreamsError:
+        where = f"{self._where}, topic {topic}" + (f", partition {partition}" if partition >= 0 else "")
+        if is_unknown_topic(error):
+            return TopicError(
+                f"Topic {topic!r} is not there to be written to, or has no such partition",
+                where=where,
+                why=text(error),
+                hint="create the topic, then restart the application",
+            )
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            return ProductionError(
+                "A record is too large to be written",
+                where=where,
+                why=text(error),
+                hint=f"write smaller records, or raise max.message.bytes of topic {topic} and the producer's limit",
+            )
+        if is_unavailable(error):
+            return ProductionError(
+                "A record could not be written in time",
+                where=where,
+                why=text(error),
+                hint="is the broker reachable, and are enough replicas in sync? What was not committed is done again",
+            )
+        refusal = failure(error, "A record was not accepted", where=where)
+        return ProductionError(refusal.what, where=refusal.where, why=refusal.why, hint=refusal.hint)
+
+
+def _own(member: Member | None, offsets: Mapping[TopicPartition, CommittedOffset]) -> KafkaMember | None:
+    if member is None and offsets:
+        raise BrokerError(
+            "Offsets cannot be committed without a member",
+            why="offsets belong to a group, and the member names it",
+            hint="pass the member, or use Admin.set_group_offsets",
+        )
+    if member is not None and not isinstance(member, KafkaMember):
+        raise TypeError(f"a member of a Kafka group is needed, not {type(member).__name__}")
+    return member

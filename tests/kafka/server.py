@@ -1,0 +1,197 @@
+"""A real Apache Kafka of one node (KRaft) on this machine: for the tests, and for ``make kafka``.
+
+Its jars come from Maven and are kept in ``.pystreams/kafka``; its data lives in a folder of the caller's.
+
+    python -m tests.kafka.server --port 9092 --data .pystreams/kafka/data
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+VERSION = "4.3.1"
+ROOT = Path(__file__).resolve().parents[2]
+JARS = ROOT / ".pystreams" / "kafka" / VERSION / "jars"
+POM = Path(__file__).with_name("pom.xml")
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+
+#: Small and quick to rebalance; everything else is Kafka's default.
+PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "offsets.topic.replication.factor": "1",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "3",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "auto.create.topics.enable": "false",
+    "log.retention.check.interval.ms": "300000",
+}
+
+
+def why_not() -> str | None:
+    """What is missing to run Kafka; None if nothing is."""
+    missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
+    if JARS.is_dir() and "java" not in missing:
+        return None
+    return f"Kafka needs {' and '.join(missing)} on the PATH" if missing else None
+
+
+def fetch_jars() -> None:
+    """Have Maven copy Kafka's jars; does nothing if they are there."""
+    if JARS.is_dir():
+        return
+    JARS.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=JARS.parent) as folder:
+        partial = Path(folder) / "jars"
+        command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+        subprocess.run([*command, f"-DoutputDirectory={partial}"], check=True)
+        # Under its own name only once it is whole. Somebody else may have been faster.
+        if not JARS.is_dir():
+            partial.rename(JARS)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+class KafkaServer:
+    """One node on loopback. ``stop`` ends it cleanly, ``kill`` does not; ``start`` starts it again on the same data."""
+
+    def __init__(self, data: Path, port: int = 0, properties: Mapping[str, str] | None = None) -> None:
+        self.port = port or free_port()
+        self.bootstrap_servers = f"127.0.0.1:{self.port}"
+        self.log = data / "server.log"
+        self._data = data
+        self._properties = dict(properties or {})
+        self._controller_port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Return once it accepts connections. Raises ``RuntimeError`` with the end of its log if it does not."""
+        fetch_jars()
+        self._data.mkdir(parents=True, exist_ok=True)
+        config = self._data / "server.properties"
+        config.write_text(self._config())
+        with self.log.open("ab") as log:
+            if not (self._data / "log" / "meta.properties").exists():
+                cluster_id = uuid.uuid4().hex[:22]
+                tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
+                subprocess.run(self._java(tool), stdout=log, stderr=log, check=True)
+            self._process = subprocess.Popen(
+                self._java(["kafka.Kafka", str(config)]),
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for us; we stop it
+            )
+        self._wait_until_up()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(number)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _config(self) -> str:
+        own = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
+            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "log.dirs": str(self._data / "log"),
+        }
+        return "".join(
+            f"{name}={value}\n" for name, value in {**PROPERTIES, **own, **self._properties}.items()
+        )
+
+    def _java(self, arguments: list[str]) -> list[str]:
+        options = [
+            "-Xmx512m",
+            "-Xms128m",
+            "-XX:+UseSerialGC",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
+        ]
+        return ["java", *options, "-cp", str(JARS / "*"), *arguments]
+
+    def _accepts(self) -> bool:
+        # The controller comes first, the brokers' port opens when all the rest is there.
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _wait_until_up(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline:
+            if self._process is None or self._process.poll() is not None:
+                break
+            if self._accepts():
+                return
+            time.sleep(0.05)
+        self.kill()
+        end = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+        raise RuntimeError(f"Kafka did not start; the end of {self.log}:\n{end}")
+
+
+def main() -> None:
+    """Run until Ctrl-C."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=9092)
+    parser.add_argument("--data", type=Path, default=ROOT / ".pystreams" / "kafka" / "data")
+    arguments = parser.parse_args()
+    reason = why_not()
+    if reason is not None:
+        raise SystemExit(reason)
+    # A shell that starts us in the background would have us ignore Ctrl-C, and everything modelled on it.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    server = KafkaServer(arguments.data, arguments.port)
+    try:
+        print(f"Starting Apache Kafka {VERSION} ...", flush=True)
+        server.start()
+        print(
+            f"Kafka listens on {server.bootstrap_servers} (process {server.pid}); Ctrl-C stops it.",
+            flush=True,
+        )
+        signal.pause()
+    except KeyboardInterrupt:
+        print("Stopping ...", flush=True)
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    main()
