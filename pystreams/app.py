@@ -26,6 +26,9 @@ class App(StreamsBuilder):
         super().__init__(ensure_explicit_internal_resource_naming=ensure_explicit_internal_resource_naming)
         self.config = StreamsConfig.of(application_id=name, **settings)
 
+    def __repr__(self) -> str:
+        return f"App({self.name!r}, {self._steps()})"
+
     @property
     def name(self) -> str:
         """The application id."""

@@ -6,6 +6,7 @@
     ├── AppLoadError                  the command line could not find or import the application
     ├── SerializationError            bytes could not be read as a value, or a value not be written as bytes
     ├── ProcessingError               a user function raised while a record was processed
+    ├── DroppedRecordError            a step dropped a record; never raised, told in dead letters
     ├── ProductionError               the broker refused a record
     ├── StateError                    a store or the state directory cannot be used
     │   ├── StateLockedError          another thread or process owns the task's directory; try again
@@ -101,6 +102,10 @@ class SerializationError(StreamsError):
 
 class ProcessingError(StreamsError):
     """A user function raised. ``__cause__`` is the user's exception with its own traceback."""
+
+
+class DroppedRecordError(StreamsError):
+    """Why a step dropped a record. Never raised: dead letters carry it (``dead_letter_dropped_records``)."""
 
 
 class ProductionError(StreamsError):

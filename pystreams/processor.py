@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from enum import Enum
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pystreams.ids import TaskId
 from pystreams.record import Record
@@ -58,8 +58,8 @@ class ProcessorContext(Protocol[KOut, VOut]):
     def forward(self, record: Record[KOut, VOut], child: str | None = None) -> None:
         """Hand a record to all children, or to the one named; it is processed before this returns.
 
-        Raises ``TopologyError`` for a child that does not exist, ``ProcessingError`` for a negative timestamp and for a call
-        outside of ``process`` and punctuation.
+        Raises ``TopologyError`` for a child that does not exist, ``ProcessingError`` for a negative timestamp and for
+        a call outside of ``process`` and punctuation.
         """
         ...
 
@@ -105,6 +105,16 @@ class Processor(Generic[KIn, VIn, KOut, VOut]):
     def init(self, context: ProcessorContext[KOut, VOut]) -> None:
         """Called before the first record. The default keeps ``context`` as ``self.context``."""
         self.context = context
+
+    if not TYPE_CHECKING:  # Checkers know the attributes, and find misspelt ones.
+
+        def __getattr__(self, name: str) -> Any:
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name == "context":
+                message += (
+                    ": it is set by Processor.init; one of your own keeps it with super().init(context)"
+                )
+            raise AttributeError(message)
 
     def process(self, record: Record[KIn, VIn]) -> None:
         """Called for each record."""

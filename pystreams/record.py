@@ -1,4 +1,4 @@
-"""A record in its three shapes: columns as a broker hands them over, context while it is processed, object at the edge."""
+"""A record in its three shapes: columns from a broker, context while it is processed, object at the edge."""
 
 from __future__ import annotations
 

@@ -39,6 +39,13 @@ class StreamsBuilder:
         self._context = Context()
         self._all_named = ensure_explicit_internal_resource_naming
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._steps()})"
+
+    def _steps(self) -> str:
+        n = self._context.graph.size
+        return f"{n} step{'' if n == 1 else 's'}"
+
     @overload
     def stream(
         self,

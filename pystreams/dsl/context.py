@@ -34,7 +34,7 @@ class Context:
             )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Place:
     """A step that others can follow: its node, the sources that feed it, and the serdes of what comes out of it."""
 
@@ -46,6 +46,9 @@ class Place:
     value: AnySerde
     #: The key was changed since the records were partitioned.
     needs_repartition: bool = False
+
+    def __repr__(self) -> str:
+        return f"{self.name}, key={self.key!r}, value={self.value!r}"
 
     def add(self, node: GraphNode) -> None:
         """Put ``node`` behind this step."""

@@ -46,6 +46,9 @@ class KGroupedStream(Generic[K, V]):
         self._repartition = repartition
         self._repartition_node: RepartitionGraphNode | None = None
 
+    def __repr__(self) -> str:
+        return f"KGroupedStream({self._place!r})"
+
     def count(self, *, step: str | None = None, **store: Unpack[StoreArguments]) -> table.KTable[K, int]:
         """The number of records of each key."""
         options = StoreOptions.of("count", store)
@@ -63,7 +66,10 @@ class KGroupedStream(Generic[K, V]):
     def reduce(
         self, reducer: Callable[..., Any], *, step: str | None = None, **store: Unpack[StoreArguments]
     ) -> table.KTable[K, V]:
-        """The values of a key combined: ``reducer(aggregate, value)``. The first value is the first aggregate."""
+        """The values of a key combined: ``reducer(aggregate, value)``. The first value is the first aggregate.
+
+        None deletes the row: a function that changes its aggregate in place must return it.
+        """
         options = StoreOptions.of("reduce", store)
         name = options.named(self._place.context, _REDUCE)
         operation = Reduce(name.name, UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
@@ -97,8 +103,9 @@ class KGroupedStream(Generic[K, V]):
     ) -> table.KTable[K, Any]:
         """The values of a key folded into something else: ``aggregator(aggregate, value)`` gives the next aggregate.
 
-        It starts with ``initializer()``. None deletes the row. ``value=`` is the type of the aggregate; it is not
-        needed where ``initializer`` is that type (``int``, ``dict``).
+        It starts with ``initializer()``. None deletes the row: a function that changes its aggregate in place must
+        return it. ``value=`` is the type of the aggregate; it is not needed where ``initializer`` is that type
+        (``int``, ``dict``).
         """
         options = StoreOptions.of("aggregate", store)
         name = options.named(self._place.context, _AGGREGATE)
@@ -165,6 +172,9 @@ class TimeWindowedKStream(Generic[K, V]):
     def __init__(self, grouped: KGroupedStream[K, V], windows: TimeWindows) -> None:
         self._grouped = grouped
         self._windows = windows
+
+    def __repr__(self) -> str:
+        return f"TimeWindowedKStream({self._grouped._place!r}, {self._windows})"
 
     def count(
         self, *, step: str | None = None, **store: Unpack[WindowStoreArguments]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import BuiltinFunctionType
 from typing import Any, TypeAlias, TypeVar
 
+from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde import BYTES, STR, serde_for
 from pystreams.serde.base import AnySerde, Serde
@@ -33,6 +35,24 @@ def computed(given: Any, what: str, location: str, *inputs: AnySerde) -> AnySerd
     """
     text = STR if inputs and all(is_text(serde) for serde in inputs) else None
     return given_or(given, DeferredSerde(what, text, location=location))
+
+
+def returned_by(given: Any, what: str, function: UserFunction, *inputs: AnySerde) -> AnySerde:
+    """As ``computed``, where the value is what ``function`` itself returns: a type given as the function (``int``)
+    returns its own values, and ``len`` a number. A type that no serde is known for must be told like any other."""
+    kind: Any = function.call
+    if isinstance(kind, BuiltinFunctionType):
+        kind = _RETURNS.get(kind)
+    if given is None and isinstance(kind, type):
+        try:
+            return serde_for(kind)
+        except TopologyError:
+            return DeferredSerde(what, location=function.location)
+    return computed(given, what, function.location, *inputs)
+
+
+#: Builtin functions whose values have one type whatever they are called with.
+_RETURNS: dict[Any, type] = {len: int, hash: int, ord: int, chr: str, repr: str, ascii: str}
 
 
 def aggregate_serde(initializer: UserFunction, store: str) -> AnySerde:

@@ -24,7 +24,7 @@ from pystreams.dsl.operators.stateless import (
 )
 from pystreams.dsl.operators.table import TableSource
 from pystreams.dsl.repartition import repartition_node
-from pystreams.dsl.serdes import TypeOrSerde, common, computed, given_or
+from pystreams.dsl.serdes import TypeOrSerde, common, computed, given_or, returned_by
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction, locate
 from pystreams.processor import Processor
@@ -53,6 +53,9 @@ class KStream(Generic[K, V]):
     def __init__(self, place: Place) -> None:
         self._place = place
         self._repartition_node: RepartitionGraphNode | None = None
+
+    def __repr__(self) -> str:
+        return f"KStream({self._place!r})"
 
     # One record, no state
 
@@ -118,9 +121,12 @@ class KStream(Generic[K, V]):
     def map_values(
         self, mapper: Callable[..., Any], *, value: Any = None, step: str | None = None
     ) -> KStream[K, Any]:
-        """Each value replaced by what ``mapper`` gives; it is called for None, too."""
+        """Each value replaced by what ``mapper`` gives; it is called for None, too.
+
+        ``value=`` is the type of what it returns, not needed where ``mapper`` is that type (``int``).
+        """
         name, function = self._named("map_values", "KSTREAM-MAPVALUES-", step, mapper)
-        serde = self._computed_value(value, name, function)
+        serde = returned_by(value, f"the value that {name} computes", function, self._place.value)
         return self._then(name, MapValues(function), value=serde, changes_value=True)
 
     @overload
@@ -185,7 +191,8 @@ class KStream(Generic[K, V]):
     ) -> KStream[Any, V]:
         """Each key replaced by what ``mapper`` gives."""
         name, function = self._named("select_key", "KSTREAM-KEY-SELECT-", step, mapper)
-        return self._rekeyed(name, SelectKey(function), key, self._place.value)
+        serde = returned_by(key, f"the key that {name} computes", function, self._place.value)
+        return self._rekeyed(name, SelectKey(function), serde, self._place.value)
 
     @overload
     def peek(self, action: Callable[[V], object], *, step: str | None = ...) -> KStream[K, V]: ...
@@ -307,8 +314,10 @@ class KStream(Generic[K, V]):
         ``partitions`` None: as many as what feeds it has. Records without a key are dropped, unless a left join
         follows.
         """
-        if partitions is not None and partitions < 1:
-            raise TopologyError(f"partitions={partitions}: a topic has at least one")
+        if partitions is not None and (type(partitions) is not int or partitions < 1):
+            raise TopologyError(
+                f"partitions={partitions!r}: a topic has at least one", hint="give a whole number"
+            )
         place = self._place
         prefix = place.context.names.step("KSTREAM-REPARTITION-") if name is None else checked(name)
         node = repartition_node(
@@ -383,7 +392,8 @@ class KStream(Generic[K, V]):
     ) -> grouped.KGroupedStream[Any, V]:
         """Records by the key that ``mapper`` gives. ``repartition`` names the topic in between, and this step."""
         name, function = self._named("group_by", "KSTREAM-KEY-SELECT-", repartition, mapper)
-        rekeyed: KStream[Any, V] = self._rekeyed(name, SelectKey(function), key, self._place.value)
+        serde = returned_by(key, f"the key that {name} computes", function, self._place.value)
+        rekeyed: KStream[Any, V] = self._rekeyed(name, SelectKey(function), serde, self._place.value)
         return rekeyed.group_by_key(value=value, repartition=repartition)
 
     # Joins

@@ -25,7 +25,7 @@ from pystreams.dsl.operators.value_getter import (
     WindowStoreGetter,
 )
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
-from pystreams.dsl.serdes import TypeOrSerde, computed, given_or
+from pystreams.dsl.serdes import TypeOrSerde, computed, given_or, returned_by
 from pystreams.functions import UserFunction
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.graph import ProcessorGraphNode
@@ -69,6 +69,10 @@ class KTable(Generic[K, V]):
         self._queryable = queryable
         self._parent = parent
         self._sends_old_values = False
+
+    def __repr__(self) -> str:
+        store = self.queryable_store_name
+        return f"KTable({self._place!r}{'' if store is None else f', store {store!r}'})"
 
     @property
     def queryable_store_name(self) -> str | None:
@@ -134,16 +138,15 @@ class KTable(Generic[K, V]):
     ) -> KTable[K, Any]:
         """The value of each row replaced by what ``mapper`` (of the value, or key and value) makes of it.
 
-        It is not called for None. ``value=`` is the type of what it returns.
+        It is not called for None. ``value=`` is the type of what it returns, not needed where ``mapper`` is that type
+        (``int``).
         """
         options = StoreOptions.of("map_values", store)
         name, store_name = self._draw_names("KTABLE-MAPVALUES-", step, options)
         function = UserFunction.of(mapper, "value", f"map_values {name}")
         operation = TableMapValues(function, store_name)
         key = given_or(options.key, self._place.key)
-        value = computed(
-            options.value, f"the value that {name} computes", function.location, self._place.value
-        )
+        value = returned_by(options.value, f"the value that {name} computes", function, self._place.value)
         spec = None if store_name is None else options.key_value(store_name, key, value)
         return self._derived(name, operation, spec, key, value)
 

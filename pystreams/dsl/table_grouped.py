@@ -36,6 +36,9 @@ class KGroupedTable(Generic[K, V]):
         self._repartition = repartition
         self._repartition_node: RepartitionGraphNode | None = None
 
+    def __repr__(self) -> str:
+        return f"KGroupedTable({self._place!r})"
+
     def count(self, *, step: str | None = None, **store: Unpack[StoreArguments]) -> table.KTable[K, int]:
         """The number of rows in each group."""
         options = StoreOptions.of("count", store)

@@ -60,7 +60,7 @@ class ChoosingSink:
             self._failures.failed(self._step, error, key, value)
             return
         if partitions is not None and not partitions:
-            self._failures.drop(self._step, "the partitioner gave no partition")
+            self._failures.count_drop(self._step, "the partitioner gave no partition")
             return
         writers = self._writers.get(topic) or self._writers_for(topic)
         try:
@@ -108,7 +108,7 @@ class ChoosingSink:
 
     def _writers_for(self, topic: str) -> _Writers:
         writers = self._writers[topic] = _Writers(
-            self._key_serde.serializer(topic),
+            self._key_serde.key_serializer(topic),
             self._value_serde.serializer(topic),
             self._key_serde.partition_bytes(topic),
         )

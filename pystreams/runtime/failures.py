@@ -15,6 +15,7 @@ from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.errors import (
     BrokerError,
+    DroppedRecordError,
     ProcessingError,
     ProductionError,
     SerializationError,
@@ -48,6 +49,8 @@ class Handlers:
     processing: Handler
     production: Handler
     dead_letter_topic: str | None
+    #: Dropped records go there, too.
+    dead_letter_dropped: bool
 
     @classmethod
     def of(cls, config: StreamsConfig) -> Handlers:
@@ -56,6 +59,7 @@ class Handlers:
             resolve_handler(config.processing_exception_handler),
             resolve_handler(config.production_exception_handler),
             config.errors_dead_letter_queue_topic_name,
+            config.dead_letter_dropped_records,
         )
 
 
@@ -82,10 +86,28 @@ class Failures:
         #: What stops the task, with its place: it passes the steps above untouched.
         self._verdict: StreamsError | None = None
         self._drops: dict[tuple[str, str], int] = {}
+        #: Step and position of the last record that was moved because it was dropped.
+        self._moved: tuple[str, str | None, int, int] | None = None
         #: The batch at work, for the raw bytes of its records.
         self.rows: Rows | None = None
 
     def drop(self, step: str, reason: str) -> None:
+        """A step drops the record in force: count it, and move it to the dead-letter topic if that is wanted."""
+        self.count_drop(step, reason)
+        self.move_dropped(step, reason)
+
+    def move_dropped(self, step: str, reason: str) -> None:
+        """Write the input record that a step drops to the dead-letter topic, if ``dead_letter_dropped_records`` is set:
+        once, also where several windows or several records made from it are dropped."""
+        topic, partition, offset, _, _ = self._cell.record
+        dropped = step, topic, partition, offset
+        if not self._handlers.dead_letter_dropped or topic is None or dropped == self._moved:
+            return
+        self._moved = dropped
+        error = DroppedRecordError(f"record dropped: {reason}")
+        self._dead_letter(self._context(step, error, None, None))
+
+    def count_drop(self, step: str, reason: str) -> None:
         """Count that the record in force was dropped; log the 1st, 2nd, 4th, 8th … time."""
         self._dropped.add()
         n = self._drops[step, reason] = self._drops.get((step, reason), 0) + 1
@@ -102,7 +124,7 @@ class Failures:
             self._stop(error, context)
         if self._ask(self._handlers.processing, context, "processing") is Response.FAIL:
             self._fail(context)
-        self.drop(step, f"processing failed with {type(error).__name__}")
+        self.count_drop(step, f"processing failed with {type(error).__name__}")
 
     def each(
         self, step: str, values: Iterable[Any], key: Any, value: Any, context: RecordContext
@@ -134,7 +156,7 @@ class Failures:
                 hint=f"{advice(error, 'give the step the serdes of what it writes (key=, value=)')}, or {way_out}",
             )
             raise self._verdict from error
-        self.drop(step, f"production failed with {type(error).__name__}")
+        self.count_drop(step, f"production failed with {type(error).__name__}")
 
     def refuse(self, step: str, rows: Rows, position: int, refusal: Refusal) -> None:
         """A bad record is next in its queue."""
@@ -143,7 +165,7 @@ class Failures:
         self._cell.record = (rows.topic, rows.partition, offset, timestamp, rows.headers(position))
         error = refusal.error
         if error is None:
-            self.drop(step, "negative timestamp")
+            self.count_drop(step, "negative timestamp")
             return
         context = self._context(step, error, None, None)
         if refusal.kind == "extractor_failed":
@@ -151,7 +173,7 @@ class Failures:
         else:
             if self._ask(self._handlers.deserialization, context, "deserialization") is Response.FAIL:
                 self._undecodable(context)
-            self.drop(step, f"deserialization failed with {type(error).__name__}")
+            self.count_drop(step, f"deserialization failed with {type(error).__name__}")
 
     def _ask(self, handler: Handler, context: ErrorContext, what: str) -> Response:
         try:

@@ -56,9 +56,11 @@ class LinkedCode:
             "send": task.producer.send,
             "failed": task.failures.failed,
             "each": task.failures.each,
+            "move_dropped": task.failures.move_dropped,
             "unwritable": task.failures.unwritable,
             "regroup": regroup,
             "as_pair": as_pair,
+            "no_pair": no_pair,
         }
         exec(code.code, self._globals)  # noqa: S102 - our own generated code
         for name, (node, what) in code.objects.items():
@@ -116,7 +118,7 @@ class LinkedCode:
             sink = ChoosingSink(node, key_serde, value_serde, send, task.partition_count, task.failures)
             return sink.write
         assert node.topic is not None
-        return (key_serde if what == "key" else value_serde).serializer(node.topic)
+        return key_serde.key_serializer(node.topic) if what == "key" else value_serde.serializer(node.topic)
 
 
 @contextmanager
@@ -144,10 +146,18 @@ def serdes_of(node: SourceNode | SinkNode, config: StreamsConfig) -> tuple[AnySe
 
 def as_pair(result: Any) -> tuple[Any, Any]:
     """What a user's function gave, as (key, value). Other things of two parts are a mistake: a text, a dict, a set."""
-    if not isinstance(result, tuple | list):
-        raise TypeError(f"a value of type {type(result).__qualname__} is no pair (key, value)")
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        raise no_pair(result)
     key, value = result
     return key, value
+
+
+def no_pair(result: object) -> TypeError:
+    """What is wrong with a function's result that should be (key, value)."""
+    length = f" of {len(result)} elements" if isinstance(result, tuple | list) else ""
+    return TypeError(
+        f"a value of type {type(result).__qualname__}{length} is no pair: expected (key, value), as a tuple"
+    )
 
 
 def regroup(new: tuple[Any, Any] | None, old: tuple[Any, Any] | None) -> list[tuple[Any, Any, Any]]:

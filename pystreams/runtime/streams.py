@@ -96,7 +96,12 @@ class Streams:
         self._state_listener: StateListener | None = None
         self._restore_listener: RestoreListener | None = None
         self._exception_handler: UncaughtExceptionHandler = _shut_down_client
+        #: ``run`` is at work, and will raise what ends the client.
+        self._raises = False
         self._next_cleanup_ms = self._clock.monotonic_ms() + config.state_cleanup_delay_ms
+
+    def __repr__(self) -> str:
+        return f"Streams({self.config.application_id!r}, {self._state.name}, {len(self._threads)} threads)"
 
     # Before the start
 
@@ -177,6 +182,7 @@ class Streams:
         ``on_progress`` is called about ten times a second. Raises what made the client end.
         """
         stop = threading.Event()
+        self._raises = True
         with stop_on_signals(stop):
             self.start()
             try:
@@ -300,9 +306,10 @@ class Streams:
             self._changed.notify_all()
 
     def thread_failed(self, thread: StreamThread, error: BaseException) -> bool:
-        log.error("[%s] failed: %s", thread.name, error, exc_info=error)
+        """Let the exception handler decide; True if the thread is to ask the whole application to stop."""
         if self._state not in _GOING:
             self.failure = self.failure or error
+            self._log_failure(thread, error)
             return False
         self.metrics.counter(names.FAILED_STREAM_THREADS).add()
         try:
@@ -312,15 +319,24 @@ class Streams:
             response = UncaughtExceptionResponse.SHUTDOWN_CLIENT
         with self._changed:
             if self._state not in _GOING:
+                self._log_failure(thread, error)
                 return False
             if response is UncaughtExceptionResponse.REPLACE_THREAD:
                 self._replaced.add(thread)
+                self._log_failure(thread, error)
                 return False
             self.failure = error
+            self._log_failure(thread, error)
             if response is UncaughtExceptionResponse.SHUTDOWN_CLIENT:
                 self._begin_close(ClientState.PENDING_ERROR)
                 return False
             return True
+
+    def _log_failure(self, thread: StreamThread, error: BaseException) -> None:
+        """What ``run`` raises is told there: its traceback need not be seen twice."""
+        told_elsewhere = self._raises and error is self.failure
+        level = logging.INFO if told_elsewhere else logging.ERROR
+        log.log(level, "[%s] failed: %s", thread.name, error, exc_info=error)
 
     def thread_ended(self, thread: StreamThread) -> None:
         replacement: StreamThread | None = None

@@ -18,13 +18,14 @@ class Serde(Generic[T]):
     #: True if values cannot be changed in place, so that a cache may keep the object instead of its bytes.
     immutable: bool = False
 
-    #: Length of the value's bytes, if that is cheap to know; else None. It raises for a value that cannot be written:
-    #: a cache writes its objects later, where nobody would know any more whose they are.
-    byte_length: Callable[[T], int] | None = None
-
     def serializer(self, topic: str) -> Callable[[T], bytes]:
         """The function that writes values for ``topic``."""
         raise NotImplementedError
+
+    def key_serializer(self, topic: str) -> Callable[[T], bytes]:
+        """The function that writes keys for ``topic``. Equal keys must have equal bytes: stores and partitions know
+        keys by them."""
+        return self.serializer(topic)
 
     def deserializer(self, topic: str) -> Callable[[bytes], T]:
         """The function that reads values of ``topic``."""

@@ -26,9 +26,6 @@ class StrSerde(Serde[str]):
 
     immutable = True
 
-    def __init__(self) -> None:
-        self.byte_length = _utf8_length
-
     def serializer(self, topic: str) -> Callable[[str], bytes]:
         return str.encode
 
@@ -43,9 +40,6 @@ class IntSerde(Serde[int]):
     """8 bytes, big-endian, signed: Java's Long."""
 
     immutable = True
-
-    def __init__(self) -> None:
-        self.byte_length = lambda value: len(_INT64.pack(value))
 
     def serializer(self, topic: str) -> Callable[[int], bytes]:
         return _INT64.pack
@@ -72,9 +66,6 @@ class FloatSerde(Serde[float]):
 
     immutable = True
 
-    def __init__(self) -> None:
-        self.byte_length = lambda value: len(_FLOAT64.pack(value))
-
     def serializer(self, topic: str) -> Callable[[float], bytes]:
         return _write_float
 
@@ -100,9 +91,6 @@ class BytesSerde(Serde[bytes]):
 
     immutable = True
 
-    def __init__(self) -> None:
-        self.byte_length = lambda value: len(_SAME(value))
-
     def serializer(self, topic: str) -> Callable[[bytes], bytes]:
         return _SAME
 
@@ -117,9 +105,6 @@ class BoolSerde(Serde[bool]):
     """One byte, 0 or 1: Java's Boolean."""
 
     immutable = True
-
-    def __init__(self) -> None:
-        self.byte_length = lambda value: len(_write_bool(value))
 
     def serializer(self, topic: str) -> Callable[[bool], bytes]:
         return _write_bool
@@ -148,9 +133,6 @@ class UUIDSerde(Serde[uuid.UUID]):
 
     immutable = True
 
-    def __init__(self) -> None:
-        self.byte_length = lambda value: len(_write_uuid(value))
-
     def serializer(self, topic: str) -> Callable[[uuid.UUID], bytes]:
         return _write_uuid
 
@@ -178,10 +160,6 @@ _JSON_UUID_ENCODE = msgspec.json.Encoder().encode
 
 #: Gives its argument back, refuses what is no bytes, and costs no Python call.
 _SAME = b"".__add__
-
-
-def _utf8_length(value: str) -> int:
-    return len(value) if str.isascii(value) else len(value.encode())
 
 
 def _write_float(value: float) -> bytes:

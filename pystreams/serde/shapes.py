@@ -14,11 +14,14 @@ from pystreams.errors import TopologyError
 @dataclass(frozen=True, slots=True)
 class Shape:
     """``immutable``: neither a value nor anything in it can be changed in place. ``holds_sets``: Python iterates them
-    in an order of its own, so writing must sort. ``pydantic``: at least one part is a pydantic model."""
+    in an order of its own, so writing must sort; ``untyped``: there may be sets in it, the type does not say.
+    ``pydantic``: at least one part is a pydantic model. ``outer``: the class of all values, if there is one."""
 
     immutable: bool
     holds_sets: bool
+    untyped: bool
     pydantic: bool
+    outer: type | None
 
     @classmethod
     def of(cls, type_: Any) -> Shape:
@@ -30,10 +33,12 @@ class Shape:
             raise TopologyError(
                 f"{type_name(type_)} is no type that a serde can be made for", why=str(error), hint=SUPPORTED
             ) from error
-        pydantic = holds_sets = False
+        pydantic = holds_sets = untyped = False
         for kind in _reachable(root):
             if isinstance(kind, kinds.SetType | kinds.FrozenSetType):
                 holds_sets = True
+            elif isinstance(kind, kinds.AnyType):
+                untyped = True
             elif isinstance(kind, kinds.CustomType | kinds.DataclassType) and _is_pydantic(kind.cls):
                 pydantic = True
             elif isinstance(kind, kinds.CustomType):
@@ -42,7 +47,7 @@ class Shape:
                     where="" if kind is root else f"inside of {type_name(type_)}",
                     hint=SUPPORTED,
                 )
-        return cls(_is_immutable(root, set()), holds_sets, pydantic)
+        return cls(_is_immutable(root, set()), holds_sets, untyped, pydantic, _outer(root))
 
 
 SUPPORTED = (
@@ -79,6 +84,16 @@ _IMMUTABLE_CONTAINERS = (
 def type_name(type_: Any) -> str:
     """A type's name for people: ``Order``, ``list[int]``."""
     return type_.__qualname__ if isinstance(type_, type) and not hasattr(type_, "__args__") else repr(type_)
+
+
+def _outer(root: kinds.Type) -> type | None:
+    if isinstance(root, kinds.DictType | kinds.TypedDictType):
+        return dict
+    if isinstance(root, kinds.ListType):
+        return list
+    if isinstance(root, kinds.StructType | kinds.DataclassType | kinds.CustomType):
+        return root.cls
+    return None
 
 
 def _is_pydantic(cls: type) -> bool:

@@ -29,12 +29,9 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
         self.inner = serde_for(inner)
         self.window_size_ms = window_size_ms
         self.immutable = self.inner.immutable
-        inner_length = self.inner.byte_length
-        if inner_length is not None:
-            self.byte_length = lambda windowed: inner_length(windowed.key) + 8
 
     def serializer(self, topic: str) -> Callable[[Windowed[K]], bytes]:
-        write_key = self.inner.serializer(topic)
+        write_key = self.inner.key_serializer(topic)
         pack = _INT64.pack
 
         def write_windowed(windowed: Windowed[K]) -> bytes:
@@ -66,7 +63,7 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
 
     def partition_bytes(self, topic: str) -> Callable[[Windowed[K]], bytes]:
         """Windows of one key share its partition. Source: WindowedStreamPartitioner."""
-        write_key = self.inner.serializer(topic)
+        write_key = self.inner.key_serializer(topic)
         return lambda windowed: write_key(windowed[0])
 
     def __repr__(self) -> str:

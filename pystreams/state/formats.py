@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from struct import Struct
-from typing import Any, Generic, NamedTuple, TypeVar
-
-from pystreams.serde.base import AnySerde
+from typing import Generic, NamedTuple, TypeVar
 
 V = TypeVar("V")
 
@@ -30,14 +27,6 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
 
     value: V
     timestamp: int
-
-
-def byte_length(serde: AnySerde, serialize: Callable[[Any], bytes]) -> Callable[[Any], int]:
-    """The function that tells how many bytes a value has: the serde's own, else by writing it."""
-    known = serde.byte_length
-    if known is not None:
-        return known
-    return lambda value: len(serialize(value))
 
 
 def split_window_key(key: bytes) -> tuple[bytes, int, int]:

@@ -31,17 +31,17 @@ class KeyValueCache(ItemCache):
         super().__init__(*settings)
         self.keys: SortedKeys[bytes] = SortedKeys(self.entries)
 
-    def _load(self, key: bytes) -> Any:
-        raw = self._below(key)
+    def _load(self, address: bytes) -> Any:
+        raw = self._below(address)
         if raw is None:
             return None
         item = self._decode(raw)
         owner = self._owner
         if not owner.loads:
             return item
-        size = ENTRY_OVERHEAD_BYTES + len(key) + len(raw)
-        self.entries[key] = CacheEntry(key, item, CLEAN_CONTEXT, size, 0)
-        self.keys.added(key)
+        size = ENTRY_OVERHEAD_BYTES + len(address) + len(raw)
+        self.entries[address] = CacheEntry(address, item, CLEAN_CONTEXT, size, 0)
+        self.keys.added(address)
         self.size_bytes += size
         owner.size_bytes += size
         if owner.size_bytes > owner.max_bytes:

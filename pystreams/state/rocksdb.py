@@ -105,7 +105,7 @@ class RocksTable:
 
 
 def _check_end(family: Any, last: bytes | None, path: Path, *, reverse: bool) -> None:
-    """rocksdict's items end at a damaged block as they do at the end of the table: go behind the last one once more and
+    """Items of rocksdict end at a damaged block as they do at the end of the table: go behind the last one again and
     ask which it was. Raises ``StateCorruptedError``."""
     cursor = None
     try:
@@ -205,7 +205,7 @@ class RocksDatabase:
         if self._db is not None:
             closers.append(self._db.close)
             self._db = None
-        # Closing writes what is in memory: where that fails the handle is released all the same, and so must the others.
+        # Closing writes what is in memory: where that fails the handle is released all the same, as must the others.
         failure: Exception | None = None
         for close in closers:
             try:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pystreams.errors import StateError
 from pystreams.record import ContextCell, Headers
 from pystreams.state.cache import NamedCache, ThreadCache
 from pystreams.state.iterators import StoreIterator
@@ -65,11 +64,14 @@ class Store:
         self.spec = spec
         self.name = spec.name
         #: Serialised key of a key, and back.
-        self.encode_key: Callable[[Any], bytes] = spec.key_serde.serializer(context.topic)
+        self.encode_key: Callable[[Any], bytes] = spec.key_serde.key_serializer(context.topic)
         self.decode_key: Callable[[bytes], Any] = spec.key_serde.deserializer(context.topic)
         self.cached = context.cached
         self.cache: NamedCache | None = None
         self._iterators: weakref.WeakSet[StoreIterator[Any, Any]] = weakref.WeakSet()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, key={self.spec.key_serde!r}, value={self.spec.value_serde!r})"
 
     @property
     def persistent(self) -> bool:
@@ -95,9 +97,8 @@ class Store:
 
     def _encoded(self, key: Any) -> bytes:
         if key is None:
-            raise StateError(
-                f"the key of a {self.spec.kind} store must not be None", where=f"store {self.name}"
-            )
+            # The caller's mistake, for the processing handler to judge: the store itself is sound.
+            raise TypeError(f"the key must not be None in store {self.name}, a {self.spec.kind} store")
         return self.encode_key(key)
 
     def _bound(self, key: Any) -> bytes | None:

@@ -86,15 +86,17 @@ class _AnyWindowStore(Store, Generic[K, V]):
         self._items = items
         self.layer = layer
         self.cache = items.cache
-        read = items.read
         #: Item of (serialised key, window start), or None.
-        self.read: Callable[[bytes, int], Any] = lambda key, start: read((key, start))
-        if items.cached_objects:
-            self.read = cast("WindowCache", items.cache).read_window
+        self.read: Callable[[bytes, int], Any] = _reader(layer, items)
 
     def on_flush(self, listener: WindowFlushListener, send_old_values: bool) -> None:
         """As ``Items.on_flush``."""
-        self._items.on_flush(lambda window, *change: listener(*window, *change), send_old_values)
+
+        def tell(window: tuple[bytes, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+            key, start = window
+            listener(key, start, new, old, timestamp, headers)
+
+        self._items.on_flush(tell, send_old_values)
 
     # The store as programs see it. Times are milliseconds since the epoch.
 
@@ -229,6 +231,22 @@ class _AnyWindowStore(Store, Generic[K, V]):
         # As in Java, windows of other times are passed over only after they have become recently used.
         cached = (entry for entry in cache.snapshot(windows) if time_from <= entry[0][1] <= time_to)
         return self._items.over_stored(cached, stored, order=order, reverse=reverse)
+
+
+def _reader(layer: WindowLayer, items: Items[tuple[bytes, int]]) -> Callable[[bytes, int], Any]:
+    """``items.read`` by key and start. Where it would be one call more for little work, it is written out."""
+    if items.cached_objects:
+        return cast("WindowCache", items.cache).read_window
+    if items.cache is not None:
+        read = items.read
+        return lambda key, start: read((key, start))
+    stored, decode = layer.get, items.decode
+
+    def read_stored(key: bytes, start: int) -> Any:
+        raw = stored((key, start))
+        return None if raw is None else decode(raw)
+
+    return read_stored
 
 
 class WindowStore(_AnyWindowStore[K, V]):

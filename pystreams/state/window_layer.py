@@ -177,9 +177,7 @@ class WindowLayer:
         "_duplicates",
         "_expired",
         "_interval_ms",
-        "_physical",
         "_retention_ms",
-        "_stored",
         "layout",
         "observed_ms",
         "overlay",
@@ -198,8 +196,6 @@ class WindowLayer:
         self.sequence = 0
         self._committed = (self.observed_ms, self.sequence)
         self._duplicates = spec.retain_duplicates
-        self._stored = overlay.get
-        self._physical = layout.physical
         self._retention_ms = spec.retention_ms
         self._interval_ms: int = layout.interval_ms if isinstance(layout, SegmentedLayout) else 0
         self._expired = expired
@@ -209,7 +205,7 @@ class WindowLayer:
         key, start = window
         if start <= self.observed_ms - self._retention_ms:
             return None
-        return self._stored(self._physical(key, start, self.sequence))
+        return self.overlay.get(self.layout.physical(key, start, self.sequence))
 
     def put(self, window: tuple[bytes, int], value: bytes | None) -> bytes:
         """Write a window's bytes, None deletes; gives the changelog's key. Late windows are dropped, but logged."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -33,7 +34,7 @@ from pystreams.testing.java_order import JavaOrder
 from pystreams.testing.producer import MemoryProducer, ProducedRecord
 from pystreams.testing.topics import Duration, InputTopic, OutputTopic, Time, to_ms
 from pystreams.topology.built import BuiltTopology
-from pystreams.topology.nodes import Node, ProcessorNode, SourceNode
+from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from pystreams.topology.topology import Topology
 
 #: The application's name if the test gives none.
@@ -88,6 +89,13 @@ class TopologyTestDriver:
         #: The next offset of each topic that is read.
         self._offsets = dict.fromkeys(sorted(topics | self._patterns.keys()), 0)
         self._changelogs = {name: t for sub in built.subtopologies for name, t in sub.changelogs.items()}
+        sinks = [node for node in self._nodes if isinstance(node, SinkNode)]
+        #: A sink that chooses by record may write to any topic.
+        self._chooses_topics = any(sink.topic is None for sink in sinks)
+        self._written = {sink.topic for sink in sinks if sink.topic is not None}
+        self._written.update(self._changelogs.values())
+        if self.config.errors_dead_letter_queue_topic_name is not None:
+            self._written.add(self.config.errors_dead_letter_queue_topic_name)
         self._outputs: dict[str, deque[ProducedRecord]] = {}
         self._producer = MemoryProducer()
         self._cell = ContextCell()
@@ -156,7 +164,8 @@ class TopologyTestDriver:
     def create_output_topic(
         self, topic: str, *, key: Any = bytes, value: Any = bytes
     ) -> OutputTopic[Any, Any]:
-        """A topic to read from: a sink's, or an internal one by its full name."""
+        """A topic to read from: a sink's, or an internal one by its full name. Reading from one that nothing writes to
+        raises ``TopicError``."""
         return OutputTopic(self, topic, key, value)
 
     def pipe_bytes(
@@ -280,8 +289,9 @@ class TopologyTestDriver:
     ) -> None:
         queue = self._input_for(topic)
         if queue is None:
-            known = ", ".join(sorted(self._offsets)) or "none"
-            raise TopicError(f"no source reads topic {topic!r}", hint=f"topics that are read: {known}")
+            raise TopicError(
+                f"no source reads topic {topic!r}", hint=_known("topics that are read", topic, self._offsets)
+            )
         offset = self._offsets[queue]
         self._offsets[queue] = offset + 1
         columns = [key], [value], [timestamp], [offset], [headers] if headers else None
@@ -357,6 +367,11 @@ class TopologyTestDriver:
         queue = self._outputs.get(topic)
         if queue is not None:
             return queue
+        if not self._chooses_topics and topic not in self._written:
+            raise TopicError(
+                f"nothing writes to topic {topic!r}",
+                hint=_known("topics that are written", topic, self._written),
+            )
         return deque()
 
 
@@ -369,6 +384,12 @@ def _configuration(
     if isinstance(topology, App):
         return topology.config.override(config or {})
     return StreamsConfig.from_mapping({"application_id": DEFAULT_APPLICATION_ID} | dict(config or {}))
+
+
+def _known(what: str, topic: str, names: Iterable[str]) -> str:
+    nearest = get_close_matches(topic, sorted(names), n=1)
+    listed = f"{what}: {', '.join(sorted(names)) or 'none'}"
+    return f"did you mean {nearest[0]}? {listed}" if nearest else listed
 
 
 def _in_order(plan: Topology, built: BuiltTopology) -> Sequence[Node]:

@@ -60,7 +60,7 @@ class InputTopic(Generic[K, V]):
     ) -> None:
         self.name = name
         self._driver = driver
-        self._write_key = _nullable(serde_for(key).serializer(name))
+        self._write_key = _nullable(serde_for(key).key_serializer(name))
         self._write_value = _nullable(serde_for(value).serializer(name))
         self._time_ms = to_ms(start)
         self._auto_advance_ms = to_ms(auto_advance)

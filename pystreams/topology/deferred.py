@@ -28,6 +28,9 @@ class DeferredSerde(Serde[object]):
         self.fallback = fallback
         self._wrap = wrap
 
+    def __repr__(self) -> str:
+        return "not given" if self.fallback is None else f"{self.fallback!r} by default"
+
     def resolve(self, default: AnySerde | None, *, needed_by: str, argument: str) -> AnySerde:
         """The serde for good. Raises ``TopologyError`` if there is neither a default nor a fallback."""
         serde = default or self.fallback

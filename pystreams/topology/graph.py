@@ -173,6 +173,11 @@ class Graph:
         self._copartitioned: list[frozenset[str]] = []
         self._merged: dict[str, str] = {}
 
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return sum(1 for _ in _below(self.root))
+
     def add(self, node: GraphNode, *parents: GraphNode) -> None:
         """Add a node below ``parents`` (none: below the root). Adding it again gives it another parent."""
         for parent in parents or (self.root,):

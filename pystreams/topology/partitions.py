@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pystreams.errors import TopicError, TopologyError
+from pystreams.errors import TopicError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.topology.built import BuiltTopology, SubTopology
+from pystreams.topology.nodes import ProcessorNode, SourceNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +23,8 @@ class Partitioning:
 def resolve_partitions(built: BuiltTopology, external: Mapping[str, int]) -> Partitioning:
     """Decide partition counts and tasks, given the partition counts of all topics that exist.
 
-    Patterns are matched against ``external``. Raises ``TopicError`` for a source topic that does not exist, and
-    ``TopologyError`` for topics that are joined but not partitioned alike. Source: RepartitionTopics,
+    Patterns are matched against ``external``. Raises ``TopicError`` for a source topic that does not exist,
+    and for topics that meet in a step but are not partitioned alike. Source: RepartitionTopics,
     CopartitionedTopicsEnforcer, PartitionGrouper.
     """
     own = built.internal_topics
@@ -33,7 +34,7 @@ def resolve_partitions(built: BuiltTopology, external: Mapping[str, int]) -> Par
     _size_repartition_topics(built, inputs, counts)
     for sub in built.subtopologies:
         for group in _copartition_groups(sub, existing):
-            _copartition(built, group, counts)
+            _copartition(built, sub, group, counts)
     changelogs: dict[str, int] = {}
     tasks: dict[TaskId, tuple[TopicPartition, ...]] = {}
     for sub in built.subtopologies:
@@ -90,7 +91,9 @@ def _size_repartition_topics(
         unknown = [name for name in unknown if name not in ready]
 
 
-def _copartition(built: BuiltTopology, group: frozenset[str], counts: dict[str, int]) -> None:
+def _copartition(
+    built: BuiltTopology, sub: SubTopology, group: frozenset[str], counts: dict[str, int]
+) -> None:
     """Make the repartition topics of a group as wide as the others that it meets."""
     own = built.internal_topics
     given = {topic: counts[topic] for topic in group if topic not in own}
@@ -100,12 +103,33 @@ def _copartition(built: BuiltTopology, group: frozenset[str], counts: dict[str, 
     demanded = given | fixed
     if len(set(demanded.values())) > 1:
         spelled = ", ".join(f"{topic} has {count}" for topic, count in sorted(demanded.items()))
-        raise TopologyError(
-            f"topics that are joined have different numbers of partitions: {spelled}",
-            why="a join sees only records whose keys are in partitions of the same number",
+        step = _meeting_step(sub, group)
+        raise TopicError(
+            f"topics that meet in one step have different numbers of partitions: {spelled}",
+            where=f"application {built.application_id}" + (f", step {step}" if step else ""),
+            why="a task sees only records whose keys are in partitions of the same number",
             hint="repartition one side: stream.repartition(partitions=...), or re-create the topic",
         )
     width = next(iter(demanded.values())) if demanded else max(counts[topic] for topic in group)
     for topic in group:
         if topic in own:
             counts[topic] = width
+
+
+def _meeting_step(sub: SubTopology, group: frozenset[str]) -> str:
+    """The first step that records of several topics of ``group`` reach, by their way or through a store."""
+    reached: dict[str, set[str]] = {}
+    in_store: dict[str, set[str]] = {}
+    for node in sub.nodes:
+        if isinstance(node, SourceNode):
+            found = {t for t in group if sub.source_for(t) is node}
+        else:
+            found = set().union(*(reached[parent] for parent in node.parents))
+        if isinstance(node, ProcessorNode):
+            found |= set().union(*(in_store.get(store, set()) for store in node.stores))
+            for store in node.stores:
+                in_store.setdefault(store, set()).update(found)
+        reached[node.name] = found
+        if len(found) > 1 and not isinstance(node, SourceNode):
+            return node.name
+    return ""

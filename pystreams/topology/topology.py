@@ -42,6 +42,12 @@ class Topology:
         self._copartitioned: list[frozenset[str]] = []
         self._groups = Groups()
 
+    def __repr__(self) -> str:
+        parts = (
+            f"{len(self._nodes)} nodes, {len(self._stores)} stores, {len(self.node_groups())} sub-topologies"
+        )
+        return f"Topology({parts})"
+
     # What is in it
 
     @property

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from pystreams.cli.run import run_streams
+from pystreams.runtime.progress import Progress
+from pystreams.runtime.transitions import ClientState
 
 WORDCOUNT = """
 from pystreams import App
@@ -171,3 +176,45 @@ def test_an_unwritable_state_directory_is_explained(pystreams, wordcount, folder
     assert refused.code == 1
     assert "file/state" in refused.err
     assert "Traceback" not in refused.err
+
+
+@pytest.mark.parametrize("state,interrupted", [("not_running", False), ("pending_shutdown", True)])
+def test_a_second_ctrl_c_after_the_last_commit_interrupts_nothing(state, interrupted, capfd):
+    ended_as = ClientState(state)
+
+    class Interrupted:
+        state = ended_as
+        progress = staticmethod(lambda: Progress(0, ()))
+
+        def run(self, **_):
+            raise KeyboardInterrupt
+
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            run_streams(Interrupted(), until_caught_up=False, verbose=False)
+        return
+    run_streams(Interrupted(), until_caught_up=False, verbose=False)
+    assert "all is committed: 0 records in" in capfd.readouterr().err
+
+
+def test_one_record_is_one_record(pystreams, wordcount):
+    pystreams("topics", "create", "lines", "word-counts")
+    pystreams("produce", "lines", stdin="once\n")
+    ended = pystreams("run", wordcount, "--until-caught-up")
+    assert ended.code == 0
+    assert re.search(r"all is committed: \d+ records? in", ended.err)
+    assert not re.search(r"\b1 records", ended.err)
+
+
+def test_joined_topics_of_different_width_are_the_logs_matter(folder, pystreams):
+    (folder / "wide.py").write_text(
+        "from pystreams import App\napp = App('wide')\n"
+        "table = app.table('customers', key=str, value=str)\n"
+        "app.stream('orders', key=str, value=str).join(table, lambda a, b: a, step='enrich').to('out')\n",
+        encoding="utf-8",
+    )
+    pystreams("topics", "create", "orders", "out", "--partitions", "2", "-c", "retention.ms=-1")
+    pystreams("topics", "create", "customers", "--partitions", "3", "-c", "retention.ms=-1")
+    refused = pystreams("run", "wide", "--until-caught-up")
+    assert refused.code == 4
+    assert "application wide, step enrich" in refused.err

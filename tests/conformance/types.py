@@ -20,9 +20,6 @@ class TextSerde(Serde[Any]):
 
     immutable = True
 
-    def __init__(self) -> None:
-        self.byte_length = lambda value: len(_write_text(value))
-
     def serializer(self, topic: str) -> Callable[[Any], bytes]:
         return _write_text
 

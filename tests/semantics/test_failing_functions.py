@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pystreams import StreamsBuilder, TimeWindows
+from pystreams import Processor, Record, Stores, StreamsBuilder, TimeWindows
 from pystreams.errors import ProcessingError, SerializationError
 from pystreams.testing import TopologyTestDriver
 
@@ -76,3 +76,57 @@ def test_bytes_that_cannot_be_read_go_to_the_deserialization_handler(handler: st
         driver.create_input_topic("in", key=str, value=int).pipe_input("a", 7)
         assert driver.create_output_topic("out", key=str, value=int).read_values() == [7]
         assert driver.dropped_records == 1
+
+
+@pytest.mark.parametrize(
+    "result, found", [(("k", 1, 2), "type tuple of 3 elements"), (["k"], "type list of 1 elements")]
+)
+@pytest.mark.parametrize("flat", [False, True])
+def test_a_pair_of_the_wrong_length_is_told_with_what_is_expected(
+    result: Any, found: str, flat: bool
+) -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key=str, value=str)
+    mapped = (
+        stream.flat_map(lambda v: [result], key=str, value=str)
+        if flat
+        else stream.map(lambda v: result, key=str, value=str)
+    )
+    mapped.to("out")
+    with TopologyTestDriver(builder) as driver, pytest.raises(ProcessingError) as raised:
+        driver.create_input_topic("in", key=str, value=str).pipe_input("a", "x")
+    assert f"{found} is no pair: expected (key, value)" in str(raised.value)
+
+
+class WithoutSuper(Processor[str, str, str, str]):
+    def init(self, context: Any) -> None:
+        self.seen = 0
+
+    def process(self, record: Record[str, str]) -> None:
+        self.context.forward(record)
+
+
+def test_a_processor_whose_init_keeps_no_context_is_told_how_to() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", key=str, value=str).process(WithoutSuper, key=str, value=str).to("out")
+    with TopologyTestDriver(builder) as driver, pytest.raises(ProcessingError) as raised:
+        driver.create_input_topic("in", key=str, value=str).pipe_input("a", "x")
+    assert "super().init(context)" in str(raised.value)
+
+
+class PutsNone(Processor[str, str, str, str]):
+    def process(self, record: Record[str, str]) -> None:
+        self.context.store("rows").put(None if record.value == "bad" else record.key, record.value)
+
+
+def test_a_null_key_that_a_processor_puts_into_a_store_is_the_handlers_matter() -> None:
+    builder = StreamsBuilder()
+    store = Stores.key_value_store("rows", key=str, value=str)
+    builder.stream("in", key=str, value=str).process(PutsNone, stores=[store], step="put")
+    with TopologyTestDriver(builder) as driver, pytest.raises(ProcessingError) as raised:
+        driver.create_input_topic("in", key=str, value=str).pipe_input("a", "bad")
+    for part in ("step put", "in-0 offset 0", "the key must not be None in store rows"):
+        assert part in str(raised.value)
+    with TopologyTestDriver(builder, CONTINUE) as driver:
+        driver.create_input_topic("in", key=str, value=str).pipe_key_values([("a", "bad"), ("a", "good")])
+        assert driver.store("rows").get("a") == "good"

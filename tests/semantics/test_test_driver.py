@@ -78,6 +78,33 @@ def test_a_topic_that_nobody_reads_is_an_error(wordcount: StreamsBuilder) -> Non
         driver.create_input_topic("line", value=str).pipe_input("x")
 
 
+def test_an_output_topic_that_nothing_writes_to_is_an_error_with_the_nearest_name(
+    wordcount: StreamsBuilder,
+) -> None:
+    with TopologyTestDriver(wordcount) as driver:
+        typo = driver.create_output_topic("word-count", key=str, value=int)
+        for read in (typo.read_record, typo.read_map, lambda: typo.is_empty):
+            with pytest.raises(TopicError, match=r"word-count'") as caught:
+                read()
+            assert "did you mean word-counts?" in caught.value.hint
+        with pytest.raises(TopicError, match="lines") as caught:
+            driver.create_input_topic("line", value=str).pipe_input("x")
+        assert "did you mean lines?" in caught.value.hint
+
+
+def test_an_output_topic_that_nothing_was_written_to_yet_is_empty(wordcount: StreamsBuilder) -> None:
+    with TopologyTestDriver(wordcount) as driver:
+        assert driver.create_output_topic("word-counts", key=str, value=int).is_empty
+    builder = StreamsBuilder()
+    builder.stream("in", value=str).to(lambda value: value)
+    with TopologyTestDriver(builder) as driver:
+        anywhere = driver.create_output_topic("anywhere", value=str)
+        with pytest.raises(LookupError):
+            anywhere.read_value()
+        driver.create_input_topic("in", value=str).pipe_input("anywhere")
+        assert anywhere.read_value() == "anywhere"
+
+
 def test_what_is_written_to_an_input_topic_is_read_again() -> None:
     builder = StreamsBuilder()
     builder.stream("a", value=str).filter(lambda value: len(value) < 3).map_values(

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
+from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
@@ -31,6 +32,7 @@ class Aggregate(ObjectOperation):
         drop = environment.drop
         forward_change, send_old = change_forwarder(environment), self.send_old_values
         forward_flushed(environment, store, send_old)
+        gave_none = none_warning(environment, self.aggregator)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:
@@ -45,6 +47,8 @@ class Aggregate(ObjectOperation):
                 if old_timestamp > timestamp:
                     timestamp = old_timestamp
             new = aggregate(key, old, value) if takes_key else aggregate(old, value)
+            if new is None and entry is None:
+                gave_none()
             write(key_bytes, new, timestamp)
             if not cached:
                 # The first old value is the initialiser's, as in Java; a cache would send None.
@@ -69,6 +73,7 @@ class Reduce(ObjectOperation):
         drop = environment.drop
         forward_change, send_old = change_forwarder(environment), self.send_old_values
         forward_flushed(environment, store, send_old)
+        gave_none = none_warning(environment, self.reducer)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:
@@ -81,6 +86,8 @@ class Reduce(ObjectOperation):
             else:
                 old, old_timestamp = entry
                 new = reduce(key, old, value) if takes_key else reduce(old, value)
+                if new is None:
+                    gave_none()
                 if old_timestamp > timestamp:
                     timestamp = old_timestamp
             write(key_bytes, new, timestamp)

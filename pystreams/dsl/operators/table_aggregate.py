@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
+from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
@@ -83,6 +84,7 @@ def _open(
     encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
     forward_change, send_old = change_forwarder(environment), operation.send_old_values
     forward_flushed(environment, store, send_old)
+    gave_none = none_warning(environment, operation.adder)
 
     def process(key: Any, change: tuple[Any, Any], timestamp: int, headers: Headers) -> None:
         if key is None:
@@ -92,6 +94,8 @@ def _open(
         entry = read(key_bytes)
         stored, stored_timestamp = (None, timestamp) if entry is None else entry
         aggregate, counts = combine(key, stored, new, old)
+        if aggregate is None and new is not None:
+            gave_none()
         if counts and stored_timestamp > timestamp:
             timestamp = stored_timestamp
         write(key_bytes, aggregate, timestamp)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
+from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 from pystreams.windowed import Windowed
@@ -38,6 +39,7 @@ class WindowAggregate(ObjectOperation):
         drop = environment.drop
         forward_change, send_old = change_forwarder(environment), self.send_old_values
         forward_flushed_windows(environment, store, send_old, size)
+        gave_none = none_warning(environment, self.aggregator)
         stream_time = environment.load_state("stream_time", -1)
         environment.save_state("stream_time", lambda: stream_time)
 
@@ -64,6 +66,8 @@ class WindowAggregate(ObjectOperation):
                         if old_timestamp > timestamp:
                             new_timestamp = old_timestamp
                     new = aggregate(key, old, value) if takes_key else aggregate(old, value)
+                    if new is None and entry is None and value is not None:
+                        gave_none()
                     write(key_bytes, start, new, new_timestamp)
                     if not cached:
                         window = Windowed(key, start, start + size)

@@ -20,6 +20,8 @@ def emit_forward(e: Emitter, node: ProcessorNode, _op: ops.Forward, scope: Scope
 
 def emit_not_null_key(e: Emitter, node: ProcessorNode, _op: ops.NotNullKey, scope: Scope) -> None:
     with e.out.block(f"if {scope['key']} is None:  # {node.name}"):
+        e.set_late_context(scope)
+        e.out(f'move_dropped({quote(node.name)}, "null key")')
         e.out(scope.leave)
     e.children(node, scope)
 
@@ -37,7 +39,7 @@ def emit_map(e: Emitter, node: ProcessorNode, op: ops.Map, scope: Scope) -> None
     inner = scope.bind("key", "value")
     with e.attempt(node, scope):
         e.out(f"pair = {call}  # {node.name}")
-        e.out(_unpacked(inner))
+        _unpack(e, inner)
     e.children(node, inner)
 
 
@@ -64,7 +66,7 @@ def emit_flat_map(e: Emitter, node: ProcessorNode, op: ops.FlatMap, scope: Scope
     inner = scope.loop().bind("key", "value")
     with e.out.block(f"for pair in {_elements(node, 'pairs', scope)}:"):
         with e.out.block("try:"):
-            e.out(_unpacked(inner))
+            _unpack(e, inner)
         with e.out.block("except Exception as error:"):
             e.failed(node, scope)
             e.out("break")
@@ -80,9 +82,12 @@ def emit_flat_map_values(e: Emitter, node: ProcessorNode, op: ops.FlatMapValues,
         e.children(node, inner)
 
 
-def _unpacked(inner: Scope) -> str:
+def _unpack(e: Emitter, inner: Scope) -> None:
     """A tuple needs no look: of another length it does not unpack. ``as_pair`` refuses a text of two letters."""
-    return f"{inner['key']}, {inner['value']} = pair if pair.__class__ is tuple else as_pair(pair)"
+    with e.out.block("try:"):
+        e.out(f"{inner['key']}, {inner['value']} = pair if pair.__class__ is tuple else as_pair(pair)")
+    with e.out.block("except ValueError:"):
+        e.out("raise no_pair(pair) from None")
 
 
 def _elements(node: ProcessorNode, variable: str, scope: Scope) -> str:

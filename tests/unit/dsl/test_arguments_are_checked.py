@@ -184,9 +184,10 @@ def test_durations_are_timedeltas_or_milliseconds():
     assert TimeWindows.hopping(10, advance=5) == TimeWindows(10, 5, 0)
 
 
-def test_a_repartition_topic_has_at_least_one_partition(lines):
+@pytest.mark.parametrize("wrong", [0, -1, "3", 2.0, True])
+def test_a_repartition_topic_has_at_least_one_partition(lines, wrong):
     with pytest.raises(TopologyError, match="at least one"):
-        lines.repartition(partitions=0)
+        lines.repartition(partitions=wrong)
 
 
 def test_nothing_follows_the_default_branch(lines):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pystreams import KStream, StreamsBuilder, TopologyError
-from pystreams.serde import BYTES, INT, STR
+from pystreams.serde import BYTES, FLOAT, INT, STR
 from pystreams.serde.base import AnySerde
 from pystreams.topology.nodes import SinkNode
 
@@ -66,13 +66,16 @@ def test_a_sink_has_the_last_word(builder, numbers):
 @pytest.mark.parametrize(
     "step, lost",
     [
-        (lambda s: s.map_values(str, step="x"), "the value that x computes"),
+        (lambda s: s.map_values(lambda v: f"{v}", step="x"), "the value that x computes"),
         (lambda s: s.flat_map_values(str, step="x"), "the value that x computes"),
         (lambda s: s.map(lambda v: (v, v), step="x", value=int), "the key that x computes"),
-        (lambda s: s.select_key(str, step="x"), "the key that x computes"),
+        (lambda s: s.select_key(lambda v: f"{v}", step="x"), "the key that x computes"),
         (lambda s: s.process(lambda: None, step="x", value=int), "the key that x forwards"),
         (lambda s: s.process_values(lambda: None, step="x"), "the value that x forwards"),
-        (lambda s: s.to_table().map_values(str, step="x").to_stream(), "the value that x computes"),
+        (
+            lambda s: s.to_table().map_values(lambda v: f"{v}", step="x").to_stream(),
+            "the value that x computes",
+        ),
         (
             lambda s: s.group_by_key().aggregate(lambda: 0, lambda a, n: a + n, name="x").to_stream(),
             "the aggregate in store x",
@@ -93,6 +96,32 @@ def test_a_type_that_is_computed_must_be_given(builder, numbers, step, lost):
     with pytest.raises(TopologyError, match=lost) as caught:
         written(builder, step(numbers))
     assert caught.value.where == "str" or "test_types_flow.py" in caught.value.where
+
+
+@pytest.mark.parametrize("function,serde", [(str, STR), (int, INT), (float, FLOAT), (len, INT)])
+def test_a_type_given_as_the_function_is_the_type_of_what_it_gives(builder, function, serde):
+    lines = builder.stream("lines", key=str, value=str)
+    assert written(builder, lines.map_values(function)) == (STR, serde)
+
+
+def test_the_same_goes_for_keys_and_for_tables(builder):
+    lines = builder.stream("lines", key=str, value=str)
+    keyed = lines.select_key(int).group_by(len).count().map_values(float).to_stream()
+    assert written(builder, keyed) == (INT, FLOAT)
+
+
+def test_a_given_type_wins_over_the_function(builder, numbers):
+    assert written(builder, numbers.map_values(int, value=str)) == (STR, STR)
+
+
+def test_a_class_without_a_serde_may_pass_by(builder, numbers):
+    wrapped = numbers.map_values(complex, step="x")
+    assert written(builder, wrapped.map_values(abs, value=float))[1] is FLOAT
+
+
+def test_a_class_without_a_serde_cannot_be_written(builder, numbers):
+    with pytest.raises(TopologyError, match="the value that x computes"):
+        written(builder, numbers.map_values(complex, step="x"))
 
 
 def test_text_stays_text(builder):

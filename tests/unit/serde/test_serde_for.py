@@ -25,12 +25,23 @@ def test_primitive_types_have_javas_bytes(type_, serde):
 
 
 @pytest.mark.parametrize(
-    "type_", [dict, list, Order, list[int], dict[str, Order], Order | None, Any, object], ids=str
+    "type_,value,data",
+    [
+        (dict, {}, b"{}"),
+        (list, [], b"[]"),
+        (Order, Order(1), b'{"id":1}'),
+        (list[int], [1], b"[1]"),
+        (dict[str, Order], {"a": Order(1)}, b'{"a":{"id":1}}'),
+        (Order | None, Order(1), b'{"id":1}'),
+        (Any, [], b"[]"),
+        (object, "a", b'"a"'),
+    ],
+    ids=str,
 )
-def test_other_types_are_json(type_):
+def test_other_types_are_json(type_, value, data):
     serde = serde_for(type_)
     assert isinstance(serde, JsonSerde)
-    assert serde.serializer("topic")([]) == b"[]"
+    assert serde.serializer("topic")(value) == data
 
 
 def test_a_serde_is_taken_as_it_is():

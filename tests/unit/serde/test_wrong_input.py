@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import struct
 
 import msgspec
@@ -104,7 +105,22 @@ WRONG_VALUES = [
 def test_a_value_of_another_type_is_not_written(serde, value, error):
     with pytest.raises(error):
         serde.serializer("orders")(value)
-    if serde.byte_length is not None:
-        # A cache asks for the length alone, and would find out at the flush, when the record is long gone.
-        with pytest.raises(error):
-            serde.byte_length(value)
+
+
+@pytest.mark.parametrize("codec", [JsonSerde, MsgpackSerde])
+@pytest.mark.parametrize(
+    "type_,wrong", [(dict, [1]), (list[int], {"a": 1}), (Order, {"id": 1}), (dict, "text")]
+)
+def test_a_value_of_another_class_is_not_written(codec, type_, wrong):
+    for write in (codec(type_).serializer("orders"), codec(type_).key_serializer("orders")):
+        with pytest.raises(
+            SerializationError, match=rf"type {type(wrong).__name__} cannot be written as"
+        ) as caught:
+            write(wrong)
+        assert caught.value.where == "topic orders"
+
+
+def test_json_writes_nan_as_null_and_msgpack_keeps_it():
+    assert JsonSerde(dict).serializer("topic")({"a": math.nan, "b": math.inf}) == b'{"a":null,"b":null}'
+    data = MsgpackSerde(dict).serializer("topic")({"a": math.inf})
+    assert MsgpackSerde(dict).deserializer("topic")(data) == {"a": math.inf}

@@ -190,7 +190,7 @@ def test_an_iterator_peeks_and_closes() -> None:
 
 
 def test_a_null_key_is_refused() -> None:
-    with Task(key_value()) as task, pytest.raises(StateError, match="must not be None"):
+    with Task(key_value()) as task, pytest.raises(TypeError, match="must not be None"):
         task.store.put(None, "x")
 
 

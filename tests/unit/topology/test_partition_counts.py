@@ -56,15 +56,23 @@ def test_a_repartition_topic_is_as_wide_as_the_table_it_meets():
 def test_joined_topics_of_different_width_are_an_error_that_names_them():
     builder = StreamsBuilder()
     builder.stream("in").join(builder.table("table"), lambda v, t: v).to("out")
-    with pytest.raises(TopologyError, match="in has 3, table has 4"):
+    with pytest.raises(TopicError, match="in has 3, table has 4"):
         resolved(builder, **{"in": 3, "table": 4})
+
+
+def test_the_step_where_the_topics_meet_and_the_application_are_named():
+    builder = StreamsBuilder()
+    table = builder.table("table").filter(lambda v: v)
+    builder.stream("in").peek(print).join(table, lambda v, t: v, step="enrich").to("out")
+    with pytest.raises(TopicError, match="application app, step enrich"):
+        resolved(builder, **{"in": 2, "table": 1})
 
 
 def test_the_width_of_topics_that_a_pattern_finds_counts_too():
     builder = StreamsBuilder()
     builder.stream(re.compile("in-.*")).join(builder.table("table"), lambda v, t: v).to("out")
     assert len(resolved(builder, **{"in-1": 4, "in-2": 4, "table": 4}).tasks) == 4
-    with pytest.raises(TopologyError, match="in-2 has 5"):
+    with pytest.raises(TopicError, match="in-2 has 5"):
         resolved(builder, **{"in-1": 4, "in-2": 5, "table": 4})
 
 
@@ -72,7 +80,7 @@ def test_a_join_that_reads_a_topic_twice_is_still_checked():
     builder = StreamsBuilder()
     builder.stream("in").foreach(print)
     builder.stream("in").join(builder.table("table"), lambda v, t: v).to("out")
-    with pytest.raises(TopologyError, match="in has 3, table has 4"):
+    with pytest.raises(TopicError, match="in has 3, table has 4"):
         resolved(builder, **{"in": 3, "table": 4})
 
 
@@ -80,7 +88,7 @@ def test_a_fixed_number_that_does_not_fit_is_an_error():
     builder = StreamsBuilder()
     rekeyed = builder.stream("in").repartition(name="r", partitions=2)
     rekeyed.join(builder.table("table"), lambda v, t: v).to("out")
-    with pytest.raises(TopologyError, match="app-r-repartition has 2, table has 4"):
+    with pytest.raises(TopicError, match="app-r-repartition has 2, table has 4"):
         resolved(builder, **{"in": 3, "table": 4})
 
 
