@@ -8,24 +8,28 @@ SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos check lint format typecheck kafka conformance bench-micro lock docker clean
+.PHONY: help setup demo test chaos chaos-kafka check lint format typecheck kafka conformance bench bench-micro lock docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.dev ## Make .venv with everything that tests, linters and type checkers need (the others do it, too)
 
-demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and show the latest airlines
-	@$(BIN)/python -m apps.flights_feed
-	@$(BIN)/pystreams reset apps.flights --yes
-	@$(BIN)/pystreams run apps.flights --until-caught-up
-	@$(BIN)/python -m apps.flights_report
+demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and show the latest airlines (KAFKA=1: on Kafka)
+	@$(if $(KAFKA),$(BIN)/python -m tests.kafka.with_kafka) sh -ec '\
+		$(BIN)/python -m apps.flights_feed; \
+		$(BIN)/pystreams reset apps.flights --yes; \
+		$(BIN)/pystreams run apps.flights --until-caught-up; \
+		$(BIN)/python -m apps.flights_report'
 
 test: .venv/.dev ## Run all tests (ARGS='-k name' to choose); those that ask Java skip where there is none
 	@$(BIN)/python -m pytest $(ARGS)
 
 chaos: .venv/.dev ## kill -9 the flights app in every way (about ten minutes; ARGS='--seed 1' repeats a run)
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+chaos-kafka: .venv/.dev ## The same on a real Kafka, at least once: every window's count is accounted for (about ten minutes)
+	@$(BIN)/python -m tests.kafka.chaos $(ARGS)
 
 check: lint typecheck test ## Everything that must pass before a change lands
 
@@ -48,6 +52,9 @@ kafka: .venv/.dev ## Run a real Apache Kafka of one node on port 9092 until Ctrl
 
 conformance: .venv/.dev ## Compare COUNT random scenarios from SEED with Java (PYSTREAMS_ORACLE names the oracle's executable)
 	@$(BIN)/python -m tests.conformance --fuzz --seed $(SEED) --count $(COUNT)
+
+bench: .venv/.dev ## Measure pystreams beside Java Kafka Streams on a real broker (25 minutes; ARGS='--jobs join --seconds 5')
+	@$(BIN)/python -m tests.benchmarks.kafka $(ARGS)
 
 bench-micro: .venv/.dev ## Measure chain, cache, store and codecs beside their budgets
 	@$(BIN)/python -m tests.benchmarks.micro

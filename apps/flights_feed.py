@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
-import os
 import sys
 import zipfile
 from collections.abc import Iterator
@@ -20,8 +19,10 @@ from time import perf_counter
 import msgspec
 
 from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS, Airline, Flight
-from pystreams.broker.embedded import EmbeddedBroker
-from pystreams.broker.port import Broker, TopicSpec
+from pystreams.broker.port import Admin, Broker, TopicSpec
+from pystreams.cli.connection import open_admin, open_broker
+from pystreams.cli.main import run_alone
+from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 
@@ -82,40 +83,49 @@ def _number(text: str) -> int | None:
 
 def feed(broker: Broker, folder: Path) -> int:
     """Create the topics and fill them, unless they are full already. Gives the number of flights written."""
-    admin = broker.admin()
-    try:
-        names = (AIRLINES, FLIGHTS, MEAN_DELAYS)
-        found = admin.describe_topics(names)
-        admin.create_topics([TopicSpec(name, PARTITIONS, KEPT) for name in names if name not in found])
-        if any(admin.end_offsets([TopicPartition(FLIGHTS, p) for p in range(PARTITIONS)]).values()):
+    with open_admin(broker) as admin:
+        create_topics(admin)
+        # They are written last: with them everything is there.
+        if has_records(admin, AIRLINES):
             return 0
-    finally:
-        admin.close()
+        if has_records(admin, FLIGHTS):
+            # Somebody was interrupted, and the log keeps what was written until then.
+            admin.delete_topics([FLIGHTS])
+            create_topics(admin)
     encode = msgspec.json.Encoder().encode
     producer = broker.producer("flights-feed", "flights-feed")
     try:
-        for carrier, airline in read_airlines(folder):
-            producer.send(AIRLINES, None, carrier.encode(), encode(airline), NEW_YEAR_MS, NO_HEADERS)
         flights = read_flights(folder)
         for carrier, flight, time_ms in flights:
             producer.send(FLIGHTS, None, carrier.encode(), encode(flight), time_ms, NO_HEADERS)
-        # All in one commit: whoever is interrupted has written nothing, and may start again.
+        producer.commit({}, None)
+        for carrier, airline in read_airlines(folder):
+            producer.send(AIRLINES, None, carrier.encode(), encode(airline), NEW_YEAR_MS, NO_HEADERS)
         producer.commit({}, None)
     finally:
         producer.close()
     return len(flights)
 
 
-def main() -> None:
-    """Fill the embedded log in the place where ``pystreams run`` looks for it."""
-    path = Path(os.environ.get("PYSTREAMS_EMBEDDED_LOG", ".pystreams/log.db"))
+def create_topics(admin: Admin) -> None:
+    """Those of them that do not exist."""
+    names = (AIRLINES, FLIGHTS, MEAN_DELAYS)
+    found = admin.describe_topics(names)
+    admin.create_topics([TopicSpec(name, PARTITIONS, KEPT) for name in names if name not in found])
+
+
+def has_records(admin: Admin, topic: str) -> bool:
+    """Whether anything was ever written into it."""
+    partitions = range(admin.describe_topics([topic])[topic].partitions)
+    return any(admin.end_offsets([TopicPartition(topic, partition) for partition in partitions]).values())
+
+
+def main(embedded_log: EmbeddedLogOption = None, bootstrap_servers: BootstrapServersOption = None) -> None:
+    """Write the flights of 2013 into the log, unless they are there already."""
     began = perf_counter()
-    broker = EmbeddedBroker(path)
-    try:
-        print(f"Writing the flights of 2013 into {broker.description} ...")
+    with open_broker(embedded_log, bootstrap_servers, create=True) as broker:
+        print(f"Writing the flights of 2013 into {broker.description} ...", flush=True)
         written = feed(broker, data_folder())
-    finally:
-        broker.close()
     if written:
         print(f"{written:,} flights in {PARTITIONS} partitions, in {perf_counter() - began:.1f} s.")
     else:
@@ -123,4 +133,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_alone(main)

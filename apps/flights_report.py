@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Callable
 from datetime import UTC, date, datetime
-from pathlib import Path
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from apps.flights import MEAN_DELAYS, MeanDelay
-from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.port import Broker
+from pystreams.cli.connection import open_broker
+from pystreams.cli.main import run_alone
+from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.ids import TopicPartition
 from pystreams.serde import STR, JsonSerde, TimeWindowedSerde
 
 DAY_MS = 86_400_000
 
 NEXT = """\
-What to try next, in this folder (the command is .venv/bin/pystreams):
+What to try next, in this folder (the command is .venv/bin/pystreams){where}:
 
   [bold]pystreams consume mean-delays --from -1[/]
       the last results, as they stand in the topic
   [bold]pystreams describe apps.flights --format code[/]
       the Python that the topology in apps/flights.py compiles to
   [bold]pystreams reset apps.flights && pystreams run apps.flights[/]
-      all of it once more, until Ctrl-C; start it twice to share the work
+      all of it once more, until Ctrl-C; with --workers 2 by two processes
+{look}
+README.md goes on from here."""
+
+ON_KAFKA = """ with
+PYSTREAMS_BOOTSTRAP_SERVERS=127.0.0.1:9092 in the environment, while `make kafka` runs"""
+
+LOOK = """\
   [bold]sqlite3 .pystreams/log.db .tables[/]
       the log is a file: look into it
-
-README.md goes on from here."""
+"""
 
 
 def read_results(broker: Broker) -> dict[tuple[str, date], MeanDelay]:
@@ -75,13 +81,10 @@ def worst(results: dict[tuple[str, date], MeanDelay], most: int) -> list[tuple[s
     return sorted(rows, key=lambda row: -row[3])[:most]
 
 
-def main() -> None:
-    """Read the embedded log in the place where ``pystreams run`` keeps it, and print."""
-    broker = EmbeddedBroker(Path(os.environ.get("PYSTREAMS_EMBEDDED_LOG", ".pystreams/log.db")))
-    try:
+def main(embedded_log: EmbeddedLogOption = None, bootstrap_servers: BootstrapServersOption = None) -> None:
+    """Read what apps/flights.py has written, and print who was latest."""
+    with open_broker(embedded_log, bootstrap_servers) as broker:
         results = read_results(broker)
-    finally:
-        broker.close()
     table = Table(box=box.SIMPLE_HEAD, title="Latest out of New York, 2013", title_justify="left")
     table.add_column("carrier")
     table.add_column("airline")
@@ -92,8 +95,9 @@ def main() -> None:
     console = Console()
     console.print(table)
     console.print(f"from {len(results):,} windows of one day\n", style="dim")
-    console.print(NEXT, soft_wrap=True, highlight=False)
+    where, look = (ON_KAFKA, "") if bootstrap_servers else ("", LOOK)
+    console.print(NEXT.format(where=where, look=look), soft_wrap=True, highlight=False)
 
 
 if __name__ == "__main__":
-    main()
+    run_alone(main)

@@ -17,7 +17,7 @@ from pystreams.dsl.windows import TimeWindows
 from pystreams.errors import ConfigError, StreamsError, TopologyError
 from pystreams.processor import Processor, ProcessorContext, PunctuationType
 from pystreams.record import Record
-from pystreams.serde import JsonSerde, MsgpackSerde, Serde, TimeWindowedSerde
+from pystreams.serde import JsonSerde, MsgpackSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
 from pystreams.topology.topology import Topology
 from pystreams.windowed import Windowed
 
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 # fmt: off
 __all__ = [
     "App", "BranchedKStream", "ConfigError", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
-    "MsgpackSerde", "Processor", "ProcessorContext", "PunctuationType", "Record", "Serde", "Stores", "Streams",
-    "StreamsBuilder", "StreamsConfig", "StreamsError", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows",
-    "Topology", "TopologyError", "TopologyTestDriver", "Windowed",
+    "MsgpackSerde", "Processor", "ProcessorContext", "PunctuationType", "Record", "Serde",
+    "SessionWindowedSerde", "Stores", "Streams", "StreamsBuilder", "StreamsConfig", "StreamsError",
+    "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "Topology", "TopologyError", "TopologyTestDriver",
+    "Windowed",
 ]
 # fmt: on
 

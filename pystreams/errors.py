@@ -8,6 +8,7 @@
     ├── ProcessingError               a user function raised while a record was processed
     ├── DroppedRecordError            a step dropped a record; never raised, told in dead letters
     ├── ProductionError               the broker refused a record
+    │   └── DeliveryError             it did not arrive; do what was done since the last commit again
     ├── StateError                    a store or the state directory cannot be used
     │   ├── StateLockedError          another thread or process owns the task's directory; try again
     │   └── StateCorruptedError       local state disagrees with its changelog; wipe it and restore
@@ -25,15 +26,15 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-Action = Literal["fail", "retry", "wipe", "rejoin"]
+Action = Literal["fail", "retry", "redo", "wipe", "rejoin"]
 
 
 class StreamsError(Exception):
     """Root of all errors that pystreams raises on purpose.
 
-    ``action`` tells the runtime what the error asks for: ``fail`` (stop the thread), ``retry``
-    (try the same again later), ``wipe`` (delete local state and restore it), ``rejoin`` (close
-    the tasks without a commit and join the group again).
+    ``action`` tells the runtime what the error asks for: ``fail`` (stop the thread), ``retry`` (try the same again
+    later), ``redo`` (forget what was done since the last commit, and do it again), ``wipe`` (delete local state and
+    restore it), ``rejoin`` (close the tasks without a commit and join the group again).
     """
 
     action: ClassVar[Action] = "fail"
@@ -110,6 +111,12 @@ class DroppedRecordError(StreamsError):
 
 class ProductionError(StreamsError):
     """A record could not be written to its topic."""
+
+
+class DeliveryError(ProductionError):
+    """Records that were sent are not in their topic, or nobody knows. Without them nothing may be committed."""
+
+    action = "redo"
 
 
 class StateError(StreamsError):

@@ -15,6 +15,8 @@ from pystreams.ids import TopicPartition
 from pystreams.record import Headers, RecordBatch
 
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
+#: What a consumer reads: inputs, changelogs, or topics of global tables.
+ConsumerPurpose = Literal["main", "restore", "global"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +269,9 @@ class Broker(Protocol):
 
     def admin(self) -> Admin: ...
 
-    def consumer(self, client_id: str) -> Consumer: ...
+    def consumer(self, client_id: str, purpose: ConsumerPurpose = "main") -> Consumer:
+        """``purpose`` says whose settings it follows."""
+        ...
 
     def producer(self, client_id: str, transactional_id: str) -> Producer: ...
 
@@ -278,8 +282,10 @@ class Broker(Protocol):
         topics: Collection[str],
         user_data: Callable[[], bytes],
         assign: Assign,
+        instance_id: str | None = None,
     ) -> Member:
-        """Become a member of ``group``. ``user_data`` is asked anew for every join."""
+        """Become a member of ``group``. ``user_data`` is asked anew for every join. A log that has static members takes
+        who comes back with the same ``instance_id`` for the same member."""
         ...
 
     def close(self) -> None: ...

@@ -31,7 +31,7 @@ def _kafka(bootstrap_servers: str) -> Broker:
     from pystreams.config import merge_settings, settings_from_environment
 
     settings = merge_settings(settings_from_environment(os.environ))
-    return KafkaBroker(bootstrap_servers, connection=settings.get("kafka_connection"))
+    return KafkaBroker(bootstrap_servers, client_settings=settings.get("client_settings"))
 
 
 def _embedded(embedded_log: Path | None, *, create: bool) -> Broker:

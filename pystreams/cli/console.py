@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -31,19 +32,33 @@ def note(text: str) -> None:
     messages().print(text, markup=False, style="dim")
 
 
+def log_to_stderr(verbose: bool) -> None:
+    """Have what the library logs printed: warnings, or with ``verbose`` what threads and tasks do."""
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING,
+        format="%(asctime)s %(levelname)s %(message)s",
+        datefmt="%H:%M:%S",
+    )
+
+
 def show_error(error: StreamsError) -> None:
     """What happened, where, why, and what to do next: a line each."""
+    show_parts(
+        error.what,
+        where=error.where,
+        line=user_lines(error.__cause__),
+        why=error.why,
+        next=error.hint,
+    )
+
+
+def show_parts(what: str, **parts: str) -> None:
+    """An error by its parts; those that are empty are left out."""
     from rich.text import Text
 
     text = Text("Error: ", style="bold red")
-    text.append(error.what, style="bold")
-    lines = (
-        ("where", error.where),
-        ("line", user_lines(error.__cause__)),
-        ("why", error.why),
-        ("next", error.hint),
-    )
-    for label, part in lines:
+    text.append(what, style="bold")
+    for label, part in parts.items():
         if part:
             indented = part.replace("\n", "\n" + " " * 9)
             text.append(f"\n  {label + ':':<6} ", style="dim").append(indented, style="default")

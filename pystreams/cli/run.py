@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pystreams.cli.console import note, show_table
+from pystreams.cli.console import log_to_stderr, note, show_table
 from pystreams.cli.options import (
     ApplicationArgument,
     ApplicationIdOption,
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from pystreams.runtime.streams import Streams
 
 
+#: More than any machine runs well: a slip of the finger shall not bring one down.
+WORKERS_MAX = 256
+
+
 def run(
     application: ApplicationArgument,
     until_caught_up: Annotated[
@@ -38,7 +42,19 @@ def run(
             "--threads",
             min=1,
             envvar="PYSTREAMS_NUM_STREAM_THREADS",
-            help="Stream threads of this process. Default: 1",
+            help="Stream threads of each process. Default: 1",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=WORKERS_MAX,
+            envvar="PYSTREAMS_WORKERS",
+            help="Processes that share the work: started, watched, and started again when they die."
+            " Default: this process alone",
             show_default=False,
         ),
     ] = None,
@@ -64,28 +80,38 @@ def run(
 ) -> None:
     """Run an application until Ctrl-C, or until it has caught up.
 
-    Start it several times to share its partitions among processes.
-    Ctrl-C and SIGTERM commit and stop; a second Ctrl-C stops at once, and
-    nothing is lost.
+    With --workers several processes share its partitions; start it on other
+    machines, too, to share them further. Ctrl-C and SIGTERM commit and stop;
+    a second Ctrl-C stops at once, and nothing is lost.
 
     [bold]pystreams run apps.wordcount[/]
 
     [bold]pystreams run apps.wordcount --until-caught-up -s commit_interval_ms=1000[/]
+
+    [bold]pystreams run apps.wordcount --workers 4[/]
     """
+    flags: dict[str, Any] = {
+        "application_id": application_id,
+        "state_dir": _text(state_dir),
+        "embedded_log": _text(embedded_log),
+        "bootstrap_servers": bootstrap_servers,
+        "num_stream_threads": threads,
+        "allow_expired": allow_expired,
+    }
+    if workers is not None and not show_config:
+        from pystreams.cli.worker_channel import Job
+        from pystreams.cli.workers import run_workers
+
+        jobs = [
+            Job(application, number, flags, setting or [], until_caught_up, verbose)
+            for number in range(1, workers + 1)
+        ]
+        raise typer.Exit(run_workers(jobs, until_caught_up=until_caught_up, verbose=verbose))
     from pystreams.cli.loading import load_application
     from pystreams.cli.settings import settings_of
 
     app = load_application(application)
-    config = settings_of(
-        app,
-        setting,
-        application_id=application_id,
-        state_dir=state_dir,
-        embedded_log=embedded_log,
-        bootstrap_servers=bootstrap_servers,
-        num_stream_threads=threads,
-        allow_expired=allow_expired,
-    )
+    config = settings_of(app, setting, **flags)
     if show_config:
         show_table(["setting", "value"], [[name, value] for name, value in config.in_force().items()])
         return
@@ -99,7 +125,7 @@ def run_streams(streams: Streams, *, until_caught_up: bool, verbose: bool) -> No
     clock = SystemClock()
     meter = Meter(clock)
     with display_for_terminal(meter, clock) as display:
-        _log_to_stderr(verbose)
+        log_to_stderr(verbose)
         try:
             streams.run(until_caught_up=until_caught_up, on_progress=lambda now: _show(display, streams, now))
         except KeyboardInterrupt:
@@ -118,9 +144,5 @@ def _show(display: Display, streams: Streams, progress: Progress) -> None:
     display.update(state, progress.records, progress.lag if has_tasks else None)
 
 
-def _log_to_stderr(verbose: bool) -> None:
-    logging.basicConfig(
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(message)s",
-        datefmt="%H:%M:%S",
-    )
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

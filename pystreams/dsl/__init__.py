@@ -42,7 +42,8 @@ As in Java, giving any of these without ``name=`` draws one more number from the
 Topics:
 
 ``timestamp_extractor=``   which time a record has: a name of ``pystreams.timestamps``, or a function
-``auto_offset_reset=``     where to begin without a committed offset: "earliest", "latest", "none"
+``auto_offset_reset=``     where to begin without a committed offset: "earliest", "latest", "none",
+                           "by_duration:PT1H" or a timedelta (so long ago)
 ``partitioner=``           a function of (topic, key, value, partitions) that gives the partition; or several, and the
                            record goes to each; or an empty collection, and it is dropped; or None: the key decides
 ``partitions=``            how many partitions a repartition topic gets

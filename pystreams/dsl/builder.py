@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, TypeVar, Unpack, overload
 
 from pystreams.dsl.context import Context, Place
@@ -19,7 +20,7 @@ from pystreams.timestamps import resolve_extractor
 from pystreams.topology.graph import StoreGraphNode, StreamSourceGraphNode, TableSourceGraphNode
 from pystreams.topology.names import checked
 from pystreams.topology.nodes import SourceNode
-from pystreams.topology.topology import Topology, topic_names
+from pystreams.topology.topology import Topology, checked_offset_reset, topic_names
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -54,7 +55,7 @@ class StreamsBuilder:
         key: TypeOrSerde[K],
         value: TypeOrSerde[V],
         timestamp_extractor: Any = ...,
-        auto_offset_reset: str | None = ...,
+        auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
     ) -> KStream[K, V]: ...
     @overload
@@ -64,7 +65,7 @@ class StreamsBuilder:
         *,
         key: TypeOrSerde[K],
         timestamp_extractor: Any = ...,
-        auto_offset_reset: str | None = ...,
+        auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
     ) -> KStream[K, Any]: ...
     @overload
@@ -74,7 +75,7 @@ class StreamsBuilder:
         *,
         value: TypeOrSerde[V],
         timestamp_extractor: Any = ...,
-        auto_offset_reset: str | None = ...,
+        auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
     ) -> KStream[Any, V]: ...
     @overload
@@ -83,7 +84,7 @@ class StreamsBuilder:
         topics: Topics,
         *,
         timestamp_extractor: Any = ...,
-        auto_offset_reset: str | None = ...,
+        auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
     ) -> KStream[Any, Any]: ...
     def stream(
@@ -93,13 +94,13 @@ class StreamsBuilder:
         key: Any = None,
         value: Any = None,
         timestamp_extractor: Any = None,
-        auto_offset_reset: str | None = None,
+        auto_offset_reset: str | timedelta | None = None,
         step: str | None = None,
     ) -> KStream[Any, Any]:
         """Topics as a stream. Records are bytes unless ``key=`` and ``value=`` (or the defaults) say otherwise.
 
         ``timestamp_extractor`` is a function or a name of ``pystreams.timestamps``; ``auto_offset_reset`` ("earliest",
-        "latest", "none") decides where to start if no offset is committed.
+        "latest", "none", "by_duration:PT1H" or a timedelta) decides where to start if no offset is committed.
         """
         name = self._context.names.step("KSTREAM-SOURCE-", step)
         keys, values = _serdes(name, key, value)
@@ -116,7 +117,7 @@ class StreamsBuilder:
         key: TypeOrSerde[K],
         value: TypeOrSerde[V],
         timestamp_extractor: Any = ...,
-        auto_offset_reset: str | None = ...,
+        auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
         **store: Unpack[UntypedStoreArguments],
     ) -> KTable[K, V]: ...
@@ -127,7 +128,7 @@ class StreamsBuilder:
         *,
         key: TypeOrSerde[K],
         timestamp_extractor: Any = ...,
-        auto_offset_reset: str | None = ...,
+        auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
         **store: Unpack[UntypedStoreArguments],
     ) -> KTable[K, Any]: ...
@@ -138,7 +139,7 @@ class StreamsBuilder:
         *,
         value: TypeOrSerde[V],
         timestamp_extractor: Any = ...,
-        auto_offset_reset: str | None = ...,
+        auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
         **store: Unpack[UntypedStoreArguments],
     ) -> KTable[Any, V]: ...
@@ -148,7 +149,7 @@ class StreamsBuilder:
         topic: str,
         *,
         timestamp_extractor: Any = ...,
-        auto_offset_reset: str | None = ...,
+        auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
         **store: Unpack[UntypedStoreArguments],
     ) -> KTable[Any, Any]: ...
@@ -159,7 +160,7 @@ class StreamsBuilder:
         key: Any = None,
         value: Any = None,
         timestamp_extractor: Any = None,
-        auto_offset_reset: str | None = None,
+        auto_offset_reset: str | timedelta | None = None,
         step: str | None = None,
         **store: Unpack[UntypedStoreArguments],
     ) -> KTable[Any, Any]:
@@ -208,18 +209,12 @@ def _source(
     keys: AnySerde,
     values: AnySerde,
     timestamp_extractor: Any,
-    auto_offset_reset: str | None,
+    auto_offset_reset: str | timedelta | None,
 ) -> SourceNode:
     pattern = topics if isinstance(topics, re.Pattern) else None
     found = () if isinstance(topics, re.Pattern) else topic_names(topics)
     if pattern is None and not found:
         raise TopologyError(f"{name} reads no topics", hint="name at least one")
-    if auto_offset_reset not in (None, "earliest", "latest", "none"):
-        raise TopologyError(
-            f"auto_offset_reset={auto_offset_reset!r} is unknown",
-            where=name,
-            hint='one of "earliest", "latest", "none"',
-        )
     return SourceNode(
         name,
         tuple(checked(topic) for topic in dict.fromkeys(found)),
@@ -227,5 +222,5 @@ def _source(
         keys,
         values,
         None if timestamp_extractor is None else resolve_extractor(timestamp_extractor),
-        auto_offset_reset,
+        None if auto_offset_reset is None else checked_offset_reset(auto_offset_reset, name),
     )

@@ -10,13 +10,18 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.offset_metadata import NO_TIME, encode_committed, merge_committed
 from pystreams.runtime.stream_task import Position, StreamTask
 from pystreams.runtime.task_lifecycle import TaskStatus
+from pystreams.state.store import LogChange
 from pystreams.state.task_state import TaskState
 
 
 @dataclass(slots=True)
 class ActiveTask:
     """``changelogs`` names the changelog partition of every logged store; ``committed`` the last commit of each input,
-    and ``fresh`` where reading begins of those that have none and are read from their beginning."""
+    and ``fresh`` where reading begins of those that have none and are read from their beginning.
+
+    ``log_changes`` append to the changelogs of the stores, ``logged`` counts what they have appended past ``log_ends``:
+    so far it is known that the changelogs hold nothing else (see ``changelog_guard``).
+    """
 
     stream: StreamTask
     state: TaskState
@@ -24,6 +29,9 @@ class ActiveTask:
     foreign_metadata: Mapping[str, int] = field(default_factory=dict)
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     fresh: dict[TopicPartition, int] = field(default_factory=dict)
+    log_changes: Mapping[str, LogChange] = field(default_factory=dict)
+    logged: dict[str, int] = field(default_factory=dict)
+    log_ends: dict[str, int] = field(default_factory=dict)
 
     @property
     def task_id(self) -> TaskId:

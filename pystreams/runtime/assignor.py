@@ -26,7 +26,8 @@ _Wish: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class AssignorMember:
-    """A member as the assignor sees it. ``state`` tells how far the tasks' state on its process' disk has got."""
+    """A member as the assignor sees it. ``state`` tells how far the tasks' state on its process' disk has got, as the
+    member saw it when it told: members of one process share the disk, and what any of them has told holds for all."""
 
     member_id: str
     process_id: str
@@ -59,9 +60,12 @@ def _wishes(
     stateful: frozenset[TaskId],
     members: Sequence[AssignorMember],
 ) -> dict[TaskId, _Wish]:
+    on_disk: dict[str, dict[TaskId, int]] = defaultdict(dict)
     furthest: dict[TaskId, int] = {}
     for member in members:
+        of_process = on_disk[member.process_id]
         for task, reached in member.state.items():
+            of_process[task] = max(reached, of_process.get(task, reached))
             furthest[task] = max(reached, furthest.get(task, reached))
     worth: dict[TaskId, dict[int, int]] = {task: {} for group in subtopologies.values() for task in group}
     owned: set[TaskId] = set()
@@ -69,7 +73,7 @@ def _wishes(
         for task in (member.owned & worth.keys()) - owned:
             worth[task][index] = _KEEP_OWNER
         owned |= member.owned
-        for task, reached in member.state.items():
+        for task, reached in on_disk[member.process_id].items():
             if task in stateful and task in worth and reached == furthest[task]:
                 worth[task][index] = worth[task].get(index, 0) + _KEEP_STATE
     return {task: tuple(sorted(wish.items())) for task, wish in worth.items()}

@@ -13,6 +13,7 @@ from pystreams.metrics import Metrics
 from pystreams.runtime.restore import RestoreListener
 from pystreams.state.directory import StateDirectory
 from pystreams.state.resources import RocksResources
+from pystreams.state.worker_number import WorkerNumber
 from pystreams.topology.built import BuiltTopology, SubTopology
 
 
@@ -29,6 +30,8 @@ class ClientContext:
     directory: StateDirectory
     resources: RocksResources
     process_id: str
+    #: Keeps this client's names apart from those of others with the same process id.
+    worker: WorkerNumber
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     partition_count: Callable[[str], int]
     restore_listener: RestoreListener | None = None
@@ -55,6 +58,17 @@ class ClientContext:
         source = self.subtopology(task).source_for(topic)
         chosen = source.auto_offset_reset if source is not None else None
         return chosen or self.config.auto_offset_reset
+
+    def offset_ago(self, partition: TopicPartition, duration_ms: int) -> int:
+        """The first offset whose record is at most ``duration_ms`` old by its timestamp; the end offset if none is."""
+        time_ms = max(0, self.clock.now_ms() - duration_ms)
+        return self.admin.offsets_for_times({partition: time_ms})[partition]
+
+    def instance_id(self, thread: int) -> str | None:
+        """Who a thread is as a static member; None: nobody in particular. Source: StreamsConfig.getMainConsumerConfigs,
+        without the worker's number."""
+        given = self.config.group_instance_id
+        return None if given is None else f"{given}-{self.worker.number}-{thread}"
 
     def local_state(self) -> dict[str, int]:
         """How far the state of each task on this machine's disk has got: the sum of its changelog offsets."""

@@ -19,6 +19,7 @@ from pystreams.runtime.topic_setup import plan_topics
 from pystreams.serde import serde_for
 from pystreams.state.directory import StateDirectory
 from pystreams.state.resources import RocksResources
+from pystreams.state.worker_number import WorkerNumber
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
 
@@ -53,7 +54,9 @@ def open_broker(config: StreamsConfig, clock: Clock) -> Broker:
             heartbeat_interval_ms=config.heartbeat_interval_ms,
             max_poll_interval_ms=config.max_poll_interval_ms,
             replication_factor=config.replication_factor,
-            connection=config.kafka_connection,
+            client_settings=config.client_settings,
+            oauth_token_provider=config.oauth_token_provider,
+            client_id=config.client_id or config.application_id,
         )
     from pystreams.broker.embedded import EmbeddedBroker
 
@@ -75,15 +78,19 @@ def prepare(
     clock: Clock,
     metrics: Metrics,
     restore_listener: RestoreListener | None,
+    worker: int,
 ) -> ClientContext:
-    """Everything that threads share, after all checks.
+    """Everything that threads share, after all checks. ``worker`` is the number that the client had best have.
 
     Raises ``TopicError``, ``RetentionError``, ``TopologyError``, ``StateError``.
     """
+    config.check_guarantee(transactional=broker.transactional)
     plan = plan_topics(admin, built, config, broker.description)
     with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
         check_retention(plan, built, config, admin, consumer, clock)
     directory = StateDirectory(config.state_dir, config.application_id)
+    if config.state_cleanup_dir_max_age_ms >= 0:
+        _forget_old_state(directory, config.state_cleanup_dir_max_age_ms, clock)
     admin.create_topics(plan.missing)
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(
@@ -104,10 +111,17 @@ def prepare(
         directory=directory,
         resources=resources,
         process_id=directory.process_id,
+        worker=WorkerNumber(directory.path, worker),
         inputs={task: frozenset(partitions) for task, partitions in plan.partitioning.tasks.items()},
         partition_count=partition_counter(admin, plan.partition_counts),
         restore_listener=restore_listener,
     )
+
+
+def _forget_old_state(directory: StateDirectory, max_age_ms: int, clock: Clock) -> None:
+    gone = directory.clean_up(max_age_ms, clock)
+    if gone:
+        log.info("deleted state that is older than %d ms: %s", max_age_ms, ", ".join(map(str, gone)))
 
 
 def partition_counter(admin: Admin, known: dict[str, int]) -> Callable[[str], int]:

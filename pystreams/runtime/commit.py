@@ -5,6 +5,7 @@ One commit covers all running tasks of a thread, because they share a producer:
     flush caches          dirty entries are forwarded and logged, in the order of their last update
     producer.commit       outputs, changelogs and input offsets become durable; the one step that decides
     state.commit          stores, with the changelog offsets that the log gave
+    guard.check           changelogs that hold more than the tasks wrote are set right
 
 A failure before the second step has ended means that nothing happened: the caller drops what the tasks did since their
 last commit and starts them again from there. A crash after it leaves stores behind their changelogs, and the next
@@ -18,6 +19,7 @@ from collections.abc import Callable, Sequence
 from pystreams.broker.port import CommittedOffset, Consumer, Member, Producer
 from pystreams.ids import TopicPartition
 from pystreams.runtime.active_task import ActiveTask
+from pystreams.runtime.changelog_guard import ChangelogGuard
 
 #: Tells which task is at work, so that a failure can be blamed on it.
 Working = Callable[[ActiveTask | None], None]
@@ -26,11 +28,20 @@ Working = Callable[[ActiveTask | None], None]
 class Committer:
     """Commits the tasks of one thread."""
 
-    def __init__(self, producer: Producer, member: Member, consumer: Consumer, working: Working) -> None:
+    def __init__(
+        self,
+        producer: Producer,
+        member: Member,
+        consumer: Consumer,
+        working: Working,
+        guard: ChangelogGuard | None = None,
+    ) -> None:
+        """Without ``guard`` nobody else can write to the changelogs."""
         self._producer = producer
         self._member = member
         self._consumer = consumer
         self._working = working
+        self._guard = guard
 
     def commit(self, tasks: Sequence[ActiveTask]) -> None:
         """Commit all that ``tasks``, the running tasks of the thread, have done since the last time.
@@ -60,3 +71,11 @@ class Committer:
             )
             task.stream.committed()
         self._working(None)
+        if self._guard is not None:
+            self._guard.check(tasks, end_offsets)
+
+    def commit_for_good(self, tasks: Sequence[ActiveTask]) -> None:
+        """Commit before tasks are given up: all changelogs are left as they should be."""
+        self.commit(tasks)
+        if self._guard is not None and self._guard.check_all(tasks):
+            self.commit(tasks)

@@ -68,17 +68,6 @@ class Rows:
     def rows(self, start: int, end: int) -> Iterable[tuple[Any, Any, int, int, Headers]]:
         """Key, value, timestamp, offset and headers of each record of a stretch."""
         headers = self.raw.headers
-        if end - start == 1:
-            # Two partitions that take turns give nothing but such stretches.
-            return (
-                (
-                    self.keys[start],
-                    self.values[start],
-                    self.timestamps[start],
-                    self.raw.offsets[start],
-                    NO_HEADERS if headers is None else headers[start],
-                ),
-            )
         if end - start == self.size:
             return zip(
                 self.keys,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -88,8 +88,8 @@ class Failures:
         self._drops: dict[tuple[str, str], int] = {}
         #: Step and position of the last record that was moved because it was dropped.
         self._moved: tuple[str, str | None, int, int] | None = None
-        #: The batch at work, for the raw bytes of its records.
-        self.rows: Rows | None = None
+        #: The batches at work, for the raw bytes of their records.
+        self.rows: Sequence[Rows] = ()
 
     def drop(self, step: str, reason: str) -> None:
         """A step drops the record in force: count it, and move it to the dead-letter topic if that is wanted."""
@@ -143,7 +143,7 @@ class Failures:
     ) -> None:
         """A sink could not serialize a record, or the producer refused it."""
         context = self._context(step, error, key, value)
-        if isinstance(error, _FATAL) and not isinstance(error, ProductionError):
+        if isinstance(error, _FATAL) and (not isinstance(error, ProductionError) or error.action == "redo"):
             self._stop(error, context)
         if self._ask(self._handlers.production, context, "production") is Response.FAIL:
             way_out = "let production_exception_handler leave such records out (continue, dead_letter)"
@@ -161,7 +161,7 @@ class Failures:
     def refuse(self, step: str, rows: Rows, position: int, refusal: Refusal) -> None:
         """A bad record is next in its queue."""
         offset, timestamp = rows.offsets[position], rows.raw.timestamps[position]
-        self.rows = rows
+        self.rows = (rows,)
         self._cell.record = (rows.topic, rows.partition, offset, timestamp, rows.headers(position))
         error = refusal.error
         if error is None:
@@ -228,8 +228,9 @@ class Failures:
 
     def _raw(self, topic: str | None, partition: int, offset: int) -> tuple[bytes | None, bytes | None]:
         """The record's bytes, if it is in the batch at work (a flushed cache entry's usually is not)."""
-        rows = self.rows
-        if rows is not None and (rows.topic, rows.partition) == (topic, partition):
+        for rows in self.rows:
+            if (rows.topic, rows.partition) != (topic, partition):
+                continue
             position = bisect_left(rows.offsets, offset)
             if position < rows.size and rows.offsets[position] == offset:
                 return rows.raw.keys[position], rows.raw.values[position]

@@ -25,6 +25,9 @@ from pystreams.topology.nodes import Node, Process, ProcessorNode, SinkNode, Sou
 #: Runs the records ``start`` to ``end`` of a batch through the topology; gives the position up to which it came.
 Read = Callable[[Rows, int, int], int]
 
+#: The same, record by record: asked for the next, it runs one, but none the first time.
+ReadInTurns = Callable[[Rows, int, int], Iterator[None]]
+
 
 class Linkable(TaskView, Protocol):
     """What linking needs of a task."""
@@ -67,6 +70,9 @@ class LinkedCode:
             with setting_up(f"step {node}", task.task_id):
                 self._globals[name] = self._object(code.graph.nodes[node], what)
         self.readers: dict[str, Read] = {source: self._globals[name] for source, name in code.readers.items()}
+        self.turns: dict[str, ReadInTurns] = {
+            source: self._globals[name] for source, name in code.turns.items()
+        }
 
     def init(self) -> None:
         """Initialize the users' processors in the order in which they were added to the topology."""

@@ -1,7 +1,8 @@
 """Which record of a task comes next: the queue whose head has the least timestamp, and how far it may run ahead.
 
 Source: org.apache.kafka.streams.processor.internals.PartitionGroup. Unlike there, ties go by topic and partition, and
-what is handed out is a run: the longest stretch of one batch that precedes all other heads.
+what is handed out is a run: the longest stretch of one batch that precedes all other heads, or turns, where runs are
+short.
 """
 
 from __future__ import annotations
@@ -13,9 +14,13 @@ from typing import NamedTuple, Protocol
 from pystreams.ids import TopicPartition
 from pystreams.runtime.decoding import Rows
 from pystreams.runtime.record_queue import RecordQueue, first_above
+from pystreams.runtime.turns import Turns, take_turns
 
 #: ``max_task_idle_ms`` that switches waiting off.
 NEVER_IDLE = -1
+
+#: Where the next run is shorter, the queues' records are merged one by one.
+_SHORT_RUN = 8
 
 
 class Run(NamedTuple):
@@ -71,6 +76,21 @@ class TimestampOrder:
             return end
         return first_above(rows.timestamps, queue.position, end, bound)
 
+    def poll_alternating(self) -> list[RecordQueue]:
+        """Take out all queues, in the order in which ties go, if the next run is a short one; else none."""
+        heap = self._heap
+        if len(heap) < 2:
+            return []
+        next_time, queue = min(heap[1:3])[0], heap[0][2]
+        rows, ahead = queue.rows, queue.position + _SHORT_RUN
+        assert rows is not None
+        if ahead < rows.size and rows.timestamps[ahead] <= next_time:
+            return []
+        heap.sort(key=lambda entry: entry[1])
+        queues = [queue for _, _, queue in heap]
+        heap.clear()
+        return queues
+
 
 class PartitionGroup:
     """The queues of a task."""
@@ -86,6 +106,9 @@ class PartitionGroup:
         self._max_idle_ms = max_idle_ms
         self._lag = lag
         self._order = order
+        self._alternating: TimestampOrder | None = None
+        if isinstance(order, TimestampOrder) and all(queue.in_turns for queue in queues.values()):
+            self._alternating = order
         self._unsettled: dict[RecordQueue, None] = {}
         self._idle_deadlines: dict[TopicPartition, int] = {}
 
@@ -115,6 +138,14 @@ class PartitionGroup:
         end = self._order.run_end(queue, queue.run_end(limit))
         assert queue.rows is not None
         return Run(queue, queue.rows, queue.position, end)
+
+    def next_turns(self, limit: int) -> Turns | None:
+        """Where heads alternate, take all queues out with the order of their records; None: take the next run.
+
+        The caller advances the queues and hands them back with ``touched``.
+        """
+        queues = () if self._alternating is None else self._alternating.poll_alternating()
+        return take_turns(queues, limit) if queues else None
 
     def is_ready(self, now_ms: int) -> bool:
         """Whether records may be processed although some partitions have none buffered.

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from pystreams.broker.port import CommittedOffset
+from pystreams.config import reset_duration_ms
 from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TaskId, TopicPartition
 
@@ -18,10 +19,12 @@ def start_positions(
     beginnings: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
     reset_of: Callable[[str], str],
+    offset_ago: Callable[[TopicPartition, int], int],
     *,
     stateful: bool,
 ) -> dict[TopicPartition, int]:
-    """The committed offsets, and what ``auto_offset_reset`` (by topic) says where there are none.
+    """The committed offsets, and what ``auto_offset_reset`` (by topic) says where there are none. ``offset_ago`` gives
+    the first offset whose record is at most so many milliseconds old, the end offset if there is none.
 
     Raises ``OffsetOutOfRangeError`` for a committed offset that the log does not hold any more if the task has state:
     the records in between would be missing from it for ever, without anybody knowing. A task without state goes on at
@@ -31,7 +34,12 @@ def start_positions(
     for partition, offset in committed.items():
         beginning, end = beginnings[partition], ends[partition]
         if offset is None:
-            positions[partition] = _reset(task, partition, reset_of(partition.topic), beginning, end)
+            reset = reset_of(partition.topic)
+            duration_ms = reset_duration_ms(reset)
+            if duration_ms is not None:
+                positions[partition] = offset_ago(partition, duration_ms)
+            else:
+                positions[partition] = _reset(task, partition, reset, beginning, end)
         elif beginning <= offset.offset <= end:
             positions[partition] = offset.offset
         elif stateful:
@@ -56,7 +64,7 @@ def _reset(task: TaskId, partition: TopicPartition, reset: str, beginning: int, 
             f"nothing is committed for {partition}",
             where=f"task {task}",
             why="its auto_offset_reset is none, so a start without committed offsets is refused",
-            hint="set auto_offset_reset to earliest or latest, or set the group's offsets by hand",
+            hint="set auto_offset_reset to earliest, latest or by_duration:PT1H, or set the group's offsets by hand",
         )
     return beginning if reset == "earliest" else end
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
@@ -18,12 +18,15 @@ Refuse = Callable[[Rows, int, Refusal], None]
 
 
 class RecordQueue:
-    """A queue with a head: the next good record. ``run`` code of the source is ``read(rows, start, end)``."""
+    """A queue with a head: the next good record. The source's code is ``read(rows, start, end)``; ``in_turns`` does the
+    same, one record each time it is asked for the next, after a first time that does nothing. It is None where no other
+    queue takes turns with this one."""
 
     __slots__ = (
         "_batches",
         "_decoder",
         "_refuse",
+        "in_turns",
         "next_offset",
         "partition",
         "partition_time",
@@ -38,10 +41,12 @@ class RecordQueue:
         partition: TopicPartition,
         decoder: BatchDecoder,
         read: Callable[[Rows, int, int], int],
+        in_turns: Callable[[Rows, int, int], Iterator[None]] | None,
         refuse: Refuse,
     ) -> None:
         self.partition = partition
         self.read = read
+        self.in_turns = in_turns
         self._decoder = decoder
         self._refuse = refuse
         self._batches: deque[Rows] = deque()
@@ -87,9 +92,12 @@ class RecordQueue:
 
     def advance(self, position: int) -> None:
         """Everything of the head's batch before ``position`` has been processed."""
-        rows = self.rows
+        rows, start = self.rows, self.position
         assert rows is not None
-        self.size -= position - self.position
+        whole = position - start == rows.size
+        latest = rows.max_timestamp if whole else max(rows.timestamps[start:position])
+        self.partition_time = max(self.partition_time, latest)
+        self.size -= position - start
         if position < rows.size:
             self.position = position
             self.next_offset = rows.offsets[position - 1] + 1

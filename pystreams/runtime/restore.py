@@ -169,6 +169,7 @@ class Restorer:
             task.state.restore_checkpoint()
             for restore in [r for r in self._stores.values() if r.task_id == task_id]:
                 del self._stores[restore.partition]
+                task.log_ends[restore.store] = restore.position
                 if self._listener is not None:
                     self._listener.on_restore_end(restore.partition, restore.store, restore.records)
             outcome.finished.append(task_id)

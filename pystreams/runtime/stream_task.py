@@ -6,6 +6,8 @@ Source: org.apache.kafka.streams.processor.internals.StreamTask.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -28,6 +30,7 @@ from pystreams.runtime.processor_context import Timing
 from pystreams.runtime.punctuation import NEVER, PunctuationQueue
 from pystreams.runtime.record_queue import RecordQueue, first_above
 from pystreams.runtime.task_lifecycle import TaskStatus, check_status
+from pystreams.runtime.turns import Turns
 from pystreams.timestamps import resolve_extractor
 from pystreams.topology.nodes import Node, SourceNode
 
@@ -120,6 +123,7 @@ class StreamTask:
         self._paused: set[TopicPartition] = set()
         self._commit_needed = False
         self._interrupted = False
+        self._hurried = False
 
     # What code and objects of the task see
 
@@ -212,7 +216,8 @@ class StreamTask:
             self._commit_needed = True
             self.failures.refuse(source.name, rows, position, refusal)
 
-        return RecordQueue(partition, decoder, linked.readers[source.name], refuse)
+        reader, turns = linked.readers[source.name], linked.turns.get(source.name)
+        return RecordQueue(partition, decoder, reader, turns, refuse)
 
     # Intake
 
@@ -252,6 +257,12 @@ class StreamTask:
         self._interrupted = True
         self.timing.interrupted = True
 
+    def hurry(self) -> None:
+        """Have the call of ``process`` that is at work return after the record at work. May be called from another
+        thread; too late, it may cut the next one short, which still processes a record."""
+        self._hurried = True
+        self.timing.interrupted = True
+
     def is_processable(self, now_ms: int) -> bool:
         """Whether ``process`` would process a record now. Bad ones at the head are handled first, which may raise."""
         if self.status is not TaskStatus.RUNNING:
@@ -269,13 +280,15 @@ class StreamTask:
         if self.status is not TaskStatus.RUNNING:
             return 0
         group, timing = self._group, self.timing
+        self._hurried = False
         refused, done = group.settle(), 0
         while done < max_records and group.is_ready(now_ms):
             # In this order: whoever interrupts from another thread sets the two the other way round.
             timing.interrupted = False
-            if self._interrupted:
+            if self._interrupted or (self._hurried and done):
                 break
-            done += self._run(group.next_run(max_records - done))
+            turns = group.next_turns(max_records - done)
+            done += self._run(group.next_run(max_records - done)) if turns is None else self._turns(turns)
             self._punctuate_stream_time()
             refused += group.settle()
             if timing.commit_requested:
@@ -299,17 +312,51 @@ class StreamTask:
             end = start + 1
         elif due <= rows.max_timestamp:
             end = min(end, first_above(rows.timestamps, start, end, due - 1) + 1)
-        self.failures.rows = rows
+        self.failures.rows = (rows,)
         end = queue.read(rows, start, end)
         if end == start:
+            self._group.touched(queue)
             return 0
         self._commit_needed = True
-        latest = rows.max_timestamp if end - start == rows.size else max(rows.timestamps[start:end])
-        queue.partition_time = max(queue.partition_time, latest)
-        timing.stream_time = max(timing.stream_time, latest)
         queue.advance(end)
+        timing.stream_time = max(timing.stream_time, queue.partition_time)
         self._group.touched(queue)
         return end - start
+
+    def _turns(self, turns: Turns) -> int:
+        """Process records of several queues one by one, up to where a punctuator is due; give their number."""
+        queues, rows, ends, order = turns
+        timing = self.timing
+        due = self.stream_punctuations.next_time_ms
+        del order[1 if due <= timing.stream_time else bisect_left(order, (due, -1)) + 1 :]
+        self.failures.rows = rows
+        readers = [
+            queue.in_turns(batch, queue.position, end)
+            for queue, batch, end in zip(queues, rows, ends, strict=True)
+            if queue.in_turns is not None
+        ]
+        for reader in readers:
+            next(reader, None)
+        done = 0
+        try:
+            for reader in [readers[place] for _, place in order]:
+                if timing.interrupted:
+                    break
+                next(reader, None)
+                done += 1
+        finally:
+            self._turns_done(queues, order[:done])
+        return done
+
+    def _turns_done(self, queues: Sequence[RecordQueue], done: list[tuple[int, int]]) -> None:
+        if done:
+            self._commit_needed = True
+            self.timing.stream_time = max(self.timing.stream_time, done[-1][0])
+        counts = Counter(place for _, place in done)
+        for place, queue in enumerate(queues):
+            if place in counts:
+                queue.advance(queue.position + counts[place])
+            self._group.touched(queue)
 
     def punctuate_wall_clock(self, now_ms: int) -> bool:
         """Call the wall-clock punctuators that are due, each once. True if there was any."""

@@ -30,10 +30,13 @@ from pystreams.runtime.group_assignor import GroupAssignor
 from pystreams.runtime.membership_data import Subscription, decode_plan, encode
 from pystreams.runtime.progress import ThreadProgress, restore_progress, task_progress
 from pystreams.runtime.restore import Restorer
+from pystreams.runtime.stopwatch import Stopwatch
 from pystreams.runtime.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.task_opening import TaskOpener
 from pystreams.runtime.thread_calls import CallQueue
+from pystreams.runtime.thread_summary import ThreadSummary
 from pystreams.runtime.transitions import THREAD_SUCCESSORS, ThreadState, check_transition
+from pystreams.runtime.trouble import Trouble
 from pystreams.state.cache import ThreadCache
 
 log = logging.getLogger(__name__)
@@ -52,8 +55,6 @@ _RETRY_PAUSE_MS = 100.0
 #: How long a failed thread stays a member to tell all others to stop.
 _GOODBYE_MS = 30_000.0
 _SNAPSHOT_INTERVAL_MS = 100.0
-#: How often repartition topics are purged. Source: repartition.purge.interval.ms.
-_PURGE_INTERVAL_MS = 30_000.0
 
 
 class ThreadOwner(Protocol):
@@ -116,12 +117,13 @@ class StreamThread:
         self._worked = False
         self._last_commit_ms = self._clock.monotonic_ms()
         self._last_snapshot_ms = 0.0
-        self._next_purge_ms = self._last_commit_ms + _PURGE_INTERVAL_MS
-        self._trouble: Deadline | None = None
+        self._next_purge_ms = self._last_commit_ms + context.config.repartition_purge_interval_ms
         config = context.config
+        self._trouble = Trouble(self._clock, config.task_timeout_ms)
         self._commit_interval_ms = config.effective_commit_interval_ms(
             transactional=context.broker.transactional
         )
+        self._summary = ThreadSummary(name, config.log_summary_interval_ms, self._clock)
         self._commits = context.metrics.counter(names.COMMITTED, thread_id=name)
         self._polls = context.metrics.counter(names.POLLED, thread_id=name)
 
@@ -190,7 +192,7 @@ class StreamThread:
         self._set_state(ThreadState.STARTING)
         consumer = broker.consumer(f"{self.name}-consumer")
         opened.append(consumer)
-        restore_consumer = broker.consumer(f"{self.name}-restore-consumer")
+        restore_consumer = broker.consumer(f"{self.name}-restore-consumer", "restore")
         opened.append(restore_consumer)
         producer = broker.producer(f"{self.name}-producer", self._transactional_id)
         opened.append(producer)
@@ -200,12 +202,15 @@ class StreamThread:
             sorted({partition.topic for inputs in context.inputs.values() for partition in inputs}),
             self._subscription,
             GroupAssignor(context.inputs, context.stateful),
+            context.instance_id(self.index),
         )
         opened.append(member)
         self._clients = ThreadClients(member, consumer, producer)
         self._restorer = Restorer(restore_consumer, context.admin, context.clock, context.restore_listener)
         opener = TaskOpener(context, consumer, producer, self._cache, self.name)
-        self._tasks = TaskManager(context, self._clients, opener, self._restorer, self.name)
+        stopwatch = Stopwatch(self.name, self._clock)
+        opened.append(stopwatch)
+        self._tasks = TaskManager(context, self._clients, opener, self._restorer, stopwatch, self.name)
 
     def _subscription(self) -> bytes:
         context = self._context
@@ -285,7 +290,7 @@ class StreamThread:
         """One round; what it raises is answered by the error's own ``action``."""
         try:
             self._round()
-            self._trouble = None
+            self._trouble.succeeded(restoring=not self._tasks.settled, caught_up=self._tasks.caught_up)
         except StreamsError as error:
             if error.action == "fail":
                 raise
@@ -296,8 +301,8 @@ class StreamThread:
             elif isinstance(error, StateCorruptedError) and working is not None:
                 self._set_state(ThreadState.PARTITIONS_ASSIGNED)
                 self._tasks.wipe(working.task_id, error)
-            elif error.action == "retry":
-                self._retry(error, halfway=working is not None)
+            elif error.action in ("retry", "redo"):
+                self._retry(error, halfway=working is not None or error.action == "redo")
             else:
                 raise
 
@@ -424,6 +429,8 @@ class StreamThread:
         limit = config.statestore_uncommitted_max_bytes // config.num_stream_threads
         asked = self._commit_asked.is_set()
         due = self._ms_to_commit() <= 0 or tasks.commit_requested or tasks.uncommitted_bytes >= limit
+        # A commit is what shows that trouble is over.
+        due = due or self._trouble.lasts
         if not (asked or due):
             return
         if asked or tasks.commit_needed:
@@ -431,11 +438,13 @@ class StreamThread:
                 return
             self._commit_asked.clear()
             tasks.commit()
+            self._trouble.over()
             self._commits.add()
             self._cache.resize(self._cache_bytes)
         self._last_commit_ms = self._clock.monotonic_ms()
         if self._last_commit_ms >= self._next_purge_ms:
-            self._next_purge_ms = self._last_commit_ms + _PURGE_INTERVAL_MS
+            self._next_purge_ms = self._last_commit_ms + config.repartition_purge_interval_ms
+            tasks.check_changelogs()
             tasks.purge()
 
     def _ms_to_commit(self) -> float:
@@ -452,9 +461,7 @@ class StreamThread:
     def _retry(self, error: StreamsError, *, halfway: bool) -> None:
         """Try again until ``task_timeout_ms`` is over. What stopped in the middle of a record starts again from the
         last commit."""
-        if self._trouble is None:
-            self._trouble = Deadline(self._clock, self._context.config.task_timeout_ms)
-        if self._trouble.expired():
+        if self._trouble.failed(until_commit=halfway or self._tasks.commit_needed):
             raise error
         if halfway:
             self._set_state(ThreadState.PARTITIONS_ASSIGNED)
@@ -474,6 +481,7 @@ class StreamThread:
         if now - self._last_snapshot_ms >= _SNAPSHOT_INTERVAL_MS:
             self._last_snapshot_ms = now
             self._publish()
+            self._summary.tell(self._records, int(self._commits.value), len(self.snapshot.tasks))
             self._owner.housekeeping()
 
     def _publish(self) -> None:

@@ -11,7 +11,6 @@ Source: org.apache.kafka.streams.KafkaStreams.
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -69,9 +68,14 @@ class Streams:
         broker: Broker | None = None,
         *,
         clock: Clock | None = None,
+        worker: int = 1,
     ) -> None:
         """``application`` is an ``App`` (which brings its configuration), a ``StreamsBuilder`` or a ``Topology``.
-        Without ``broker`` the configuration names the log. Raises ``TopologyError``, ``ConfigError``."""
+        Without ``broker`` the configuration names the log. ``worker`` numbers the clients that share a state directory:
+        it is part of their threads' names, and the next one that is free is taken if another client has it.
+
+        Raises ``TopologyError``, ``ConfigError``.
+        """
         config = config if config is not None else getattr(application, "config", None)
         if config is None:
             raise ConfigError(
@@ -85,6 +89,7 @@ class Streams:
         self._built = build_topology(application, config)
         self._clock = SystemClock() if clock is None else clock
         self._given_broker = broker
+        self._worker = worker
         self._broker: Broker | None = None
         self._context: ClientContext | None = None
         self._state = ClientState.CREATED
@@ -148,6 +153,7 @@ class Streams:
                 self._clock,
                 self.metrics,
                 self._restore_listener,
+                self._worker,
             )
         except BaseException as error:
             self.failure = error
@@ -175,13 +181,18 @@ class Streams:
         return self.wait_for(lambda: self.finished, timeout)
 
     def run(
-        self, *, until_caught_up: bool = False, on_progress: Callable[[Progress], None] | None = None
+        self,
+        *,
+        until_caught_up: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         """Start, and run until SIGINT or SIGTERM (or until everything there is has been processed), then close.
 
-        ``on_progress`` is called about ten times a second. Raises what made the client end.
+        ``on_progress`` is called about ten times a second. Setting ``stop``, from any thread, does what a signal does.
+        Raises what made the client end.
         """
-        stop = threading.Event()
+        stop = threading.Event() if stop is None else stop
         self._raises = True
         with stop_on_signals(stop):
             self.start()
@@ -189,15 +200,15 @@ class Streams:
                 while not stop.wait(_RUN_INTERVAL_S) and not self.finished:
                     if on_progress is not None:
                         on_progress(self.progress())
-                    if until_caught_up and self._reached_the_end():
+                    if until_caught_up and self.reached_the_end():
                         break
             finally:
                 self.close()
         if self.failure is not None:
             raise self.failure
 
-    def _reached_the_end(self) -> bool:
-        """True if caught up; else has committed what is processed, since that may be all that is missing."""
+    def reached_the_end(self) -> bool:
+        """As ``caught_up``; if not, has committed what is processed, since that may be all that is missing."""
         if self.caught_up():
             return True
         if self.progress().lag == 0:
@@ -392,14 +403,16 @@ class Streams:
     def _new_thread(self) -> StreamThread:
         """A thread with the least free number; the caller starts it."""
         assert self._context is not None
-        prefix = f"{self.config.application_id}-{self._context.process_id}"
+        context = self._context
+        prefix = f"{self.config.application_id}-{context.process_id}-{context.worker.number}"
+        name = prefix if self.config.client_id is None else f"{self.config.client_id}-{context.worker.number}"
         taken = {thread.index for thread in self._threads}
         index = next(i for i in range(1, len(taken) + 2) if i not in taken)
         thread = StreamThread(
-            f"{prefix}-StreamThread-{index}",
+            f"{name}-StreamThread-{index}",
             index,
-            f"{prefix}-{os.getpid()}-{index}",
-            self._context,
+            f"{prefix}-{index}",
+            context,
             self,
             self.config.statestore_cache_max_bytes // max(len(taken) + 1, self.config.num_stream_threads),
         )
@@ -436,6 +449,8 @@ class Streams:
         ):
             if opened is not None:
                 opened.close()
+        if self._context is not None:
+            self._context.worker.release()
 
     def _set_state(self, state: ClientState) -> None:
         with self._changed:

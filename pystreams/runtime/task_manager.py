@@ -13,8 +13,10 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.record import RecordBatch
 from pystreams.runtime.active_task import ActiveTask
+from pystreams.runtime.changelog_guard import ChangelogGuard
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.commit import Committer
+from pystreams.runtime.offset_metadata import merge_committed
 from pystreams.runtime.positions import start_positions
 from pystreams.runtime.rebalance import (
     AbortAll,
@@ -28,6 +30,7 @@ from pystreams.runtime.rebalance import (
     plan_loss,
 )
 from pystreams.runtime.restore import Restorer
+from pystreams.runtime.stopwatch import Stopwatch
 from pystreams.runtime.task_lifecycle import TaskStatus
 from pystreams.runtime.task_opening import TaskOpener
 
@@ -55,15 +58,20 @@ class TaskManager:
         clients: ThreadClients,
         opener: TaskOpener,
         restorer: Restorer,
+        stopwatch: Stopwatch,
         thread: str,
     ) -> None:
         self._context = context
+        self._stopwatch = stopwatch
         self._member = clients.member
         self._consumer = clients.consumer
         self._producer = clients.producer
         self._opener = opener
         self._restorer = restorer
-        self._committer = Committer(clients.producer, clients.member, clients.consumer, self._set_working)
+        self._guard = _guard_of(context, thread)
+        self._committer = Committer(
+            clients.producer, clients.member, clients.consumer, self._set_working, self._guard
+        )
         self._created = context.metrics.counter(names.TASKS_CREATED, thread_id=thread)
         self._closed = context.metrics.counter(names.TASKS_CLOSED, thread_id=thread)
         self._tasks: dict[TaskId, ActiveTask] = {}
@@ -75,6 +83,7 @@ class TaskManager:
         self._locked: dict[TaskId, tuple[float, float]] = {}
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
+        self._purge_refused = False
         #: Partitions that are not read for now, because enough of them is waiting.
         self.paused: set[TopicPartition] = set()
 
@@ -101,6 +110,10 @@ class TaskManager:
     @property
     def uncommitted_bytes(self) -> int:
         return sum(task.state.uncommitted_bytes for task in self._running)
+
+    def caught_up(self) -> bool:
+        """True if all that was last seen in the inputs has been processed and committed."""
+        return not self.commit_needed and all(self.lag(task) == 0 for task in self._running)
 
     def lag(self, task: ActiveTask) -> int | None:
         """Offsets between what a task has processed and the end of its inputs as last seen; None: not known."""
@@ -143,7 +156,7 @@ class TaskManager:
         for instruction in plan:
             match instruction:
                 case CommitAll():
-                    self.commit()
+                    self._committer.commit_for_good(self._running)
                 case CloseTask(task_id):
                     self._waiting.pop(task_id, None)
                     self._locked.pop(task_id, None)
@@ -197,7 +210,7 @@ class TaskManager:
         """Give up everything, after a commit or without."""
         try:
             if commit and self._running:
-                self.commit()
+                self._committer.commit_for_good(self._running)
         finally:
             self._waiting.clear()
             for task_id in list(self._tasks):
@@ -218,6 +231,8 @@ class TaskManager:
             # Now, with the directory locked: whoever had the task before has made its last commit.
             committed = self._member.committed(inputs)
             task.committed = {partition: at for partition, at in committed.items() if at is not None}
+            if not self._context.broker.transactional:
+                task.state.limit_time(merge_committed(task.committed).stream_time)
             self._restorer.add(task)
             del self._waiting[task_id]
         except StateCorruptedError as error:
@@ -247,6 +262,7 @@ class TaskManager:
             beginnings,
             admin.end_offsets(inputs),
             lambda topic: self._context.offset_reset(task.task_id, topic),
+            self._context.offset_ago,
             stateful=task.task_id in self._context.feeding_state,
         )
         self.working = task
@@ -287,11 +303,13 @@ class TaskManager:
         self._adjust_flow()
 
     def process(self, max_records: int, now_ms: int) -> int:
-        """Let each task process up to ``max_records``; the number processed."""
+        """Let each task process up to ``max_records``, or what it can in a tenth of a second; the number processed."""
         processed = 0
         for task in self._running:
             self.working = task
+            self._stopwatch.watch(task.stream)
             processed += task.stream.process(max_records, now_ms)
+        self._stopwatch.rest()
         self.working = None
         if processed:
             self._adjust_flow()
@@ -320,8 +338,17 @@ class TaskManager:
         """Commit all running tasks."""
         self._committer.commit(self._running)
 
+    def check_changelogs(self) -> None:
+        """See whether somebody else has written to the tasks' changelogs, also to those that lie still."""
+        if self._guard is not None:
+            self._guard.check_all(self._running)
+
     def purge(self) -> None:
-        """Delete what is processed and committed from the application's own topics between sub-topologies."""
+        """Delete what is processed and committed from the application's own topics between sub-topologies.
+
+        A refusal costs disk space and no results: it is logged, once until it works again, and tried again next time.
+        Source: org.apache.kafka.streams.processor.internals.TaskManager.maybePurgeCommittedRecords.
+        """
         internal = self._context.built.internal_topics
         done = {
             partition: committed.offset
@@ -329,8 +356,16 @@ class TaskManager:
             for partition, committed in task.committed.items()
             if partition.topic in internal
         }
-        if done:
+        if not done:
+            return
+        try:
             self._context.admin.delete_records(done)
+        except StreamsError as error:
+            if not self._purge_refused:
+                log.warning("repartition topics keep what is processed: %s", error)
+            self._purge_refused = True
+        else:
+            self._purge_refused = False
 
     def check_positions(self, error: OffsetOutOfRangeError) -> None:
         """The consumer fell out of a partition, because records were deleted before they were read: an error for a task
@@ -366,3 +401,10 @@ class TaskManager:
 
     def _set_working(self, task: ActiveTask | None) -> None:
         self.working = task
+
+
+def _guard_of(context: ClientContext, thread: str) -> ChangelogGuard | None:
+    broker = context.broker
+    if broker.transactional:
+        return None
+    return ChangelogGuard(lambda: broker.consumer(f"{thread}-guard", "restore"), context.admin, context.clock)

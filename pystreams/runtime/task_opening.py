@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from pystreams.broker.port import Consumer, Producer
 from pystreams.errors import StateCorruptedError
@@ -47,12 +48,14 @@ class TaskOpener:
         Raises ``StateLockedError`` while another thread or process has the task's directory.
         """
         cell = ContextCell()
+        logged = dict.fromkeys(self._context.subtopology(task_id).changelogs, 0)
+        log_changes = {store: self._log_change(task_id, store, logged) for store in logged}
         try:
-            state = self._open_state(task_id, cell)
+            state = self._open_state(task_id, cell, log_changes)
         except StateCorruptedError as error:
             log.warning("task %s: %s; deleting the local state, it will be restored", task_id, error)
             self._context.directory.wipe(task_id)
-            state = self._open_state(task_id, cell)
+            state = self._open_state(task_id, cell, log_changes)
         context = self._context
         sub = context.subtopology(task_id)
         try:
@@ -72,7 +75,7 @@ class TaskOpener:
         changelogs = {
             store: TopicPartition(topic, task_id.partition) for store, topic in sub.changelogs.items()
         }
-        return ActiveTask(stream, state, changelogs)
+        return ActiveTask(stream, state, changelogs, log_changes=log_changes, logged=logged)
 
     def _compiled(self, task_id: TaskId) -> CompiledCode:
         """The code of the task's sub-topology, compiled for the first of its tasks."""
@@ -83,7 +86,9 @@ class TaskOpener:
             self._code[task_id.subtopology] = code
         return code
 
-    def _open_state(self, task_id: TaskId, cell: ContextCell) -> TaskState:
+    def _open_state(
+        self, task_id: TaskId, cell: ContextCell, log_changes: Mapping[str, LogChange]
+    ) -> TaskState:
         context = self._context
         application_id = context.built.application_id
         dropped = context.metrics.counter(
@@ -96,19 +101,18 @@ class TaskOpener:
                 task_id=task_id,
                 cell=cell,
                 cache=self._cache,
-                log_change=lambda store: self._log_change(task_id, store),
+                log_change=log_changes.get,
                 topic_of=lambda store: f"{application_id}-{store}-changelog",
                 resources=context.resources,
                 expired=dropped.add,
             )
 
-    def _log_change(self, task_id: TaskId, store: str) -> LogChange | None:
-        topic = self._context.subtopology(task_id).changelogs.get(store)
-        if topic is None:
-            return None
+    def _log_change(self, task_id: TaskId, store: str, logged: dict[str, int]) -> LogChange:
+        topic = self._context.subtopology(task_id).changelogs[store]
         send, partition = self._producer.log_change, task_id.partition
 
         def log_change(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
+            logged[store] += 1
             send(topic, partition, key, value, timestamp, headers)
 
         return log_change

@@ -120,10 +120,18 @@ def _verify(spec: TopicSpec, found: TopicDescription, where: str) -> None:
             "(or reset it: pystreams reset) so that it starts afresh",
         )
     wanted, policy = spec.config["cleanup.policy"], found.config.get("cleanup.policy", "delete")
-    if "compact" in wanted and "compact" not in policy:
+    loss = _loss(set(wanted.split(",")), set(policy.split(",")))
+    if loss:
         raise TopicError(
-            f"changelog {spec.name} has cleanup.policy={policy}, so it would lose state",
+            f"internal topic {spec.name} has cleanup.policy={policy}, so it would lose {loss}",
             where=where,
-            why=f"a changelog keeps the last record of every key: {wanted}",
+            why=f"the topology needs cleanup.policy={wanted}",
             hint=f"pystreams topics alter {spec.name} --config cleanup.policy={wanted}",
         )
+
+
+def _loss(wanted: set[str], found: set[str]) -> str:
+    """What a topic would lose that is cleaned in another way than it should be; nothing by keeping too much."""
+    if "compact" in wanted and found not in (wanted, {"compact"}):
+        return "state"
+    return "records that are not processed yet" if "compact" in found - wanted else ""

@@ -1,6 +1,6 @@
 r"""The states of a client and of its threads, as data: each with the states that may follow.
 
-Those of a task are in ``task_lifecycle``.
+Those of a task are in ``task_lifecycle``, those of a worker process in ``workers``.
 
     client   CREATED -> REBALANCING <-> RUNNING -> PENDING_SHUTDOWN -> NOT_RUNNING
                               \-> PENDING_ERROR -> ERROR
@@ -65,7 +65,7 @@ THREAD_SUCCESSORS: Mapping[ThreadState, frozenset[ThreadState]] = {
     _T.DEAD: frozenset(),
 }
 
-State = TypeVar("State", ClientState, ThreadState)
+State = TypeVar("State", bound=Enum)
 
 
 class IllegalTransitionError(Exception):

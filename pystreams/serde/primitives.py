@@ -1,6 +1,7 @@
 """Serdes of single values, with the bytes of Java's serdes of the same kind.
 
-Source: org.apache.kafka.common.serialization (String, Long, Double, ByteArray, Boolean, UUID).
+Source: org.apache.kafka.common.serialization (String, Long, Integer, Short, Double, Float, Bytes, ByteArray,
+ByteBuffer, Boolean, UUID, Void).
 """
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ from __future__ import annotations
 import struct
 import uuid
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal, NoReturn
 
 import msgspec
 
 from pystreams.errors import SerializationError
 from pystreams.serde.base import Serde
 
-_INT64 = struct.Struct(">q")
-_FLOAT64 = struct.Struct(">d")
-_JAVA_NAN = b"\x7f\xf8\x00\x00\x00\x00\x00\x00"
+_INTS = {8: struct.Struct(">q"), 4: struct.Struct(">i"), 2: struct.Struct(">h")}
+_FLOAT64, _FLOAT32 = struct.Struct(">d"), struct.Struct(">f")
+_JAVA_NAN, _JAVA_FLOAT_NAN = bytes.fromhex("7ff8000000000000"), bytes.fromhex("7fc00000")
 _BOOLS = {True: b"\x01", False: b"\x00"}
 
 
@@ -37,57 +38,67 @@ class StrSerde(Serde[str]):
 
 
 class IntSerde(Serde[int]):
-    """8 bytes, big-endian, signed: Java's Long."""
+    """Signed, big-endian, in 8 bytes (Java's Long), 4 (Integer) or 2 (Short)."""
 
     immutable = True
 
+    def __init__(self, size: Literal[8, 4, 2] = 8) -> None:
+        self._size = size
+        self._struct = _INTS[size]
+
     def serializer(self, topic: str) -> Callable[[int], bytes]:
-        return _INT64.pack
+        return self._struct.pack
 
     def deserializer(self, topic: str) -> Callable[[bytes], int]:
-        unpack = _INT64.unpack
+        unpack = self._struct.unpack
 
         def read_int(data: bytes) -> int:
             value: int
             try:
                 (value,) = unpack(data)
             except struct.error:
-                raise _wrong_length("int", 8, data, topic) from None
+                raise _wrong_length(repr(self), self._size, data, topic) from None
             return value
 
         return read_int
 
     def __repr__(self) -> str:
-        return "int"
+        return "int" if self._size == 8 else f"int{8 * self._size}"
 
 
 class FloatSerde(Serde[float]):
-    """8 bytes, IEEE 754, big-endian: Java's Double. Every NaN is written as Java's one NaN."""
+    """IEEE 754, big-endian, in 8 bytes (Java's Double) or 4 (Float). Every NaN is written as Java's one NaN.
 
-    immutable = True
+    With 4 bytes a value is rounded to what fits; one that is too great for them is an error (Java: infinity).
+    """
+
+    def __init__(self, size: Literal[8, 4] = 8) -> None:
+        self._size = size
+        # Rounding must not depend on whether a value comes from the cache or from its bytes.
+        self.immutable = size == 8
 
     def serializer(self, topic: str) -> Callable[[float], bytes]:
-        return _write_float
+        return _write_float if self._size == 8 else _write_float32
 
     def deserializer(self, topic: str) -> Callable[[bytes], float]:
-        unpack = _FLOAT64.unpack
+        unpack = _FLOAT64.unpack if self._size == 8 else _FLOAT32.unpack
 
         def read_float(data: bytes) -> float:
             value: float
             try:
                 (value,) = unpack(data)
             except struct.error:
-                raise _wrong_length("float", 8, data, topic) from None
+                raise _wrong_length(repr(self), self._size, data, topic) from None
             return value
 
         return read_float
 
     def __repr__(self) -> str:
-        return "float"
+        return "float" if self._size == 8 else "float32"
 
 
 class BytesSerde(Serde[bytes]):
-    """The bytes as they are."""
+    """The bytes as they are: Java's Bytes, ByteArray and ByteBuffer."""
 
     immutable = True
 
@@ -154,6 +165,29 @@ class UUIDSerde(Serde[uuid.UUID]):
         return "uuid"
 
 
+class VoidSerde(Serde[None]):
+    """Null, always: Java's Void. None never reaches a serde, so whatever does is an error."""
+
+    immutable = True
+
+    def serializer(self, topic: str) -> Callable[[None], bytes]:
+        def write_void(value: object) -> NoReturn:
+            raise SerializationError(
+                f"None expected for void, {type(value).__qualname__} found", where=f"topic {topic}"
+            )
+
+        return write_void
+
+    def deserializer(self, topic: str) -> Callable[[bytes], None]:
+        def read_void(data: bytes) -> NoReturn:
+            raise _wrong_length("void", 0, data, topic)
+
+        return read_void
+
+    def __repr__(self) -> str:
+        return "void"
+
+
 #: msgspec reads and writes the text form 3 to 5 times as fast as the standard library.
 _JSON_UUID_DECODE = msgspec.json.Decoder(uuid.UUID).decode
 _JSON_UUID_ENCODE = msgspec.json.Encoder().encode
@@ -164,6 +198,10 @@ _SAME = b"".__add__
 
 def _write_float(value: float) -> bytes:
     return _FLOAT64.pack(value) if value == value else _JAVA_NAN  # noqa: PLR0124 - NaN is what differs from itself
+
+
+def _write_float32(value: float) -> bytes:
+    return _FLOAT32.pack(value) if value == value else _JAVA_FLOAT_NAN  # noqa: PLR0124 - as above
 
 
 def _write_bool(value: bool) -> bytes:
@@ -189,7 +227,11 @@ def _wrong_length(kind: str, expected: int, data: bytes, topic: str) -> Serializ
 
 STR: Final = StrSerde()
 INT: Final = IntSerde()
+INT32: Final = IntSerde(4)
+INT16: Final = IntSerde(2)
 FLOAT: Final = FloatSerde()
+FLOAT32: Final = FloatSerde(4)
 BYTES: Final = BytesSerde()
 BOOL: Final = BoolSerde()
 UUID: Final = UUIDSerde()
+VOID: Final = VoidSerde()

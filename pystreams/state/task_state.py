@@ -24,7 +24,7 @@ from pystreams.state.directory import (
     read_json,
     write_json,
 )
-from pystreams.state.formats import pack_int64, unpack_int64
+from pystreams.state.formats import TIMESTAMP_BYTES, WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
 from pystreams.state.key_value import KeyValueStore, TimestampedKeyValueStore
 from pystreams.state.overlay import Overlay
 from pystreams.state.resources import RocksResources, shared_resources
@@ -326,6 +326,16 @@ class TaskState:
             else:
                 part.overlay.clear()
 
+    def limit_time(self, stream_time_ms: int) -> None:
+        """Tell the stream time of the last commit before restoring from changelogs that may hold more than that.
+
+        The records since are processed again, and their windows must not have expired by then: window stores keep what
+        was alive at this time.
+        """
+        for part in self._parts.values():
+            if part.layer is not None:
+                part.layer.limit_time(stream_time_ms)
+
     def restore(self, store: str, batch: RecordBatch) -> None:
         """Apply records of the store's changelog; nothing is logged or forwarded. Applied twice, they change nothing.
 
@@ -355,6 +365,24 @@ class TaskState:
         else:
             part.table.apply(changes)
         self._offsets[store] = batch.next_offset
+
+    def as_logged(self, store: str, key: bytes) -> tuple[bytes | None, int | None] | None:
+        """What the changelog should hold last under one of its keys: value (None: deleted) and timestamp (None: the
+        store keeps no timestamps). None if the store has no say, because the key's window has expired.
+
+        Call it with the caches flushed.
+        """
+        part = self._parts[store]
+        physical: Any = key
+        if part.layer is not None:
+            start = unpack_int64(key, len(key) - WINDOW_SUFFIX_BYTES)[0]
+            if part.layer.layout.expired(start, part.layer.observed_ms):
+                return None
+            physical = part.layer.layout.of_changelog(key, start)
+        value = part.overlay.get(physical)
+        if not part.timestamped or value is None:
+            return value, None
+        return value[TIMESTAMP_BYTES:], unpack_int64(value)[0]
 
     def restore_checkpoint(self) -> None:
         """Bring the small file with the offsets, which other processes read, up to date."""

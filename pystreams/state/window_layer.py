@@ -178,6 +178,7 @@ class WindowLayer:
         "_expired",
         "_interval_ms",
         "_retention_ms",
+        "_time_limit_ms",
         "layout",
         "observed_ms",
         "overlay",
@@ -195,6 +196,7 @@ class WindowLayer:
         self.observed_ms = _NO_TIMESTAMP
         self.sequence = 0
         self._committed = (self.observed_ms, self.sequence)
+        self._time_limit_ms = TIME_MAX
         self._duplicates = spec.retain_duplicates
         self._retention_ms = spec.retention_ms
         self._interval_ms: int = layout.interval_ms if isinstance(layout, SegmentedLayout) else 0
@@ -306,10 +308,15 @@ class WindowLayer:
     def _first_visible(self, time_from: int) -> int:
         return max(time_from, self.observed_ms - self._retention_ms + 1)
 
+    def limit_time(self, time_ms: int) -> None:
+        """Have what is restored from now on move stream time no further than this."""
+        self._time_limit_ms = time_ms
+
     def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
         """Changes of the table for records of the changelog; moves stream time and sequence number on."""
         starts = [unpack_int64(key, len(key) - WINDOW_SUFFIX_BYTES)[0] for key, _ in records]
-        observed = self.observed_ms = max(self.observed_ms, max(starts, default=_NO_TIMESTAMP))
+        latest = min(max(starts, default=_NO_TIMESTAMP), self._time_limit_ms)
+        observed = self.observed_ms = max(self.observed_ms, latest)
         if self._duplicates:
             for key, _ in records:
                 self.sequence = max(self.sequence, split_window_key(key)[2])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
+from pystreams.config import offset_reset, reset_duration_ms
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.processor import Processor
@@ -105,9 +107,10 @@ class Topology:
         key: type | AnySerde | None = None,
         value: type | AnySerde | None = None,
         timestamp_extractor: Any = None,
-        auto_offset_reset: str | None = None,
+        auto_offset_reset: str | timedelta | None = None,
     ) -> Topology:
-        """Read ``topics``: one, several, or all that a pattern matches."""
+        """Read ``topics``: one, several, or all that a pattern matches. ``auto_offset_reset`` is "earliest", "latest",
+        "none", "by_duration:PT1H" or a timedelta."""
         pattern = topics if isinstance(topics, re.Pattern) else None
         self.insert_source(
             SourceNode(
@@ -117,7 +120,7 @@ class Topology:
                 _source_serde(key, "key", name),
                 _source_serde(value, "value", name),
                 timestamp_extractor,
-                auto_offset_reset,
+                None if auto_offset_reset is None else checked_offset_reset(auto_offset_reset, name),
             )
         )
         return self
@@ -332,6 +335,19 @@ def checked_partitioner(partitioner: Any, step: str) -> Any:
     if partitioner is not None:
         UserFunction.of(partitioner, "partition", f"the partitioner of {step}")
     return partitioner
+
+
+def checked_offset_reset(given: object, step: str) -> str:
+    """Where a source begins without a committed offset, as text: equal durations have equal texts. Raises
+    ``TopologyError`` for what is none of the strategies, and for a duration below zero."""
+    try:
+        strategy = offset_reset(given)
+    except ValueError as error:
+        raise TopologyError(
+            f"auto_offset_reset={given!r} is unknown", where=step, hint=f"one of {error}"
+        ) from None
+    duration_ms = reset_duration_ms(strategy)
+    return strategy if duration_ms is None else offset_reset(timedelta(milliseconds=duration_ms))
 
 
 def _source_serde(given: type | Serde[Any] | None, part: str, name: str) -> AnySerde:

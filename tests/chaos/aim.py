@@ -16,7 +16,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -109,8 +109,9 @@ def _wrapped(function: Callable[..., Any], when: str, passing: Callable[[], None
     return wrapper
 
 
-def _install(passing: Passing) -> None:
-    for name, point in POINTS.items():
+def watch(points: Mapping[str, Point], passing: Passing) -> None:
+    """Have every passing of a point told, and the stores written in small slices."""
+    for name, point in points.items():
         owner: Any = importlib.import_module(point.module)
         *path, last = point.path.split(".")
         for part in path:
@@ -119,6 +120,9 @@ def _install(passing: Passing) -> None:
     rocksdb: Any = importlib.import_module(f"{_STATE}.rocksdb")
     assert rocksdb.SLICE_ENTRIES > _SLICE_ENTRIES
     rocksdb.SLICE_ENTRIES = _SLICE_ENTRIES
+
+
+def _clean_all_the_time() -> None:
     cleaner: Any = importlib.import_module(f"{_LOG}.cleaner")
     cleaner.SWEEP_INTERVAL_MS = cleaner.PAUSE_RATIO = 0
     worth_it = cleaner.Cleaner._is_worth_it
@@ -136,7 +140,8 @@ def main() -> None:
     what, _, rest = aim.partition(":")
     assert what == "count" or what in POINTS, what
     passing = Passing(None, 0) if what == "count" else Passing(what, int(rest))
-    _install(passing)
+    watch(POINTS, passing)
+    _clean_all_the_time()
     from pystreams.cli.main import main as pystreams
 
     try:

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 VERSION = "4.3.1"
@@ -44,6 +44,9 @@ PROPERTIES = {
     "log.retention.check.interval.ms": "300000",
 }
 
+#: Small, for tests.
+JVM_OPTIONS = ("-Xmx512m", "-Xms128m", "-XX:+UseSerialGC")
+
 
 def why_not() -> str | None:
     """What is missing to run Kafka; None if nothing is."""
@@ -53,18 +56,18 @@ def why_not() -> str | None:
     return f"Kafka needs {' and '.join(missing)} on the PATH" if missing else None
 
 
-def fetch_jars() -> None:
-    """Have Maven copy Kafka's jars; does nothing if they are there."""
-    if JARS.is_dir():
+def fetch_jars(pom: Path = POM, jars: Path = JARS) -> None:
+    """Have Maven copy the dependencies of ``pom`` (Kafka's jars) to ``jars``; does nothing if they are there."""
+    if jars.is_dir():
         return
-    JARS.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=JARS.parent) as folder:
+    jars.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=jars.parent) as folder:
         partial = Path(folder) / "jars"
-        command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+        command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
         subprocess.run([*command, f"-DoutputDirectory={partial}"], check=True)
         # Under its own name only once it is whole. Somebody else may have been faster.
-        if not JARS.is_dir():
-            partial.rename(JARS)
+        if not jars.is_dir():
+            partial.rename(jars)
 
 
 def free_port() -> int:
@@ -77,12 +80,19 @@ def free_port() -> int:
 class KafkaServer:
     """One node on loopback. ``stop`` ends it cleanly, ``kill`` does not; ``start`` starts it again on the same data."""
 
-    def __init__(self, data: Path, port: int = 0, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        port: int = 0,
+        properties: Mapping[str, str] | None = None,
+        jvm_options: Sequence[str] = JVM_OPTIONS,
+    ) -> None:
         self.port = port or free_port()
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
         self.log = data / "server.log"
         self._data = data
         self._properties = dict(properties or {})
+        self._jvm_options = jvm_options
         self._controller_port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -105,6 +115,11 @@ class KafkaServer:
                 start_new_session=True,  # Ctrl-C is for us; we stop it
             )
         self._wait_until_up()
+
+    @property
+    def running(self) -> bool:
+        """It was started, and has not ended."""
+        return self._process is not None and self._process.poll() is None
 
     @property
     def pid(self) -> int:
@@ -140,12 +155,7 @@ class KafkaServer:
         )
 
     def _java(self, arguments: list[str]) -> list[str]:
-        options = [
-            "-Xmx512m",
-            "-Xms128m",
-            "-XX:+UseSerialGC",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
-        ]
+        options = [*self._jvm_options, "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"]
         return ["java", *options, "-cp", str(JARS / "*"), *arguments]
 
     def _accepts(self) -> bool:

@@ -1,86 +1,164 @@
-"""One set of login settings serves both clients; a wrong password is told at once and never shown."""
+"""One set of login settings serves both clients, whichever way a cluster wants to know who is there."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pystreams.broker.kafka.settings import CONNECTION_SETTINGS, KafkaSettings
 from pystreams.broker.port import Assigned, CommittedOffset, TopicSpec
-from pystreams.config import KAFKA_CONNECTION, StreamsConfig
-from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
-from tests.kafka.server import KafkaServer
+from tests.kafka.secure_server import (
+    KEY_PASSWORD,
+    PASSWORD,
+    USER,
+    Certificates,
+    SecureServer,
+    plain_login,
+    quoted,
+)
 from tests.kafka.support import Follower, connect, deal
+from tests.live.support import eventually
 
-PASSWORD = "through-the-looking-glass"
-LOGIN = {
-    "security.protocol": "SASL_PLAINTEXT",
-    "sasl.mechanism": "PLAIN",
-    "sasl.username": "alice",
-    "sasl.password": PASSWORD,
-}
-JAAS = (
-    "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    f' username="admin" password="secret" user_admin="secret" user_alice="{PASSWORD}";'
+
+def by_password(mechanism: str, ca: Path) -> dict[str, Any]:
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.username": USER,
+        "sasl.password": PASSWORD,
+        "ssl.ca.location": str(ca),
+    }
+
+
+def by_jaas(mechanism: str, login: str, ca: Path) -> dict[str, Any]:
+    """As in a Java program's properties."""
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": login,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(ca),
+    }
+
+
+SCRAM_LOGIN = (
+    "org.apache.kafka.common.security.scram.ScramLoginModule required\n"
+    f"  username={quoted(USER)}\n  password={quoted(PASSWORD)};\n"
+)
+UNSECURED_LOGIN = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    ' unsecuredLoginStringClaim_sub="alice" unsecuredLoginLifetimeSeconds="600";'
 )
 
 
-@pytest.fixture(scope="module")
-def guarded(server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    """A broker that wants to know who is there. (``server`` is asked for because it knows if Kafka can be had.)"""
-    guarded = KafkaServer(
-        tmp_path_factory.mktemp("guarded"),
-        properties={
-            "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT",
-            "sasl.enabled.mechanisms": "PLAIN",
-            "sasl.mechanism.inter.broker.protocol": "PLAIN",
-            "listener.name.plaintext.plain.sasl.jaas.config": JAAS,
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_name_and_a_password_log_both_clients_in(
+    secure: SecureServer, certificates: Certificates, mechanism: str
+):
+    use_everything(secure.sasl, by_password(mechanism, certificates.ca))
+
+
+@pytest.mark.parametrize(
+    "mechanism,login",
+    [
+        ("PLAIN", plain_login(USER, PASSWORD)),
+        ("SCRAM-SHA-512", SCRAM_LOGIN),
+        ("OAUTHBEARER", UNSECURED_LOGIN),
+    ],
+    ids=["PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"],
+)
+def test_the_login_of_a_java_program_logs_both_clients_in(
+    secure: SecureServer, certificates: Certificates, mechanism: str, login: str
+):
+    use_everything(secure.sasl, by_jaas(mechanism, login, certificates.ca))
+
+
+def test_a_certificate_with_an_encrypted_key_identifies_both_clients(
+    secure: SecureServer, certificates: Certificates
+):
+    use_everything(
+        secure.mutual,
+        {
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(certificates.ca),
+            "ssl.certificate.location": str(certificates.client),
+            "ssl.key.location": str(certificates.encrypted_key),
+            "ssl.key.password": KEY_PASSWORD,
         },
     )
-    guarded.start()
-    yield guarded
-    guarded.stop()
 
 
-def test_both_clients_log_in_with_one_set_of_settings(guarded: KafkaServer, tmp_path: Path):
-    broker = connect(guarded.bootstrap_servers, connection=LOGIN)
-    admin, producer = broker.admin(), broker.producer("p", "p")
-    admin.create_topics([TopicSpec("t", 1)])
-    producer.send("t", 0, b"k", b"v", 1, ())
-    follower = Follower("a", broker.member("a", "g", ["t"], bytes, deal("t", 1)), [])
-    while not follower.held:
-        follower.poll()
-        time.sleep(0.02)
-    assert isinstance(follower.events[0], Assigned)
-    offsets = {TopicPartition("t", 0): CommittedOffset(1, "text")}
-    producer.commit(offsets, follower.member)
-    assert admin.group_offsets("g") == offsets
-    follower.member.close()
-    producer.close()
-    broker.close()
+@pytest.mark.parametrize("inline", [False, True], ids=["files", "texts"])
+def test_the_pem_stores_of_a_java_program_identify_both_clients(
+    secure: SecureServer, certificates: Certificates, *, inline: bool
+):
+    stores = (
+        {
+            "ssl.truststore.certificates": certificates.ca.read_text(),
+            "ssl.keystore.certificate.chain": certificates.client.read_text(),
+            "ssl.keystore.key": certificates.encrypted_key.read_text(),
+            "ssl.key.password": KEY_PASSWORD,
+        }
+        if inline
+        else {
+            "ssl.truststore.location": str(certificates.ca),
+            "ssl.keystore.location": str(certificates.client_store),
+        }
+    )
+    types = {"ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM"}
+    use_everything(secure.mutual, {"security.protocol": "SSL", **types, **stores})
 
 
-def test_a_wrong_password_is_told_at_once_and_not_shown(guarded: KafkaServer):
-    started = time.monotonic()
-    with pytest.raises(BrokerError, match=r"refuses the login") as caught:
-        connect(guarded.bootstrap_servers, connection={**LOGIN, "sasl.password": "wrong-password"})
-    assert time.monotonic() - started < 4
-    assert "wrong-password" not in str(caught.value)
+@pytest.mark.parametrize("off", ["", "none"])
+def test_without_the_host_check_a_certificate_of_another_name_will_do(
+    secure: SecureServer, certificates: Certificates, off: str
+):
+    address = f"127.0.0.1:{secure.sasl_port}"  # the certificate is for localhost
+    settings = by_password("SCRAM-SHA-512", certificates.ca)
+    use_everything(address, {**settings, "ssl.endpoint.identification.algorithm": off})
 
 
-def test_every_setting_of_the_connection_reaches_both_clients_by_its_name():
-    assert tuple(CONNECTION_SETTINGS) == KAFKA_CONNECTION
+def test_a_client_may_have_a_login_of_its_own(secure: SecureServer, certificates: Certificates):
+    settings = by_password("PLAIN", certificates.ca)
+    settings |= {"producer.sasl.mechanism": "SCRAM-SHA-256", "admin.sasl.mechanism": "SCRAM-SHA-512"}
+    use_everything(secure.sasl, settings)
 
 
-def test_passwords_are_neither_in_the_settings_text_nor_in_what_is_shown():
-    settings = KafkaSettings("127.0.0.1:1", connection=LOGIN)
-    assert PASSWORD not in repr(settings) + settings.description
-    config = StreamsConfig.from_mapping({"application_id": "app", **LOGIN})
-    assert PASSWORD not in repr(config) + repr(config.in_force())
-    assert config.kafka_connection == LOGIN
-    assert settings.membership("x")["sasl_plain_password"] == PASSWORD
-    assert settings.librdkafka("x")["sasl.password"] == PASSWORD
+@pytest.fixture(autouse=True)
+def empty(secure: SecureServer) -> Iterator[None]:
+    yield
+    with closing(connect(secure.bootstrap_servers)) as broker, closing(broker.admin()) as admin:
+        eventually(lambda: admin.group_members("g") == [])
+        admin.delete_group("g")
+        admin.delete_topics(["t"])
+
+
+def use_everything(address: str, settings: Mapping[str, Any], **more: Any) -> None:
+    """Create, write, join, read, commit, and look: the clients of an application, each at its work."""
+    with ExitStack() as stack:
+        broker = stack.enter_context(closing(connect(address, client_settings=settings, **more)))
+        admin = stack.enter_context(closing(broker.admin()))
+        producer = stack.enter_context(closing(broker.producer("p", "p")))
+        consumers = [
+            stack.enter_context(closing(broker.consumer("c", purpose))) for purpose in ("main", "restore")
+        ]
+        admin.create_topics([TopicSpec("t", 1)])
+        producer.send("t", 0, b"k", b"v", 1, ())
+        member = stack.enter_context(closing(broker.member("a", "g", ["t"], bytes, deal("t", 1))))
+        follower = Follower("a", member, [])
+        while not follower.held:
+            follower.poll()
+            time.sleep(0.02)  # as a thread does that has nothing to do
+        assert isinstance(follower.events[0], Assigned)
+        offsets = {TopicPartition("t", 0): CommittedOffset(1, "text")}
+        producer.commit(offsets, member)
+        assert admin.group_offsets("g") == offsets
+        for consumer in consumers:
+            consumer.assign({TopicPartition("t", 0): 0})
+            batches = eventually(lambda consumer=consumer: consumer.poll(100))
+            assert batches[0].values == [b"v"]

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
-from pystreams.runtime import stream_thread
 from tests.live.support import Log, caught_up, eventually
 
 
-def test_what_is_processed_and_committed_is_deleted_between_sub_topologies(
-    log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stream_thread, "_PURGE_INTERVAL_MS", 0)
+def test_what_is_processed_and_committed_is_deleted_between_sub_topologies(log: Log) -> None:
     log.create("in", "out", partitions=2)
-    app = log.app("purge")
+    app = log.app("purge", repartition_purge_interval_ms=0)
     words = app.stream("in", key=str, value=str).group_by(lambda word: word, repartition="by-word")
     words.count(name="counts").to_stream().to("out")
     log.write("in", [(None, "a", 1), (None, "b", 2)] * 50, value=str)

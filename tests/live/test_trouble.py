@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -199,6 +200,33 @@ def test_a_broker_that_stays_away_ends_the_client_after_task_timeout_ms(
 ) -> None:
     streams = start(counting(log, task_timeout_ms=300), Faults("commit", AWAY, at=1, times=10**9))
     eventually(lambda: streams.finished, "the end")
+    assert streams.failure is AWAY
+
+
+def test_trouble_that_takes_some_rounds_to_come_back_ends_the_client_too(
+    log: Log, start: Callable[..., Streams]
+) -> None:
+    class Always:
+        """The broker takes nothing; but that is only told some rounds later each time."""
+
+        def __init__(self) -> None:
+            self.sent = 0
+
+        def __call__(self, method: str) -> None:
+            self.sent += method == "send"
+            if method == "commit" or (method == "send" and self.sent % 200 == 0):
+                raise AWAY
+
+    # Slow functions make short rounds.
+    app = counting(
+        log,
+        lambda _: time.sleep(0.002),
+        task_timeout_ms=1_500,
+        statestore_cache_max_bytes=0,
+        commit_interval_ms=600_000,
+    )
+    streams = start(app, Always())
+    eventually(lambda: streams.finished, "the end", timeout_s=20)
     assert streams.failure is AWAY
 
 

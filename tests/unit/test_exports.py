@@ -11,8 +11,8 @@ import pystreams
 
 EXPORTED = """
     App BranchedKStream ConfigError JsonSerde KGroupedStream KGroupedTable KStream KTable MsgpackSerde Processor
-    ProcessorContext PunctuationType Record Serde Stores Streams StreamsBuilder StreamsConfig StreamsError
-    TimeWindowedKStream TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver Windowed
+    ProcessorContext PunctuationType Record Serde SessionWindowedSerde Stores Streams StreamsBuilder StreamsConfig
+    StreamsError TimeWindowedKStream TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver Windowed
 """
 
 

@@ -11,7 +11,7 @@ from pystreams.broker.embedded.consumer import EmbeddedConsumer
 from pystreams.broker.embedded.database import BUSY_TIMEOUT_MS, Database, lock_directory, prepare
 from pystreams.broker.embedded.membership import EmbeddedMember
 from pystreams.broker.embedded.producer import EmbeddedProducer
-from pystreams.broker.port import Assign
+from pystreams.broker.port import Assign, ConsumerPurpose
 from pystreams.clock import Clock, SystemClock
 
 
@@ -54,7 +54,7 @@ class EmbeddedBroker:
     def admin(self) -> EmbeddedAdmin:
         return EmbeddedAdmin(self._connect(), self._locks, self._clock, self._disconnect)
 
-    def consumer(self, client_id: str) -> EmbeddedConsumer:
+    def consumer(self, client_id: str, purpose: ConsumerPurpose = "main") -> EmbeddedConsumer:
         return EmbeddedConsumer(self._connect(), self._disconnect)
 
     def producer(self, client_id: str, transactional_id: str) -> EmbeddedProducer:
@@ -68,7 +68,9 @@ class EmbeddedBroker:
         topics: Collection[str],
         user_data: Callable[[], bytes],
         assign: Assign,
+        instance_id: str | None = None,
     ) -> EmbeddedMember:
+        """``instance_id`` makes no difference: who is gone is noticed at once, and who comes back gets its tasks."""
         return EmbeddedMember(
             self._connect(),
             self._locks,

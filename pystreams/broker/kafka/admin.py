@@ -17,8 +17,9 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 from kafka import errors
 
-from pystreams.broker.kafka.coordination import GroupConnection, refused
+from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.failures import error_of, failure, is_unavailable
+from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.settings import KafkaSettings
 from pystreams.broker.port import CommittedOffset, TopicDescription, TopicSpec
 from pystreams.clock import Deadline, SystemClock
@@ -78,6 +79,13 @@ class KafkaAdmin:
             values = {name: entry.value for name, entry in config.items() if entry.value is not None}
             found[resource.name] = TopicDescription(resource.name, counts[resource.name], values)
         return found
+
+    def message_bytes_max(self, topic: str) -> int:
+        """A topic's ``max.message.bytes``. Raises ``TopicError`` if it does not exist."""
+        found = self.describe_topics([topic])
+        if topic not in found:
+            raise TopicError(f"Topic {topic!r} does not exist", where=self._where)
+        return int(found[topic].config["max.message.bytes"])
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
         """Returns once the brokers know them. Also raises ``ConfigError`` for settings that Kafka refuses."""
@@ -222,7 +230,7 @@ class KafkaAdmin:
     def _group(self, group: str) -> GroupConnection:
         with self._mutex:
             if group not in self._groups:
-                self._groups[group] = GroupConnection(self._settings, self._client_id, group)
+                self._groups[group] = GroupConnection(self._settings, self._client_id, group, "admin")
             return self._groups[group]
 
     def _partition_counts(self) -> dict[str, int]:
@@ -292,7 +300,8 @@ class KafkaAdmin:
             raise ConfigError(
                 f"Kafka refuses the settings of topic {name}", where=self._where, why=error.str()
             ) from None
-        raise self._failure(exception, "A topic cannot be created", name) from None
+        where = f"{self._where}, {name}"
+        raise failure(error, "A topic cannot be created", where=where, needs="CREATE") from None
 
     def _not_empty(self, group: str) -> BrokerError:
         members = self.group_members(group)

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, Final
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from pystreams.broker.kafka.admin import KafkaAdmin
 from pystreams.broker.kafka.consumer import KafkaConsumer
-from pystreams.broker.kafka.failures import ErrorLog, cannot_connect, error_of
+from pystreams.broker.kafka.failures import ErrorLog, cannot_connect, error_of, text
 from pystreams.broker.kafka.member import KafkaMember
+from pystreams.broker.kafka.oauth import TokenProvider
 from pystreams.broker.kafka.producer import KafkaProducer
 from pystreams.broker.kafka.settings import KafkaSettings
-from pystreams.broker.port import Assign
+from pystreams.broker.port import Assign, ConsumerPurpose
 from pystreams.clock import Clock, Deadline, SystemClock
+from pystreams.config.client_setting import Role
+from pystreams.errors import ConfigError
 
 _CONNECT_SLICE_S = 0.5
+
+_ROLES: Final[Mapping[ConsumerPurpose, Role]] = {
+    "main": "main.consumer",
+    "restore": "restore.consumer",
+    "global": "global.consumer",
+}
 
 
 class KafkaBroker:
     """A Kafka cluster. See ``port.Broker``.
 
-    ``connection`` has security and socket settings by their names in ``settings.CONNECTION_SETTINGS``; both clients
-    get them. At least once: outputs are flushed before offsets are committed.
+    ``client_settings`` has Java's settings of its clients by name, with Java's prefixes; login and encryption among
+    them reach both clients. At least once: outputs are flushed before offsets are committed.
 
     Raises ``BrokerUnavailableError`` if nobody answers, ``BrokerError`` if the login is refused, ``ConfigError`` for
-    unknown settings.
+    settings that are unknown or cannot be so.
     """
 
     transactional = False
@@ -42,7 +51,9 @@ class KafkaBroker:
         heartbeat_interval_ms: int = 3_000,
         max_poll_interval_ms: int = 300_000,
         replication_factor: int = -1,
-        connection: Mapping[str, str] | None = None,
+        client_settings: Mapping[str, Any] | None = None,
+        oauth_token_provider: TokenProvider | None = None,
+        client_id: str = "pystreams",
         connect_timeout_s: float = 5.0,
     ) -> None:
         self._settings = KafkaSettings(
@@ -51,13 +62,14 @@ class KafkaBroker:
             heartbeat_interval_ms=heartbeat_interval_ms,
             max_poll_interval_ms=max_poll_interval_ms,
             replication_factor=replication_factor,
-            connection=connection or {},
+            client_settings=client_settings or {},
+            oauth_token_provider=oauth_token_provider,
         )
+        self._admin_id = f"{client_id}-admin"
         self._clock = SystemClock() if clock is None else clock
         self._errors = ErrorLog(self.description, logs=False)
         # One for all: it is thread-safe, and keeps connections of its own.
-        told: dict[str, Any] = {**self._settings.librdkafka("pystreams-admin"), "error_cb": self._errors}
-        self._client = AdminClient(told)
+        self._client = self._make_client()
         self._mutex = threading.Lock()
         self._admins: list[KafkaAdmin] = []
         self._connect(connect_timeout_s)
@@ -67,13 +79,18 @@ class KafkaBroker:
         return self._settings.description
 
     def admin(self) -> KafkaAdmin:
-        admin = KafkaAdmin(self._client, self._settings, "pystreams-admin")
+        admin = KafkaAdmin(self._client, self._settings, self._admin_id)
         with self._mutex:
             self._admins.append(admin)
         return admin
 
-    def consumer(self, client_id: str) -> KafkaConsumer:
-        return KafkaConsumer(self._settings.consumer(client_id), f"{client_id}, {self.description}")
+    def consumer(self, client_id: str, purpose: ConsumerPurpose = "main") -> KafkaConsumer:
+        role = _ROLES[purpose]
+        return KafkaConsumer(
+            self._settings.consumer(client_id, role),
+            f"{client_id}, {self.description}",
+            self._settings.poll_records_max(role),
+        )
 
     def producer(self, client_id: str, transactional_id: str) -> KafkaProducer:
         """``transactional_id`` will fence transactions; at least once needs none."""
@@ -81,7 +98,8 @@ class KafkaBroker:
             self._settings.producer(client_id),
             f"{client_id}, {self.description}",
             self._clock,
-            self.admin().end_offsets,
+            self.admin(),
+            self._settings.producer_room_timeout_s,
         )
 
     def member(
@@ -91,15 +109,28 @@ class KafkaBroker:
         topics: Collection[str],
         user_data: Callable[[], bytes],
         assign: Assign,
+        instance_id: str | None = None,
     ) -> KafkaMember:
         """Also raises ``TopicError`` if a topic does not exist."""
-        return KafkaMember(self._settings, client_id, group, topics, user_data, assign)
+        return KafkaMember(self._settings, client_id, group, topics, user_data, assign, instance_id)
 
     def close(self) -> None:
         with self._mutex:
             admins, self._admins = self._admins, []
         for admin in admins:
             admin.close()
+
+    def _make_client(self) -> AdminClient:
+        self._settings.check()
+        told = {**self._settings.admin(self._admin_id), "error_cb": self._errors}
+        try:
+            return AdminClient(told)
+        except KafkaException as exception:
+            raise ConfigError(
+                "Kafka's client cannot work with its settings",
+                where=self.description,
+                why=text(error_of(exception)),
+            ) from None
 
     def _connect(self, timeout_s: float) -> None:
         """Have librdkafka make the first connection: unlike kafka-python it tells at once what is wrong with it."""

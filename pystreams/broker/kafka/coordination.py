@@ -22,7 +22,8 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
 from pystreams.broker.port import CommittedOffset
 from pystreams.clock import Deadline, SystemClock
-from pystreams.errors import BrokerError, BrokerUnavailableError
+from pystreams.config.client_setting import Role
+from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -51,12 +52,14 @@ MOVED: Final = (
 class GroupConnection:
     """One group's coordinator, as asked by somebody who is not necessarily a member. Threads may share it."""
 
-    def __init__(self, settings: KafkaSettings, client_id: str, group: str) -> None:
-        """Raises ``BrokerUnavailableError``."""
+    def __init__(
+        self, settings: KafkaSettings, client_id: str, group: str, role: Role = "main.consumer"
+    ) -> None:
+        """``role`` says whose login it is. Raises ``BrokerUnavailableError``."""
         self.group = group
         self._where = f"group {group}, {settings.description}"
         self._node: int | None = None
-        self.client = KafkaNetClient(**settings.membership(client_id))
+        self.client = KafkaNetClient(**settings.membership(client_id, role))
         self._manager = self.client._manager
         self._net = self._manager._net
         self._net.start()
@@ -113,6 +116,7 @@ class GroupConnection:
         generation: int,
         member_id: str,
         timeout_ms: float,
+        instance_id: str | None = None,
     ) -> None:
         """Commit as a member (or as nobody: -1 and ``""``). Raises kafka-python's errors of fencing as they are."""
         topic = OffsetCommitRequest.OffsetCommitRequestTopic
@@ -121,7 +125,7 @@ class GroupConnection:
             group_id=self.group,
             generation_id_or_member_epoch=generation,
             member_id=member_id,
-            group_instance_id=None,
+            group_instance_id=instance_id,
             topics=[
                 topic(
                     name=name,
@@ -195,11 +199,6 @@ class GroupConnection:
             why=f"{type(error).__name__}: {error}",
             hint="is the broker reachable? It is tried again",
         )
-
-
-def refused(error: errors.KafkaError, what: str, where: str) -> BrokerError:
-    """An error of kafka-python that is nobody's turn to repeat."""
-    return BrokerError(what, where=where, why=f"{type(error).__name__}: {error}")
 
 
 def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:

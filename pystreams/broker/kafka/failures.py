@@ -44,6 +44,19 @@ _UNAVAILABLE: Final = frozenset(
 _UNKNOWN_TOPIC: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
+_ACL: Final = "the user of this application needs the permission: an ACL of the cluster decides about it"
+#: What to do about errors that trying again does not mend.
+_HINTS: Final = {
+    KafkaError.GROUP_AUTHORIZATION_FAILED: f"READ on the group; {_ACL}",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"CREATE, ALTER or DESCRIBE on the cluster; {_ACL}",
+    KafkaError._AUTHENTICATION: "check sasl.mechanism, sasl.username and sasl.password",
+    KafkaError.SASL_AUTHENTICATION_FAILED: "check sasl.mechanism, sasl.username and sasl.password",
+    KafkaError._SSL: "check ssl.ca.location, and the certificates of both sides",
+    KafkaError.INVALID_REPLICATION_FACTOR: "there are fewer brokers than replication_factor asks for",
+    KafkaError.POLICY_VIOLATION: "the cluster has a policy for topics: create it by hand as the policy wants it",
+    KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "choose another compression.type",
+}
+
 #: Trying again does not help, and waiting for the timeout neither.
 _HOPELESS: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE})
 
@@ -61,9 +74,14 @@ def is_unavailable(error: KafkaError) -> bool:
     return error.code() in _UNAVAILABLE
 
 
-def failure(error: KafkaError, what: str, *, where: str, hint: str = "") -> StreamsError:
-    """The error of pystreams for one of librdkafka."""
+def failure(
+    error: KafkaError, what: str, *, where: str, hint: str = "", needs: str = "READ or WRITE"
+) -> StreamsError:
+    """The error of pystreams for one of librdkafka. ``needs`` is the operation on a topic that was tried."""
     why = text(error)
+    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        hint = hint or f"{needs} on the topic; {_ACL}"
+    hint = hint or _HINTS.get(error.code(), "")
     if is_unavailable(error):
         return BrokerUnavailableError(what, where=where, why=why, hint=hint)
     if is_unknown_topic(error):
@@ -106,7 +124,16 @@ class ErrorLog:
     @property
     def hopeless(self) -> bool:
         """True if the last error will not go away by itself."""
-        return self.last is not None and self.last.code() in _HOPELESS
+        return self.last is not None and (self.last.code() in _HOPELESS or _is_alert(self.last))
+
+
+def _is_alert(error: KafkaError) -> bool:
+    """The broker broke off a TLS connection on purpose: it wants a certificate, or another one."""
+    return error.code() == KafkaError._TRANSPORT and "tls alert" in error.str()
+
+
+def _is_tls(error: KafkaError) -> bool:
+    return error.code() == KafkaError._SSL or _is_alert(error) or "SSL handshake failed" in error.str()
 
 
 def cannot_connect(errors: ErrorLog, where: str, timeout_s: float) -> StreamsError:
@@ -127,12 +154,13 @@ def cannot_connect(errors: ErrorLog, where: str, timeout_s: float) -> StreamsErr
             why=why,
             hint="check sasl.mechanism, sasl.username and sasl.password",
         )
-    if code == KafkaError._SSL:
+    if _is_tls(error):
         return BrokerError(
             "No encrypted connection to Kafka can be made",
             where=where,
             why=why,
-            hint="check security.protocol and ssl.ca.location against the broker's listener and certificate",
+            hint="check security.protocol against the listener, ssl.ca.location against who signed the broker's"
+            " certificate, its host names against bootstrap_servers; does the listener ask for a certificate of yours?",
         )
     if code == KafkaError._RESOLVE:
         return BrokerUnavailableError(
@@ -142,5 +170,6 @@ def cannot_connect(errors: ErrorLog, where: str, timeout_s: float) -> StreamsErr
         "Kafka cannot be reached",
         where=where,
         why=why,
-        hint="is it running, and is bootstrap_servers right? `make kafka` starts one on this machine",
+        hint="is it running, is bootstrap_servers right, and does security.protocol fit the listener? "
+        "`make kafka` starts one on this machine",
     )

@@ -20,8 +20,9 @@ from typing import Final
 from kafka import errors
 from kafka.consumer.subscription_state import SubscriptionState
 
-from pystreams.broker.kafka.coordination import GroupConnection, refused
+from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.coordinator import PortAssignor, StreamsCoordinator
+from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
 from pystreams.broker.port import Assign, Assigned, CommittedOffset, Lost, MemberEvent
 from pystreams.clock import Deadline, SystemClock
@@ -37,7 +38,6 @@ _LEAVE_TIMEOUT_MS: Final = 2_000.0
 _SETTLING_PAUSE_S: Final = 0.01
 
 _SETTLING: Final = (errors.IllegalGenerationError, errors.RebalanceInProgressError)
-_REPLACED: Final = (errors.UnknownMemberIdError, errors.FencedInstanceIdError)
 
 
 class KafkaMember:
@@ -51,10 +51,15 @@ class KafkaMember:
         topics: Collection[str],
         user_data: Callable[[], bytes],
         assign: Assign,
+        instance_id: str | None = None,
     ) -> None:
-        """Raises ``BrokerUnavailableError``, and ``TopicError`` if a topic is not known to the brokers."""
+        """With an ``instance_id`` the member is static: it does not leave, and is the same when it comes back.
+
+        Raises ``BrokerUnavailableError``, and ``TopicError`` if a topic is not known to the brokers.
+        """
         self._where = f"group {group}, {settings.description}"
         self._user_data = user_data
+        self._instance_id = instance_id
         #: Asked for by this thread before each join, since the join itself happens on the connection's.
         self._told = b""
         self._claims: frozenset[TopicPartition] = frozenset()
@@ -63,6 +68,7 @@ class KafkaMember:
         self._assigned: Assigned | None = None  # read, and not yet claimed
         self._lost = False
         self._closing = False
+        self._trouble: type[errors.KafkaError] | None = None  # the last step's, if it was told already
         self._connection = GroupConnection(settings, client_id, group)
         try:
             self._coordinator = self._make_coordinator(settings, topics, assign)
@@ -119,7 +125,11 @@ class KafkaMember:
                 raise self._migrated("it is no member any more")
             try:
                 self._connection.commit(
-                    offsets, identity.generation_id, identity.member_id, _REQUEST_TIMEOUT_MS
+                    offsets,
+                    identity.generation_id,
+                    identity.member_id,
+                    _REQUEST_TIMEOUT_MS,
+                    self._instance_id,
                 )
                 return
             except _SETTLING as error:
@@ -133,9 +143,11 @@ class KafkaMember:
                         why=f"{type(error).__name__} for {_REQUEST_TIMEOUT_MS:g} ms",
                     ) from None
                 time.sleep(_SETTLING_PAUSE_S)
-            except _REPLACED as error:
+            except errors.UnknownMemberIdError as error:
                 self._coordinator.reset_generation()
                 raise self._migrated(str(error)) from None
+            except errors.FencedInstanceIdError:
+                raise self._fenced() from None
             except errors.KafkaError as error:
                 raise refused(error, "Offsets cannot be committed", self._where) from None
 
@@ -162,7 +174,7 @@ class KafkaMember:
         self._closing = True
         member_id = self.member_id
         try:
-            if leave and member_id:
+            if leave and member_id and self._instance_id is None:
                 self._connection.leave(member_id, _LEAVE_TIMEOUT_MS)
         except (errors.KafkaError, BrokerError) as error:
             log.warning("%s: could not take leave: %s", self._where, error)
@@ -176,7 +188,7 @@ class KafkaMember:
         self, settings: KafkaSettings, topics: Collection[str], assign: Assign
     ) -> StreamsCoordinator:
         connection = self._connection
-        _wait_for_topics(connection, topics, self._where)
+        self._partitions = _wait_for_topics(connection, topics, self._where)
         subscription = SubscriptionState("earliest")
         subscription.subscribe(topics=sorted(topics))
         return StreamsCoordinator(
@@ -189,6 +201,7 @@ class KafkaMember:
             heartbeat_interval_ms=settings.heartbeat_interval_ms,
             max_poll_interval_ms=settings.max_poll_interval_ms,
             api_version=connection.broker_version,
+            group_instance_id=self._instance_id,
         )
 
     def _step(self) -> None:
@@ -196,16 +209,34 @@ class KafkaMember:
         try:
             if coordinator.generation_if_stable() is None or coordinator.need_rejoin():
                 if not coordinator.joining:
+                    self._check_partitions()
                     self._told = self._user_data()
                 # Without waiting: one step, never two rounds of a rebalance in one call.
                 coordinator.poll(timeout_ms=0)
             else:
                 coordinator.poll_heartbeat()
+            self._trouble = None
         except errors.KafkaError as error:
-            if getattr(error, "retriable", False):
+            if not getattr(error, "retriable", False):
+                raise refused(error, "The group refuses this member", self._where) from error
+            if self._trouble is not type(error):
                 log.warning("%s: %s: %s", self._where, type(error).__name__, error)
-                return
-            raise refused(error, "The group refuses this member", self._where) from error
+            self._trouble = type(error)
+
+    def _check_partitions(self) -> None:
+        """A change of the topics makes the leader join again. What the application assigns was fixed at its start: more
+        partitions would never be read. Source: StreamsPartitionAssignor, InternalTopicManager.makeReady."""
+        cluster = self._connection.client.cluster
+        for topic, count in self._partitions.items():
+            now = len(cluster.partitions_for_topic(topic) or ())
+            if now > count:
+                raise TopicError(
+                    f"Topic {topic!r} has {now} partitions; when the application started it had {count}",
+                    where=self._where,
+                    why="tasks and internal topics are made for the partitions that there are at the start",
+                    hint="stop all members, then start again: one without state reads the new partitions then, one "
+                    "state needs a reset (pystreams reset), because its keys have moved",
+                )
 
     def _lose(self) -> Lost:
         self._lost = False
@@ -213,6 +244,14 @@ class KafkaMember:
         self._assigned = None
         return Lost(
             "the coordinator has removed this member: it was not heard of in time, or did not poll in time"
+        )
+
+    def _fenced(self) -> BrokerError:
+        return BrokerError(
+            "Another member has taken this one's place",
+            where=f"{self._where}, group_instance_id {self._instance_id}",
+            why="the id of a static member was given to two processes, or this one was started again elsewhere",
+            hint="give every process a group_instance_id of its own",
         )
 
     def _migrated(self, why: str) -> TaskMigratedError:
@@ -242,15 +281,16 @@ class KafkaMember:
             self._lost = True
 
 
-def _wait_for_topics(connection: GroupConnection, topics: Collection[str], where: str) -> None:
-    """That a topic exists does not mean that the broker we ask knows it yet."""
+def _wait_for_topics(connection: GroupConnection, topics: Collection[str], where: str) -> dict[str, int]:
+    """That a topic exists does not mean that the broker we ask knows it yet. Gives the numbers of partitions."""
     cluster, manager = connection.client.cluster, connection.client._manager
     deadline = Deadline(SystemClock(), 1000 * CONNECT_TIMEOUT_S)
     cluster.set_topics(topics)
     while True:
-        missing = sorted(topic for topic in topics if not cluster.partitions_for_topic(topic))
+        counts = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
+        missing = sorted(topic for topic, count in counts.items() if not count)
         if not missing:
-            return
+            return counts
         if deadline.expired():
             raise TopicError(
                 f"Topics are not known to the broker: {', '.join(missing)}",

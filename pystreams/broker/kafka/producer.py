@@ -1,10 +1,14 @@
-"""The producer: an idempotent confluent-kafka producer whose every delivery error fails the next commit."""
+"""The producer: an idempotent confluent-kafka producer whose every delivery error fails the next commit.
+
+librdkafka's ``purge`` is not used to forget what was sent: it takes effect some time after it was called, and then also
+on what was sent in between. A producer that has something to forget is replaced by a new one.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Mapping
+from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as Client
@@ -18,9 +22,17 @@ from pystreams.broker.kafka.failures import (
     text,
 )
 from pystreams.broker.kafka.member import KafkaMember
+from pystreams.broker.kafka.refused_records import RefusedRecords
 from pystreams.broker.port import CommittedOffset, Member, check_headers, no_bytes
 from pystreams.clock import Clock, Deadline, SystemClock
-from pystreams.errors import BrokerError, BrokerUnavailableError, ProductionError, StreamsError, TopicError
+from pystreams.errors import (
+    BrokerError,
+    BrokerUnavailableError,
+    DeliveryError,
+    ProductionError,
+    StreamsError,
+    TopicError,
+)
 from pystreams.ids import TopicPartition
 from pystreams.record import Headers
 
@@ -28,36 +40,69 @@ log = logging.getLogger(__name__)
 
 #: librdkafka: the partitioner chooses.
 _ANY_PARTITION: Final = -1
-#: How long a full local queue may take to get room, and how long a commit waits for what was sent. Both are tried
-#: again by the caller; nothing is lost.
-_ROOM_TIMEOUT_S: Final = 60.0
+#: How long a commit waits for what was sent. It is tried again by the caller; nothing is lost.
 _FLUSH_TIMEOUT_S: Final = 30.0
+#: confluent-kafka keeps what was delivered until somebody asks for its report, whether it tells it or not: asked for
+#: after each so many records, its memory is used again while it is still in the processor's cache.
+_REPORT_RECORDS: Final = 500
 #: While it waits for a flush, a commit keeps its member alive this often.
 _FLUSH_SLICE_S: Final = 0.5
 
-_PURGED: Final = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+#: What was sent has not arrived, or nobody knows: it is done again.
+_MISSED: Final = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._FATAL})
 
-EndOffsets = Callable[[Collection[TopicPartition]], dict[TopicPartition, int]]
+
+class ProducerAdmin(Protocol):
+    """What a producer asks of the cluster."""
+
+    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+
+    def message_bytes_max(self, topic: str) -> int:
+        """A topic's ``max.message.bytes``."""
+        ...
 
 
 class KafkaProducer:
     """See ``port.Producer``. At least once: a commit flushes what was sent, then commits the offsets.
 
     A record that librdkafka refuses at once (too large, no such partition) raises ``ProductionError`` from ``send``;
-    what the broker refuses later fails the commit.
+    what the broker refuses later fails the commit with a ``DeliveryError``, and the second attempt raises from
+    ``send``, too.
     """
 
     def __init__(
-        self, settings: Mapping[str, Any], where: str, clock: Clock, end_offsets: EndOffsets
+        self,
+        settings: Mapping[str, Any],
+        where: str,
+        clock: Clock,
+        admin: ProducerAdmin,
+        room_timeout_s: float = 60.0,
     ) -> None:
+        """``room_timeout_s``: how long a full local queue may take to get room. It is tried again by the caller."""
+        self._settings = settings
+        self._room_timeout_s = room_timeout_s
         self._where = where
         self._clock = clock
-        self._end_offsets = end_offsets
-        # Without this one callback for all of them, librdkafka would lose records without a word.
-        self._client = Client({**settings, "error_cb": ErrorLog(where), "on_delivery": self._delivered})
-        self._produce = self._client.produce
+        self._admin = admin
+        self._refused_records = RefusedRecords(admin.message_bytes_max)
+        self._unreported = 0
         self._changelogs: set[tuple[str, int]] = set()
         self._failure: StreamsError | None = None
+        self._connect()
+
+    def _connect(self) -> None:
+        """Make the client, or another one that knows nothing of what was sent before."""
+        settings = dict(self._settings)
+        limit = self._refused_records.batch_bytes_max
+        if limit is not None:
+            settings["batch.size"] = min(limit, settings.get("batch.size", limit))
+        if self._refused_records.singly:
+            settings["batch.num.messages"] = 1
+        # Without this one callback for all of them, librdkafka would lose records without a word.
+        self._client = Client({**settings, "error_cb": ErrorLog(self._where), "on_delivery": self._delivered})
+        self._produce = self._client.produce
+        #: Something was refused before; kept here, because asking ``_refused_records`` costs a call for each record.
+        self._wary = bool(self._refused_records)
 
     def send(
         self,
@@ -77,6 +122,12 @@ class KafkaProducer:
             check_headers(topic, headers)
         if partition is None:
             partition = _ANY_PARTITION
+        if self._wary:
+            self._refuse_again(topic, partition, key, value, headers)
+        self._unreported += 1
+        if self._unreported == _REPORT_RECORDS:
+            self._unreported = 0
+            self._client.poll(0)
         # Positional: keywords cost as much again. librdkafka takes timestamp 0 for "now": 1 is the nearest to be had.
         try:
             self._produce(
@@ -111,28 +162,52 @@ class KafkaProducer:
         self._flush(kafka_member)
         # Asked for after the flush, and only once per commit: callbacks for single records of the changelogs would
         # not be called, since only errors are reported.
-        end_offsets = self._end_offsets([TopicPartition(*changelog) for changelog in self._changelogs])
+        end_offsets = self._admin.end_offsets([TopicPartition(*changelog) for changelog in self._changelogs])
         if kafka_member is not None and offsets:
             kafka_member.commit(offsets)
+        if self._refused_records.singly:
+            # Whatever was faulty is known by now.
+            self._refused_records.singly = False
+            self._connect()
         self._changelogs.clear()
         return end_offsets
 
     def abort(self) -> None:
         """What has left for the broker already cannot be called back."""
-        self._client.purge(in_queue=True, in_flight=False)
         self._client.poll(0)
+        if self._failure is not None or len(self._client):
+            self._drop_all()
+            self._refused_records.learn()
+            self._connect()
         self._changelogs.clear()
         self._failure = None
 
     def close(self) -> None:
         """What was sent since the last commit is dropped, as far as it has not left."""
-        self.abort()
-        # Whatever is in flight would be reported to nobody.
+        self._drop_all()
+
+    def _drop_all(self) -> None:
+        """The client is of no use any more: it would drop later records, too."""
+        self._client.purge(in_queue=True, in_flight=False)
+        # What has left should be written before what is sent next.
         self._client.flush(_FLUSH_SLICE_S)
+
+    def _refuse_again(
+        self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers
+    ) -> None:
+        """Raises ``ProductionError`` for what the broker has refused before."""
+        why = self._refused_records.reason(topic, key, value, headers)
+        if why:
+            raise ProductionError(
+                f"The broker does not take a record for topic {topic}",
+                where=self._place(topic, partition),
+                why=why,
+                hint="write other records, or change the settings of the topic (pystreams topics alter)",
+            )
 
     def _send_later(self, arguments: tuple[Any, ...]) -> None:
         """The local queue is full: wait until it has room."""
-        deadline = Deadline(SystemClock(), 1000 * _ROOM_TIMEOUT_S)
+        deadline = Deadline(SystemClock(), 1000 * self._room_timeout_s)
         while True:
             self._client.poll(0.05)
             try:
@@ -166,15 +241,21 @@ class KafkaProducer:
             raise self._failure
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is None or error.code() in _PURGED:
+        if error is None:
             return
-        topic, partition = message.topic() or "?", message.partition()
-        log.warning("%s: a record for %s-%s was not accepted: %s", self._where, topic, partition, text(error))
-        if self._failure is None:
-            self._failure = self._refused(error, topic, _ANY_PARTITION if partition is None else partition)
+        topic, number = message.topic() or "?", message.partition()
+        partition = _ANY_PARTITION if number is None else number
+        log.debug("%s: a record for %s-%s was not accepted: %s", self._where, topic, partition, text(error))
+        again = self._refused_records.note(error, message)
+        if self._failure is None or (self._failure.action == "redo" and not again):
+            refused = self._refused(error, topic, partition)
+            self._failure = _once_more(refused) if again else refused
+
+    def _place(self, topic: str, partition: int) -> str:
+        return f"{self._where}, topic {topic}" + (f", partition {partition}" if partition >= 0 else "")
 
     def _refused(self, error: KafkaError, topic: str, partition: int) -> StreamsError:
-        where = f"{self._where}, topic {topic}" + (f", partition {partition}" if partition >= 0 else "")
+        where = self._place(topic, partition)
         if is_unknown_topic(error):
             return TopicError(
                 f"Topic {topic!r} is not there to be written to, or has no such partition",
@@ -189,15 +270,24 @@ class KafkaProducer:
                 why=text(error),
                 hint=f"write smaller records, or raise max.message.bytes of topic {topic} and the producer's limit",
             )
-        if is_unavailable(error):
-            return ProductionError(
+        if is_unavailable(error) or error.code() in _MISSED:
+            return DeliveryError(
                 "A record could not be written in time",
                 where=where,
                 why=text(error),
                 hint="is the broker reachable, and are enough replicas in sync? What was not committed is done again",
             )
-        refusal = failure(error, "A record was not accepted", where=where)
+        refusal = failure(error, "A record was not accepted", where=where, needs="WRITE")
         return ProductionError(refusal.what, where=refusal.where, why=refusal.why, hint=refusal.hint)
+
+
+def _once_more(error: StreamsError) -> DeliveryError:
+    return DeliveryError(
+        error.what,
+        where=error.where,
+        why=error.why,
+        hint="what was done since the last commit is done again, to find the record and whoever wrote it",
+    )
 
 
 def _own(member: Member | None, offsets: Mapping[TopicPartition, CommittedOffset]) -> KafkaMember | None:

@@ -1,18 +1,27 @@
-"""One set of connection settings for both clients, by the names that Java's clients give them.
+"""One set of settings for both clients, by the names that Java's clients give them.
 
-librdkafka and kafka-python name things differently, and their defaults differ from Java's in ways that bite: what
-matters is set explicitly here.
+librdkafka and kafka-python name things differently, and their defaults differ from Java's in ways that bite: everything
+that ``config.client_table`` knows is set explicitly, and what only librdkafka has is set here.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any, Final
 
-from pystreams.errors import ConfigError
+from pystreams.broker.kafka.oauth import MemberTokens, TokenProvider, Tokens, provider_of
+from pystreams.broker.kafka.tls import tls_context
+from pystreams.config.client_setting import ROLES, Role
+from pystreams.config.client_settings import (
+    client_security,
+    client_settings,
+    given_for,
+    held_by_application,
+)
+from pystreams.config.client_table import CLIENT_SETTINGS
+from pystreams.config.security import Security
 
 #: Where both clients' own log lines go.
 CLIENT_LOG: Final = logging.getLogger("pystreams.kafka")
@@ -20,117 +29,142 @@ CLIENT_LOG: Final = logging.getLogger("pystreams.kafka")
 #: How long a connection may take to be made before people are told.
 CONNECT_TIMEOUT_S: Final = 10.0
 
-#: Setting -> kafka-python's name of it; librdkafka takes the setting's own name. What kafka-python has no counterpart
-#: for is None.
-CONNECTION_SETTINGS: Final[Mapping[str, str | None]] = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "sasl.kerberos.service.name": "sasl_kerberos_service_name",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-    "ssl.crl.location": "ssl_crlfile",
-    "ssl.cipher.suites": "ssl_ciphers",
-    "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
-    "metadata.max.age.ms": "metadata_max_age_ms",
-    "reconnect.backoff.ms": "reconnect_backoff_ms",
-    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
-    "connections.max.idle.ms": "connections_max_idle_ms",
+#: librdkafka's own, for every client.
+_COMMON: Final[Mapping[str, Any]] = {
+    "socket.keepalive.enable": True,
+    "allow.auto.create.topics": False,
+    # Its own lines are about connections that come and go, at every attempt; errors are told to ``error_cb``.
+    "log_level": 2,
 }
+_CONSUMER: Final[Mapping[str, Any]] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    # Positions are always given; one that the log does not have is an error.
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+    # The default of 1,000 ms makes a consumer 3 to 6 times slower.
+    "fetch.queue.backoff.ms": 5,
+}
+_PRODUCER: Final[Mapping[str, Any]] = {
+    "delivery.report.only.error": True,
+    "partitioner": "murmur2_random",
+}
+#: Java waits 30 s; a coordinator that is gone is looked for elsewhere sooner.
+_MEMBER_REQUEST_TIMEOUT_MS: Final = 10_000
+#: All members' user data comes in one response to the leader.
+_MEMBER_RECEIVE_BYTES_MAX: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """How to reach a cluster, and how a member of a group behaves. Raises ``ConfigError`` for an unknown setting."""
+    """How to reach a cluster, and how a member of a group behaves. Raises ``ConfigError`` for what cannot be so."""
 
     bootstrap_servers: str
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
     replication_factor: int = -1
-    #: By the names of ``CONNECTION_SETTINGS``. Passwords are in it, so it is in no ``repr``.
-    connection: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: Java's names, with prefixes. Passwords are in it, so it is in no ``repr``.
+    client_settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    oauth_token_provider: TokenProvider | None = field(default=None, repr=False)
+    _security: dict[Role, Security] = field(default_factory=dict, init=False, repr=False)
+    _tokens: dict[Role, Tokens] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in self.connection:
-            if name not in CONNECTION_SETTINGS:
-                nearest = get_close_matches(name, CONNECTION_SETTINGS, 1)
-                raise ConfigError(
-                    f"{name} is no setting of the connection to Kafka",
-                    hint=f"did you mean {nearest[0]}?"
-                    if nearest
-                    else f"there are: {', '.join(CONNECTION_SETTINGS)}",
-                )
+        object.__setattr__(self, "client_settings", client_settings(self.client_settings))
+        for name, value in held_by_application(self.client_settings).items():
+            if name in ("session_timeout_ms", "heartbeat_interval_ms", "max_poll_interval_ms"):
+                object.__setattr__(self, name, int(value))
+        for role in ROLES:
+            security = client_security(
+                self.client_settings, role, has_token_provider=self.oauth_token_provider is not None
+            )
+            self._security[role] = security
+            if security.settings.get("sasl.mechanism") == "OAUTHBEARER":
+                self._tokens[role] = self._tokens_from(security)
+
+    def _tokens_from(self, security: Security) -> Tokens:
+        """Clients with the same source share its tokens."""
+        for role, tokens in self._tokens.items():
+            if self._security[role].tokens == security.tokens:
+                return tokens
+        return Tokens(self.oauth_token_provider or provider_of(security.tokens))
 
     @property
     def description(self) -> str:
         """For people."""
         return f"Kafka at {self.bootstrap_servers}"
 
-    def librdkafka(self, client_id: str) -> dict[str, Any]:
-        """What every confluent-kafka client is told."""
-        return {
-            "bootstrap.servers": self.bootstrap_servers,
-            "client.id": client_id,
-            "socket.keepalive.enable": True,
-            "connections.max.idle.ms": 540_000,
-            "allow.auto.create.topics": False,
-            "logger": CLIENT_LOG,
-            # Its own lines are about connections that come and go, at every attempt; errors are told to ``error_cb``.
-            "log_level": 2,
-            **self.connection,
-        }
+    def admin(self, client_id: str) -> dict[str, Any]:
+        """Librdkafka's settings of the admin client."""
+        return self._librdkafka("admin", client_id)
 
-    def consumer(self, client_id: str) -> dict[str, Any]:
-        """Reads what it is told to, from where it is told to."""
-        return {
-            **self.librdkafka(client_id),
-            # Required, and unused: membership is kafka-python's.
-            "group.id": client_id,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "auto.offset.reset": "error",
-            "enable.partition.eof": True,
-            "isolation.level": "read_uncommitted",
-            # The default of 1,000 ms makes a consumer 3 to 6 times slower.
-            "fetch.queue.backoff.ms": 5,
-        }
+    def consumer(self, client_id: str, role: Role = "main.consumer") -> dict[str, Any]:
+        """Of a consumer that reads what it is told to, from where it is told to."""
+        # A group is required, and unused: membership is kafka-python's.
+        return {**self._librdkafka(role, client_id), "group.id": client_id, **_CONSUMER}
+
+    def poll_records_max(self, role: Role) -> int | None:
+        """How many records one poll may take over; None: what is best."""
+        given = given_for(self.client_settings, role).get("max.poll.records")
+        return None if given is None else int(given)
 
     def producer(self, client_id: str) -> dict[str, Any]:
-        """Idempotent and in order, partitioned as Java does it."""
-        return {
-            **self.librdkafka(client_id),
-            "enable.idempotence": True,
-            "delivery.report.only.error": True,
-            "partitioner": "murmur2_random",
-            "message.max.bytes": 1_048_576,
-            "queue.buffering.max.kbytes": 64 << 10,
-            "linger.ms": 100,
-            "delivery.timeout.ms": 120_000,
-        }
+        """Of a producer that is idempotent and in order, partitioned as Java does it."""
+        settings = self._security["producer"].settings
+        told = {**self._librdkafka("producer", client_id), **_PRODUCER}
+        # librdkafka has a second one, for the brokers' wait for their followers.
+        told["request.timeout.ms"] = settings["request.timeout.ms"]
+        told["batch.size"] = int(told["batch.size"])
+        level = settings.get(f"compression.{settings['compression.type']}.level")
+        return told if level is None else {**told, "compression.level": level}
 
-    def membership(self, client_id: str) -> dict[str, Any]:
-        """What kafka-python's network client is told."""
-        given = {
-            name: self.connection[setting]
-            for setting, name in CONNECTION_SETTINGS.items()
-            if name is not None and setting in self.connection
+    @property
+    def producer_room_timeout_s(self) -> float:
+        """How long a write waits for room in the local queue."""
+        return float(self._security["producer"].settings["max.block.ms"]) / 1000
+
+    def membership(self, client_id: str, role: Role = "main.consumer") -> dict[str, Any]:
+        """What kafka-python's network client is told. Raises ``ConfigError`` for certificates that cannot be read."""
+        settings = self._security[role].settings
+        told: dict[str, Any] = {
+            row.member: int(settings[name]) if name.endswith(".ms") else settings[name]
+            for name, row in CLIENT_SETTINGS.items()
+            if row.member and name in settings
         }
-        typed: dict[str, Any] = {
-            name: int(value) if name.endswith("_ms") else value for name, value in given.items()
-        }
-        if "ssl_check_hostname" in typed:
-            typed["ssl_check_hostname"] = typed["ssl_check_hostname"] != "none"
+        if "request.timeout.ms" not in given_for(self.client_settings, role):
+            told["request_timeout_ms"] = _MEMBER_REQUEST_TIMEOUT_MS
+        if "SSL" in settings["security.protocol"].split("_"):
+            told["ssl_context"] = tls_context(settings)
+        if role in self._tokens:
+            told["sasl_oauth_token_provider"] = MemberTokens(self._tokens[role])
         return {
+            **told,
             "bootstrap_servers": self.bootstrap_servers.split(","),
             "client_id": client_id,
-            "request_timeout_ms": 10_000,
-            "reconnect_backoff_max_ms": 1_000,
-            # All members' user data comes in one response to the leader.
-            "receive_message_max_bytes": 100_000_000,
+            "receive_message_max_bytes": _MEMBER_RECEIVE_BYTES_MAX,
             "metrics": None,
-            **typed,
         }
+
+    def check(self) -> None:
+        """Do what can fail without a broker: read certificates, get tokens. Either client would say less about it.
+
+        Raises ``ConfigError``, ``BrokerError``.
+        """
+        for role in ROLES:
+            self.membership("", role)
+        for tokens in self._tokens.values():
+            tokens.get()
+
+    def _librdkafka(self, role: Role, client_id: str) -> dict[str, Any]:
+        settings = self._security[role].settings
+        told: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers, "client.id": client_id}
+        for name, value in settings.items():
+            row = CLIENT_SETTINGS.get(name)
+            properties: Mapping[str, Callable[[str], str]] = (
+                row.librdkafka if row is not None else {name: str}
+            )
+            told.update({prop: convert(value) for prop, convert in properties.items() if value != ""})
+        if role in self._tokens:
+            told["oauth_cb"] = self._tokens[role].for_librdkafka
+        return {**told, **_COMMON, "logger": CLIENT_LOG}

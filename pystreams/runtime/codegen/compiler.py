@@ -29,15 +29,17 @@ EMITTERS = {**steps.EMITTERS, **table_steps.EMITTERS}
 class CompiledCode:
     """The source of a sub-topology, compiled once and run in each of its tasks with globals of the task's own.
 
-    ``readers``: source node to the function that runs a batch. ``after``: object's node to the function of what
-    follows it. ``children``: node of a user's processor to the functions of its children by name. ``constants`` and
-    ``objects``: see Emitter.
+    ``readers``: source node to the function that runs a stretch of a batch. ``turns``: to the one that runs it record
+    by record; none where there is one topic only, since nothing takes turns with it. ``after``: object's node to the
+    function of what follows it. ``children``: node of a user's processor to the functions of its children by name.
+    ``constants`` and ``objects``: see Emitter.
     """
 
     name: str
     source: str
     code: CodeType
     readers: Mapping[str, str]
+    turns: Mapping[str, str]
     after: Mapping[str, str]
     children: Mapping[str, Mapping[str, str]]
     constants: Mapping[str, Any]
@@ -52,7 +54,10 @@ def compile_nodes(nodes: Sequence[Node], name: str) -> CompiledCode:
     graph = Graph(nodes)
     e = Emitter(graph, _emit)
     e.out(f'"""{name.strip("<>")}: generated; depth first, children in order."""')
-    readers = {source.name: _emit_source(e, source) for source in graph.sources()}
+    sources = graph.sources()
+    readers = {source.name: _emit_source(e, source) for source in sources}
+    alone = len(sources) == 1 and len(sources[0].topics) == 1
+    turns = {} if alone else {source.name: _emit_source(e, source, in_turns=True) for source in sources}
     after: dict[str, str] = {}
     children: dict[str, Mapping[str, str]] = {}
     for node in nodes:
@@ -70,7 +75,7 @@ def compile_nodes(nodes: Sequence[Node], name: str) -> CompiledCode:
             _emit_function(e, node)
     source = e.out.text()
     return CompiledCode(
-        *_register(name, source), readers, after, children, e.constants, e.objects, e.locations, graph
+        *_register(name, source), readers, turns, after, children, e.constants, e.objects, e.locations, graph
     )
 
 
@@ -136,30 +141,33 @@ def _check_edge(e: Emitter, node: ProcessorNode, *, takes_changes: bool) -> None
         )
 
 
-def _emit_source(e: Emitter, node: SourceNode) -> str:
-    name = e.names.step(node.name, "read_{}")
+def _emit_source(e: Emitter, node: SourceNode, *, in_turns: bool = False) -> str:
+    name = e.names.step(node.name, "turns_{}" if in_turns else "read_{}")
     start = len(e.out.lines)
     e.called = False
-    _emit_read(e, node, name, late_context=True)
+    _emit_read(e, node, name, late_context=True, in_turns=in_turns)
     if e.called:
         # Something outside of this function wants the context of each record, not only of those that fail.
         del e.out.lines[start:]
-        _emit_read(e, node, name, late_context=False)
+        _emit_read(e, node, name, late_context=False, in_turns=in_turns)
     return name
 
 
-def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool) -> None:
+def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool, in_turns: bool) -> None:
     out = e.out
     counts = e.graph.reaches_processor(node)
     with e.define(name, ("batch", "start", "end")):
         out(f"# {node.name}: {', '.join(node.topics) or (node.pattern.pattern if node.pattern else '')}")
         if not e.graph.children(node):
-            out("return end")
+            out("return iter(())" if in_turns else "return end")
             return
         out("topic, partition = batch.topic, batch.partition")
         with out.block("for key, value, timestamp, offset, headers in batch.rows(start, end):"):
-            with out.block("if timing.interrupted:"):
-                out("return batch.position_of(offset)")
+            if in_turns:
+                out("yield")
+            else:
+                with out.block("if timing.interrupted:"):
+                    out("return batch.position_of(offset)")
             if counts:
                 with out.block("if timestamp > timing.stream_time:"):
                     out("timing.stream_time = timestamp")
@@ -167,7 +175,8 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool) -
                 out(f"cell.record = {CONTEXT}")
             scope = Scope.of(("key", "value", "timestamp", "headers"), "continue", 1, late_context)
             e.children(node, scope)
-        out("return end")
+        if not in_turns:
+            out("return end")
 
 
 def _emit_function(e: Emitter, node: Node) -> None:

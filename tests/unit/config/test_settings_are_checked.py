@@ -57,7 +57,7 @@ def test_a_duration_is_milliseconds_or_a_timedelta(given):
         ("statestore_cache_max_bytes", "10MB", "a whole number of bytes"),
         ("allow_expired", "perhaps", "true or false"),
         ("allow_expired", 1, "true or false"),
-        ("auto_offset_reset", "newest", "earliest or latest or none"),
+        ("auto_offset_reset", "newest", "earliest, latest, none, by_duration:PT1H"),
         ("topology_optimization", "all", "expected none"),
         ("application_id", "a b", "letters, digits"),
         ("application_id", "..", "letters, digits"),
@@ -129,7 +129,7 @@ def test_a_configuration_does_not_change():
 
 def test_topic_settings_are_text_by_kafkas_names():
     c = config(
-        **{"topic.retention.ms": timedelta(days=1), "topic_segment_ms": 60_000, "topic.preallocate.x": True}
+        **{"topic.retention.ms": timedelta(days=1), "topic_segment_ms": 60_000, "topic.preallocate": True}
     )
-    assert c.topic_config == {"retention.ms": "86400000", "segment.ms": "60000", "preallocate.x": "true"}
+    assert c.topic_config == {"retention.ms": "86400000", "segment.ms": "60000", "preallocate": "true"}
     assert config(topic_config={"retention_ms": -1}).topic_config == {"retention.ms": "-1"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pystreams.config import KAFKA_CONNECTION, StreamsConfig, is_secret
+from pystreams.config import StreamsConfig, is_secret
+from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.errors import ConfigError
 
 #: StreamsConfig.configDef().names() of Kafka Streams 4.3.1.
@@ -40,8 +41,8 @@ def refusal(name: str, value: object = 1) -> ConfigError:
     "name,nearest",
     [
         ("comit_interval_ms", "commit_interval_ms"),
-        ("num.stream.thread", "num_stream_threads"),
-        ("cache_max_bytes", "statestore_cache_max_bytes"),
+        ("num.stream.thread", "num.stream.threads"),
+        ("store_cache_max_bytes", "statestore_cache_max_bytes"),
         ("topic_optimization", "topology_optimization"),
     ],
 )
@@ -53,7 +54,7 @@ def test_an_unknown_name_is_told_with_the_nearest(name, nearest):
 
 @pytest.mark.parametrize("name", JAVA_NAMES)
 def test_every_setting_of_kafka_streams_is_implemented_or_refused_with_a_reason(name):
-    if name.replace(".", "_") not in StreamsConfig.__dataclass_fields__ and name not in KAFKA_CONNECTION:
+    if name.replace(".", "_") not in StreamsConfig.__dataclass_fields__ and name not in CLIENT_SETTINGS:
         error = refusal(name)
         assert error.what == f"{name} is no setting here"
         assert error.why
@@ -61,9 +62,14 @@ def test_every_setting_of_kafka_streams_is_implemented_or_refused_with_a_reason(
 
 @pytest.mark.parametrize(
     "name",
-    ["enable.auto.commit", "partition.assignment.strategy", "consumer.fetch.max.bytes", "producer.linger.ms"],
+    [
+        "enable.auto.commit",
+        "partition.assignment.strategy",
+        "consumer.key.deserializer",
+        "producer.interceptor.classes",
+    ],
 )
-def test_settings_of_kafkas_clients_are_refused_with_a_reason(name):
+def test_settings_that_are_not_the_users_to_choose_are_refused_with_a_reason(name):
     assert refusal(name).why
 
 

@@ -53,8 +53,8 @@ def test_variables_of_other_tools_are_left_alone_but_a_near_miss_is_not():
         settings_from_environment({"PYSTREAMS_COMIT_INTERVAL_MS": "1"})
     assert caught.value.where == "environment variable PYSTREAMS_COMIT_INTERVAL_MS"
     assert caught.value.hint == "did you mean commit_interval_ms?"
-    with pytest.raises(ConfigError, match="exactly-once"):
-        settings_from_environment({"PYSTREAMS_PROCESSING_GUARANTEE": "exactly_once_v2"})
+    with pytest.raises(ConfigError, match="standby replicas"):
+        settings_from_environment({"PYSTREAMS_NUM_STANDBY_REPLICAS": "1"})
 
 
 def test_a_setting_given_twice_by_one_source_is_an_error():

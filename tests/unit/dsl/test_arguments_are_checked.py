@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from pystreams import KStream, Processor, Stores, StreamsBuilder, TimeWindows, TopologyError
+from pystreams import KStream, Processor, Stores, StreamsBuilder, TimeWindows, Topology, TopologyError
 from pystreams.errors import ConfigError
 
 
@@ -207,9 +208,17 @@ def test_streams_of_different_builders_do_not_meet(lines):
         lines.join(other.table("table"), lambda line, row: line)
 
 
-def test_an_unknown_place_to_begin_is_refused():
-    with pytest.raises(TopologyError, match="auto_offset_reset='first' is unknown"):
-        StreamsBuilder().stream("in", auto_offset_reset="first")
+@pytest.mark.parametrize(
+    "reset", ["first", "by_duration", "by_duration:1h", "by_duration:-PT1S", timedelta(days=-1)]
+)
+def test_an_unknown_place_to_begin_is_refused(reset):
+    said = re.escape(f"auto_offset_reset={reset!r} is unknown")
+    with pytest.raises(TopologyError, match=said):
+        StreamsBuilder().stream("in", auto_offset_reset=reset)
+    with pytest.raises(TopologyError, match=said):
+        StreamsBuilder().table("in", auto_offset_reset=reset)
+    with pytest.raises(TopologyError, match=said):
+        Topology().add_source("in", "in", auto_offset_reset=reset)
 
 
 def test_an_unknown_timestamp_extractor_is_refused():

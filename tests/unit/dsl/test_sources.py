@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 
@@ -53,6 +54,11 @@ def test_a_topic_named_twice_in_one_stream_is_read_once():
             {"topics": "a"},
             "different auto_offset_reset",
         ),
+        (
+            {"topics": "a", "auto_offset_reset": timedelta(hours=1)},
+            {"topics": "a", "auto_offset_reset": timedelta(hours=2)},
+            "different auto_offset_reset",
+        ),
     ],
 )
 def test_streams_that_read_a_topic_in_different_ways_are_refused(first, second, said):
@@ -61,6 +67,13 @@ def test_streams_that_read_a_topic_in_different_ways_are_refused(first, second, 
     builder.stream(**second).to("two")
     with pytest.raises(TopologyError, match=said):
         builder.build()
+
+
+def test_equal_durations_are_no_difference():
+    builder = StreamsBuilder()
+    for number, duration in enumerate(("by_duration:PT90M", "by_duration:pt1h30m", timedelta(minutes=90))):
+        builder.stream("a", auto_offset_reset=duration).to(f"out{number}")
+    assert len(sources(builder)) == 1
 
 
 def test_equal_structured_types_are_no_difference():

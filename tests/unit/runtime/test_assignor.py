@@ -93,6 +93,15 @@ def test_a_stateful_task_goes_where_its_state_has_got_furthest() -> None:
     assert assign_tasks(tasks, frozenset(tasks), members) == {"a": [TaskId(0, 1)], "b": [TaskId(0, 0)]}
 
 
+def test_members_of_one_process_share_its_state_whichever_of_them_told_of_it_last() -> None:
+    tasks = [TaskId(0, partition) for partition in range(2)]
+    elsewhere = AssignorMember("a", "pa", "a")
+    told_early = AssignorMember("b1", "pb", "b1", state={tasks[0]: 5})
+    told_late = AssignorMember("b2", "pb", "b2", state=dict.fromkeys(tasks, 900))
+    assigned = assign_tasks(tasks, frozenset(tasks), [elsewhere, told_early, told_late])
+    assert assigned == {"a": [], "b1": [tasks[0]], "b2": [tasks[1]]}
+
+
 def test_a_stateless_task_moves_rather_than_a_stateful_one() -> None:
     tasks = tasks_of(1, 1)
     stateful = frozenset({TaskId(0, 0)})

@@ -15,7 +15,13 @@ P = TopicPartition("in", 0)
 def start(committed: int | None, *, reset: str = "earliest", stateful: bool = True) -> int:
     offset = None if committed is None else CommittedOffset(committed)
     positions = start_positions(
-        TaskId(0, 0), {P: offset}, {P: 10}, {P: 20}, lambda topic: reset, stateful=stateful
+        TaskId(0, 0),
+        {P: offset},
+        {P: 10},
+        {P: 20},
+        lambda topic: reset,
+        lambda partition, duration_ms: 20 - duration_ms // 60_000,
+        stateful=stateful,
     )
     return positions[P]
 
@@ -28,6 +34,8 @@ def test_the_committed_offset_counts() -> None:
 def test_auto_offset_reset_counts_only_where_nothing_is_committed() -> None:
     assert start(None) == 10
     assert start(None, reset="latest") == 20
+    assert start(None, reset="by_duration:PT3M") == 17
+    assert start(15, reset="by_duration:PT3M") == 15
 
 
 @pytest.mark.parametrize("committed", [9, 21])

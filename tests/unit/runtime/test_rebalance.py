@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystreams.ids import TaskId, TopicPartition
@@ -67,6 +67,7 @@ def test_after_a_loss_nothing_is_committed() -> None:
 numbers = st.sets(st.integers(0, 3))
 
 
+@settings(deadline=None)
 @given(numbers, numbers, st.sampled_from([RUNNING, RESTORING]))
 def test_any_plan_leads_to_the_assignment(before: set[int], after: set[int], status: TaskStatus) -> None:
     plan = plan_assignment(at_hand(*before, status=status), partitions(*after), INPUTS)

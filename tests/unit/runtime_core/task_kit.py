@@ -11,6 +11,7 @@ from pystreams.functions import Form, UserFunction
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics.registry import Metrics
 from pystreams.record import ContextCell, Headers, RecordBatch
+from pystreams.runtime.partition_group import HeadOrder
 from pystreams.runtime.stream_task import Position, StreamTask, TaskServices
 from pystreams.serde import STR
 from pystreams.serde.base import AnySerde
@@ -41,6 +42,7 @@ class Harness:
         committed: Mapping[TopicPartition, Position] | None = None,
         operator_state: Mapping[str, int] | None = None,
         partition_count: int = 4,
+        order: HeadOrder | None = None,
         **settings: Any,
     ) -> None:
         self.producer = MemoryProducer()
@@ -62,7 +64,13 @@ class Harness:
             TopicPartition(topic, i) for topic in topics for i in range((partitions or {}).get(topic, 1))
         ]
         self.task = StreamTask(
-            TaskId(0, 1), nodes, self.partitions, cell=ContextCell(), state=self.state, services=services
+            TaskId(0, 1),
+            nodes,
+            self.partitions,
+            cell=ContextCell(),
+            state=self.state,
+            services=services,
+            order=order,
         )
         self.task.restoring()
         self.task.start(committed or {}, operator_state or {})

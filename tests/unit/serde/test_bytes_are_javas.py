@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from pystreams.serde import BOOL, FLOAT, INT, STR, UUID, ChangeSerde, TimeWindowedSerde
+from pystreams.serde import (
+    BOOL,
+    FLOAT,
+    FLOAT32,
+    INT,
+    STR,
+    UUID,
+    ChangeSerde,
+    SessionWindowedSerde,
+    TimeWindowedSerde,
+)
 from pystreams.windowed import Windowed
 
 VECTORS = json.loads(Path(__file__).with_name("java_vectors.json").read_text())["serdes"]
@@ -54,6 +64,7 @@ def test_the_length_of_a_long_new_value_is_a_zig_zag_varint(length, prefix):
 def test_every_nan_is_javas_one_nan():
     minus_nan = math.copysign(math.nan, -1.0)
     assert FLOAT.serializer("topic")(minus_nan).hex() == "7ff8000000000000"
+    assert FLOAT32.serializer("topic")(minus_nan).hex() == "7fc00000"
 
 
 @pytest.mark.parametrize(
@@ -72,3 +83,5 @@ def test_windows_of_one_key_go_to_the_partition_of_that_key():
     partition_bytes = TimeWindowedSerde(STR, 10).partition_bytes("topic")
     assert partition_bytes(Windowed("UA", 0, 10)) == partition_bytes(Windowed("UA", 90, 100)) == b"UA"
     assert STR.partition_bytes("topic") is None
+    of_sessions = SessionWindowedSerde(STR).partition_bytes("topic")
+    assert of_sessions(Windowed("UA", 0, 10)) == of_sessions(Windowed("UA", 3, 90)) == b"UA"

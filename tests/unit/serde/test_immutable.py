@@ -12,12 +12,15 @@ import pydantic
 import pytest
 
 from pystreams.serde import (
+    FLOAT,
+    FLOAT32,
     INT,
     STR,
     ChangeSerde,
     JsonSerde,
     MsgpackSerde,
     Serde,
+    SessionWindowedSerde,
     TimeWindowedSerde,
     serde_for,
 )
@@ -111,8 +114,15 @@ def test_values_that_can_change_anywhere_are_not(type_):
 def test_keys_and_changes_are_as_immutable_as_what_they_hold():
     assert TimeWindowedSerde(STR, 10).immutable
     assert not TimeWindowedSerde(JsonSerde(dict), 10).immutable
+    assert SessionWindowedSerde(STR).immutable
+    assert not SessionWindowedSerde(JsonSerde(dict)).immutable
     assert ChangeSerde(INT).immutable
     assert not ChangeSerde(JsonSerde(list)).immutable
+
+
+def test_what_is_rounded_when_it_is_written_is_no_object_to_keep_in_a_cache():
+    assert FLOAT.immutable
+    assert not FLOAT32.immutable
 
 
 def test_a_serde_of_functions_is_taken_for_mutable_unless_it_says_so():

@@ -16,13 +16,17 @@ from pystreams.serde import (
     BOOL,
     BYTES,
     FLOAT,
+    FLOAT32,
     INT,
+    INT16,
+    INT32,
     STR,
     UUID,
     ChangeSerde,
     JsonSerde,
     MsgpackSerde,
     Serde,
+    SessionWindowedSerde,
     TimeWindowedSerde,
     serde_for,
 )
@@ -85,7 +89,10 @@ def goes_round(serde: Serde, value) -> None:
 PRIMITIVES = [
     (STR, TEXT),
     (INT, INT64),
+    (INT32, st.integers(-(1 << 31), (1 << 31) - 1)),
+    (INT16, st.integers(-(1 << 15), (1 << 15) - 1)),
     (FLOAT, st.floats(allow_nan=False)),
+    (FLOAT32, st.floats(allow_nan=False, width=32)),
     (BYTES, st.binary()),
     (BOOL, st.booleans()),
     (UUID, st.uuids()),
@@ -107,6 +114,11 @@ def test_structured_values_come_back(codec, type_):
 @given(INT64, st.integers(0, 1 << 50), st.integers(1, 1 << 40))
 def test_windowed_keys_come_back_with_their_end(key, start, size):
     goes_round(TimeWindowedSerde(INT, size), Windowed(key, start, start + size))
+
+
+@given(TEXT, st.integers(0, 1 << 50), st.integers(0, 1 << 40))
+def test_sessions_keys_come_back(key, start, length):
+    goes_round(SessionWindowedSerde(STR), Windowed(key, start, start + length))
 
 
 @given(st.tuples(st.none() | TEXT, st.none() | TEXT).filter(lambda change: change != (None, None)))

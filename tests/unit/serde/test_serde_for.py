@@ -65,7 +65,7 @@ def test_the_keys_inside_of_windowed_ones_are_given_in_the_same_way():
         (JsonSerde, "give an instance, such as JsonSerde(...)"),
         (Windowed, "give TimeWindowedSerde("),
         (Windowed[str], "give TimeWindowedSerde("),
-        (lambda: 1, "is no type"),
+        pytest.param(lambda: 1, "is no type", id="a function"),
     ],
     ids=str,
 )

@@ -16,12 +16,17 @@ from pystreams.serde import (
     BOOL,
     BYTES,
     FLOAT,
+    FLOAT32,
     INT,
+    INT16,
+    INT32,
     STR,
     UUID,
+    VOID,
     ChangeSerde,
     JsonSerde,
     MsgpackSerde,
+    SessionWindowedSerde,
     TimeWindowedSerde,
 )
 
@@ -30,7 +35,9 @@ class Order(msgspec.Struct):
     id: int
 
 
-@pytest.mark.parametrize("serde,length", [(INT, 8), (FLOAT, 8), (BOOL, 1)], ids=repr)
+@pytest.mark.parametrize(
+    "serde,length", [(INT, 8), (INT32, 4), (INT16, 2), (FLOAT, 8), (FLOAT32, 4), (BOOL, 1)], ids=repr
+)
 @pytest.mark.parametrize("found", [0, 3, 9])
 def test_a_wrong_length_is_told_with_both_lengths(serde, length, found):
     with pytest.raises(SerializationError) as caught:
@@ -46,6 +53,8 @@ WRONG = [
     (UUID, b"no-uuid", "not the text form of a UUID"),
     (UUID, b'"\xff', "not the text form of a UUID"),
     (TimeWindowedSerde(STR, 10), b"seven b", "at least 8 bytes, 7 found"),
+    (SessionWindowedSerde(STR), bytes(15), "at least 16 bytes, 15 found"),
+    (VOID, b"x", "0 bytes expected for void, 1 found"),
     (ChangeSerde(STR), b"", "no bytes"),
     (ChangeSerde(STR), b"a\x09", "unknown flag 9"),
     (ChangeSerde(STR), b"a\x07\x04", "no byte 0 or 1 before the flag"),
@@ -89,7 +98,11 @@ WRONG_VALUES = [
     (INT, "1", struct.error),
     (INT, 1.5, struct.error),
     (INT, 1 << 63, struct.error),
+    (INT32, 1 << 31, struct.error),
+    (INT16, 1 << 15, struct.error),
     (FLOAT, "1", struct.error),
+    (FLOAT32, 3.5e38, OverflowError),
+    (VOID, "x", SerializationError),
     (BYTES, "text", TypeError),
     (BYTES, 5, TypeError),
     (BOOL, "yes", TypeError),

@@ -306,3 +306,23 @@ def test_records_of_the_changelog_restore_windows_and_stream_time() -> None:
                 assert restored.store.layer.observed_ms == 9 * MINUTE
                 assert read_all(restored.store.all()) == read_all(task.store.all())
                 assert restored.changelog == []
+
+
+def test_a_restore_keeps_the_windows_that_records_processed_again_will_need(tmp_path: Path) -> None:
+    """The changelog may have run ahead of the last commit, by more than the retention."""
+    for settings in ({}, {"on_disk": True}, {"persistent": False}):
+        with open_task(settings, tmp_path / "killed", retention_ms=2 * MINUTE) as killed:
+            for minute in range(10):
+                killed.store.put("a", str(minute), minute * MINUTE)
+            records = killed.records()
+        with open_task(settings, tmp_path / "next", retention_ms=2 * MINUTE) as next_:
+            next_.state.limit_time(4 * MINUTE)
+            next_.state.restore("store", batch_of(records))
+            assert next_.store.layer.observed_ms == 4 * MINUTE
+            assert next_.store.fetch("a", 3 * MINUTE) == "3"
+            assert next_.store.fetch("a", 2 * MINUTE) is None
+            next_.store.put("a", "3 again", 3 * MINUTE)
+            next_.store.put("a", "9 again", 9 * MINUTE)
+            next_.commit()
+            assert next_.store.fetch("a", 7 * MINUTE) is None
+            assert read_all(next_.store.fetch("a", 0, DAY)) == [(8 * MINUTE, "8"), (9 * MINUTE, "9 again")]

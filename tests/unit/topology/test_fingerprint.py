@@ -73,7 +73,7 @@ def test_it_is_the_same_in_every_process():
 @pytest.mark.parametrize(
     "change",
     [
-        {"mapper": lambda v: v + 1},
+        pytest.param({"mapper": lambda v: v + 1}, id="another function"),
         {"mapper": abs},
         {"cached": False},
     ],

@@ -1,0 +1,55 @@
+"""What goes wrong between us and a group's coordinator, as kafka-python tells it, in words for people."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kafka import errors
+
+from pystreams.errors import BrokerError, BrokerUnavailableError, ConfigError, StreamsError, TopicError
+
+_NOT_AGAIN: Final = (
+    "the user of this application needs the permission: an ACL of the cluster decides about it"
+)
+
+#: What to do about errors that trying again does not mend.
+_HINTS: Final[dict[type[errors.KafkaError], str]] = {
+    errors.GroupAuthorizationFailedError: f"READ on the group; {_NOT_AGAIN}",
+    errors.TopicAuthorizationFailedError: f"READ and DESCRIBE on the topic; {_NOT_AGAIN}",
+    errors.ClusterAuthorizationFailedError: f"an operation on the cluster; {_NOT_AGAIN}",
+    errors.SaslAuthenticationFailedError: "check sasl.mechanism, sasl.username and sasl.password",
+    errors.InconsistentGroupProtocolError: "consumers of another kind (plain ones, or Java's Kafka Streams) use "
+    "this name as their group: choose another application_id, or stop them first; Java's stay members until their "
+    "session.timeout.ms is over, 45 s by default",
+    errors.GroupMaxSizeReachedError: "group.max.size of the brokers allows no more threads in one application",
+    errors.OffsetMetadataTooLargeError: "raise offset.metadata.max.bytes of the brokers: the times and counters of the "
+    "application's operators are kept there",
+    errors.InvalidCommitOffsetSizeError: "the group's records are too large for __consumer_offsets: raise its "
+    "max.message.bytes, or run fewer threads",
+    errors.MessageSizeTooLargeError: "the group's records are too large for __consumer_offsets: raise its "
+    "max.message.bytes, or run fewer threads",
+    errors.UnsupportedVersionError: "pystreams needs Apache Kafka 2.5 or later",
+    errors.FencedInstanceIdError: "another process has the same group.instance.id: each needs its own",
+}
+_SETTINGS: Final[dict[type[errors.KafkaError], str]] = {
+    errors.InvalidSessionTimeoutError: "session_timeout_ms must lie between group.min.session.timeout.ms and "
+    "group.max.session.timeout.ms of the brokers",
+    errors.InvalidGroupIdError: "choose another application_id",
+}
+
+
+def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
+    """The error of pystreams for one of kafka-python that has come to the caller."""
+    why = f"{type(error).__name__}: {error}"
+    if type(error) in _SETTINGS:
+        return ConfigError(what, where=where, why=why, hint=_SETTINGS[type(error)])
+    if isinstance(error, errors.UnknownTopicOrPartitionError):
+        return TopicError(
+            what,
+            where=where,
+            why=f"the brokers know no topic of this name any more ({why})",
+            hint="was it deleted? Create it again, then restart the application",
+        )
+    if getattr(error, "retriable", False):
+        return BrokerUnavailableError(what, where=where, why=why, hint="it is tried again")
+    return BrokerError(what, where=where, why=why, hint=_HINTS.get(type(error), ""))

@@ -1,0 +1,162 @@
+"""Tokens for the login with OAUTHBEARER, from one place for both clients.
+
+Sources: org.apache.kafka.common.security.oauthbearer.internals.secured.HttpJwtRetriever, RFC 6749, RFC 7628.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.error import HTTPError
+from urllib.parse import quote_plus, urlencode
+from urllib.request import Request, urlopen
+
+from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from pystreams.clock import SystemClock
+from pystreams.config.security import ClientCredentials, TokenFile, TokenSource, UnsecuredToken
+from pystreams.errors import BrokerError, BrokerUnavailableError, StreamsError, summarize
+
+#: Gives a token and when it expires, in seconds since 1970.
+TokenProvider = Callable[[], tuple[str, float]]
+
+_TIMEOUT_S: Final = 10.0
+#: A token is fetched anew when this much of its life is over, as librdkafka and Java do.
+_LIFE: Final = 0.8
+
+
+class Tokens:
+    """The token of one kind of client, kept for most of its life. Threads may share it."""
+
+    def __init__(self, provider: TokenProvider) -> None:
+        self._provider = provider
+        self._clock = SystemClock()
+        self._mutex = threading.Lock()
+        self._token = ""
+        self._expires_s = self._renew_s = 0.0
+
+    def get(self) -> tuple[str, float]:
+        """A token and when it expires. Raises ``BrokerError`` if none is to be had."""
+        with self._mutex:
+            now_s = self._clock.now_ms() / 1000
+            if now_s >= self._renew_s:
+                try:
+                    self._token, self._expires_s = _checked(self._provider())
+                except StreamsError:
+                    raise
+                except Exception as error:
+                    raise BrokerError(
+                        "oauth_token_provider gave no token for Kafka", why=summarize(error)
+                    ) from error
+                if self._expires_s <= now_s:
+                    raise BrokerError("The token for Kafka has expired already", hint="is the clock right?")
+                self._renew_s = now_s + _LIFE * (self._expires_s - now_s)
+            return self._token, self._expires_s
+
+    def for_librdkafka(self, _config: str) -> tuple[str, float]:
+        """What confluent-kafka calls as ``oauth_cb``."""
+        return self.get()
+
+
+class MemberTokens(AbstractTokenProvider):  # type: ignore[misc]
+    """The same for kafka-python."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    def token(self) -> str:
+        return self._tokens.get()[0]
+
+
+def provider_of(source: TokenSource | None) -> TokenProvider:
+    """The function that gets tokens from where the settings say."""
+    match source:
+        case ClientCredentials():
+            return lambda: _fetch(source)
+        case TokenFile(url):
+            return lambda: _read(url)
+        case UnsecuredToken():
+            return lambda: _unsecured(source)
+    raise AssertionError("the settings were checked")
+
+
+def _checked(given: Any) -> tuple[str, float]:
+    match given:
+        case (str(token), int() | float() as expires_s) if token:
+            return token, float(expires_s)
+    raise BrokerError(
+        "oauth_token_provider gave no token for Kafka",
+        why=f"it returned {type(given).__name__}",
+        hint="it returns two things: the token, and when it expires in seconds since 1970",
+    )
+
+
+def _fetch(source: ClientCredentials) -> tuple[str, float]:
+    names = [source.client_id, source.client_secret]
+    if source.urlencode:
+        names = [quote_plus(name) for name in names]
+    credentials = base64.b64encode(":".join(names).encode()).decode()
+    form = {"grant_type": "client_credentials", **({"scope": source.scope} if source.scope else {})}
+    request = Request(  # noqa: S310 - the scheme was checked
+        source.url,
+        urlencode(form).encode(),
+        {"Authorization": f"Basic {credentials}", "Accept": "application/json"},
+    )
+    try:
+        with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310 - as above
+            answer = json.load(response)
+        token = answer.get("access_token") or answer.get("id_token")
+    except HTTPError as error:
+        error.close()
+        raise BrokerError(
+            "No token for Kafka is given out",
+            where=source.url,
+            why=f"the server answered {error.code} {error.reason}",
+            hint="check the client's id and secret, and the scope",
+        ) from None
+    except OSError as error:
+        raise BrokerUnavailableError(
+            "The server that gives out tokens for Kafka does not answer", where=source.url, why=str(error)
+        ) from None
+    except (ValueError, AttributeError):
+        token = None
+    if not isinstance(token, str):
+        raise BrokerError("The server that gives out tokens for Kafka answered without one", where=source.url)
+    return token, _expiry_s(token, answer.get("expires_in"))
+
+
+def _read(url: str) -> tuple[str, float]:
+    try:
+        with urlopen(url, timeout=_TIMEOUT_S) as file:  # noqa: S310 - the scheme was checked
+            token = file.read().decode("ascii").strip()
+    except (OSError, ValueError) as error:
+        raise BrokerError("The token for Kafka cannot be read", where=url, why=str(error)) from None
+    return token, _expiry_s(token, None)
+
+
+def _expiry_s(token: str, expires_in_s: Any) -> float:
+    """As the token itself says, else as the server did."""
+    try:
+        body = token.split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        return float(claims["exp"])
+    except (IndexError, KeyError, TypeError, ValueError, binascii.Error):
+        if isinstance(expires_in_s, int | float | str) and str(expires_in_s).replace(".", "", 1).isdigit():
+            return SystemClock().now_ms() / 1000 + float(expires_in_s)
+    raise BrokerError(
+        "The token for Kafka does not say when it expires",
+        why="it is no JWT with the claim exp, and the server gave no expires_in",
+        hint="give the function oauth_token_provider, which says it",
+    )
+
+
+def _unsecured(source: UnsecuredToken) -> tuple[str, float]:
+    now_s = SystemClock().now_ms() / 1000
+    claims = {"iat": now_s, "exp": now_s + source.lifetime_s, **source.claims}
+    parts = (json.dumps(part, separators=(",", ":")).encode() for part in ({"alg": "none"}, claims))
+    token = ".".join(base64.urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+    return f"{token}.", claims["exp"]

@@ -1,0 +1,28 @@
+"""Settings of an application and of Kafka's clients: names, values, and where they come from."""
+
+from __future__ import annotations
+
+from pystreams.config.offset_reset import offset_reset, reset_duration_ms
+from pystreams.config.secret import is_secret
+from pystreams.config.sources import ENVIRONMENT_PREFIX
+from pystreams.config.streams_config import (
+    DEFAULT_EMBEDDED_LOG,
+    DEFAULT_STATE_DIR,
+    StreamsConfig,
+    merge_settings,
+    origins_of,
+    settings_from_environment,
+)
+
+__all__ = [
+    "DEFAULT_EMBEDDED_LOG",
+    "DEFAULT_STATE_DIR",
+    "ENVIRONMENT_PREFIX",
+    "StreamsConfig",
+    "is_secret",
+    "merge_settings",
+    "offset_reset",
+    "origins_of",
+    "reset_duration_ms",
+    "settings_from_environment",
+]

@@ -1,0 +1,135 @@
+"""Settings of Kafka's clients, given by Java's names with Java's prefixes, and what follows for each client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pystreams.config.client_setting import PRECEDENCE, PREFIXES, ClientSetting, Role
+from pystreams.config.client_table import CLIENT_SETTINGS
+from pystreams.config.secret import shown
+from pystreams.config.security import Security, security_of
+from pystreams.config.values import as_text
+from pystreams.errors import ConfigError
+
+_BY_UNDERSCORES: Final = {name.replace(".", "_"): name for name in CLIENT_SETTINGS}
+_PREFIX_BY_UNDERSCORES: Final = {prefix.replace(".", "_"): prefix for prefix in PREFIXES}
+
+
+def split_prefix(name: str) -> tuple[str, str]:
+    """``producer_linger_ms`` as ``producer.`` and ``linger_ms``; without a prefix that is ``""``."""
+    for underscored, prefix in _PREFIX_BY_UNDERSCORES.items():
+        if name.startswith(underscored):
+            return prefix, name.removeprefix(underscored)
+    return "", name
+
+
+def full_name(name: str, given_name: str) -> str | None:
+    """Java's name, with its prefix, of a setting that is given with underscores; None if no client has it.
+
+    Raises ``ConfigError`` for one that is refused, or that this client does not have.
+    """
+    prefix, rest = split_prefix(name)
+    java_name = _BY_UNDERSCORES.get(rest)
+    if java_name is None:
+        return None
+    row = CLIENT_SETTINGS[java_name]
+    if row.refused:
+        raise ConfigError(f"{given_name} is no setting here", why=row.refused)
+    if prefix and PREFIXES[prefix] not in row.clients:
+        raise ConfigError(
+            f"{given_name} is no setting here",
+            why=f"{java_name} is a setting of the {' and the '.join(row.clients)}",
+            hint=f"give it as {java_name}" + "".join(f", or {client}.{java_name}" for client in row.clients),
+        )
+    if row.only and prefix and not _folds(row, prefix):
+        raise ConfigError(f"{given_name} is no setting here", why=row.only.format(prefix=prefix))
+    return prefix + java_name
+
+
+def _folds(row: ClientSetting, prefix: str) -> bool:
+    """Whether a setting of the application may be given as one of the main consumer, too."""
+    return row.clients == ("consumer",) and prefix in PRECEDENCE["main.consumer"]
+
+
+def client_value(name: str, given: Any) -> str:
+    """The value of the setting with this full name, as text. Raises ``ConfigError``."""
+    row = CLIENT_SETTINGS[split_prefix(name.replace(".", "_"))[1].replace("_", ".")]
+    assert row.parse is not None
+    try:
+        return as_text(row.parse(given))
+    except ValueError as expected:
+        raise ConfigError(f"{name} cannot be {shown(name, given)}", why=f"expected {expected}") from None
+
+
+def client_settings(given: Any) -> Mapping[str, str]:
+    """Settings of clients by names of any spelling, as full names with values as text. Raises ``ConfigError``, and
+    ``ValueError`` for what is no mapping."""
+    if not isinstance(given, Mapping):
+        raise ValueError("a mapping of settings of Kafka's clients, such as {'producer.linger.ms': 5}")  # noqa: TRY004
+    found = {}
+    for given_name, value in given.items():
+        name = full_name(str(given_name).strip().replace(".", "_").replace("-", "_"), str(given_name))
+        if name is None:
+            raise ConfigError(f"{given_name} is no setting of Kafka's clients")
+        if name in CLIENT_SETTINGS and CLIENT_SETTINGS[name].held_by:
+            raise ConfigError(
+                f"{given_name} is a setting of the application",
+                hint=f"give it by itself, as {CLIENT_SETTINGS[name].held_by}",
+            )
+        found[name] = client_value(name, value)
+    return found
+
+
+def given_for(settings: Mapping[str, str], role: Role) -> dict[str, str]:
+    """What was given for one client, without prefixes; the more special prefix wins."""
+    client = PREFIXES[PRECEDENCE[role][1]]
+    found = {}
+    for prefix in PRECEDENCE[role]:
+        for name, row in CLIENT_SETTINGS.items():
+            if client in row.clients and not row.held_by and prefix + name in settings:
+                found[name] = settings[prefix + name]
+    return found
+
+
+def in_force(settings: Mapping[str, str], role: Role) -> dict[str, str]:
+    """Every setting of one client by its Java name, defaults included; those that it decides itself are left out."""
+    client = PREFIXES[PRECEDENCE[role][1]]
+    given = given_for(settings, role)
+    found = {}
+    for name, row in CLIENT_SETTINGS.items():
+        value = given.get(name, row.default_for(client)) if client in row.clients else None
+        if value is not None and not row.held_by:
+            found[name] = value
+    # As Java does: whoever asks for a longer pause at first does not mean a shorter one later.
+    if "reconnect.backoff.ms" in given and "reconnect.backoff.max.ms" not in given:
+        found["reconnect.backoff.max.ms"] = given["reconnect.backoff.ms"]
+    return found
+
+
+def held_by_application(settings: Mapping[str, str]) -> dict[str, str]:
+    """Fields of ``StreamsConfig`` that are given as settings of the main consumer."""
+    return {
+        row.held_by: settings[prefix + name]
+        for name, row in CLIENT_SETTINGS.items()
+        for prefix in PRECEDENCE["main.consumer"][1:]
+        if row.held_by and prefix + name in settings
+    }
+
+
+def client_security(settings: Mapping[str, str], role: Role, *, has_token_provider: bool) -> Security:
+    """All settings of one client, login and certificates in librdkafka's form. Raises ``ConfigError``."""
+    given = given_for(settings, role)
+    unused = [name for name in given if name.startswith(("sasl.", "ssl."))]
+    if "security.protocol" not in given and unused:
+        raise ConfigError(
+            "security.protocol is missing",
+            why=f"without it {unused[0]} has no effect, and the connection is neither encrypted nor logged in",
+            hint="one of SSL, SASL_SSL, SASL_PLAINTEXT",
+        )
+    if has_token_provider and given.get("sasl.mechanism") != "OAUTHBEARER":
+        raise ConfigError(
+            "oauth_token_provider is given, but OAUTHBEARER is not chosen",
+            hint="set security.protocol to SASL_SSL and sasl.mechanism to OAUTHBEARER",
+        )
+    return security_of(in_force(settings, role), has_token_provider=has_token_provider)

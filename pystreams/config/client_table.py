@@ -1,0 +1,344 @@
+"""Every setting of Kafka's clients by its Java name, and what becomes of it.
+
+The names are those of ConsumerConfig, ProducerConfig and AdminClientConfig 4.3.1, with the defaults that Kafka Streams
+gives them, said to the clients whether they are given or not: librdkafka's own defaults differ from Java's in ways that
+bite. Ranges are where Java's and librdkafka's overlap. How to log in and to encrypt is in ``security_table.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pystreams.config.client_setting import (
+    ADMIN,
+    ALL,
+    CONSUMER,
+    PRODUCER,
+    ClientSetting,
+    own,
+    refused,
+    same,
+    told,
+)
+from pystreams.config.offset_reset import offset_reset
+from pystreams.config.security_table import SECURITY_SETTINGS
+from pystreams.config.values import INT_MAX, any_text, choice, duration, flag, number, servers, size, text
+
+_HOUR_MS: Final = 3_600_000
+_MEMBER_ONLY: Final = "the main consumer alone is a member of the group: give it without {prefix}"
+_ONE_CLUSTER: Final = "all clients read from and write to one cluster: give it without {prefix}"
+
+
+def _thrice(value: str) -> str:
+    """How long librdkafka believes what it knows: three times as long as between two looks, as by its default."""
+    return str(min(3 * int(value), 24 * _HOUR_MS))
+
+
+def _no_negative(value: str) -> str:
+    """Java says -1 for the system's buffer, librdkafka 0."""
+    return str(max(0, int(value)))
+
+
+def _at_least_one(value: str) -> str:
+    """Java sends each record at once for 0, librdkafka for a batch of one byte."""
+    return str(max(1, int(value)))
+
+
+def _kib(value: str) -> str:
+    return str(-(-int(value) // 1024))
+
+
+def _safe(value: object) -> str:
+    if str(value).strip().lower() not in ("all", "-1"):
+        raise ValueError("all: with less, changelogs could lose what has been acknowledged")
+    return "all"
+
+
+def _idempotent(value: object) -> bool:
+    if not flag(value):
+        raise ValueError(
+            "true: without it, a repeated request could put an older value of a changelog behind a newer one"
+        )
+    return True
+
+
+def _ordered(value: object) -> int:
+    try:
+        in_flight: int = number(1, maximum=5)(value)
+    except ValueError as error:
+        raise ValueError(f"{error}: beyond 5 the broker does not keep records in order") from None
+    return in_flight
+
+
+_CONNECTION: Final[Mapping[str, ClientSetting]] = {
+    "bootstrap.servers": own(
+        ALL, servers, None, "the addresses of Kafka", held_by="bootstrap_servers", only=_ONE_CLUSTER
+    ),
+    "client.id": own(
+        ALL,
+        text,
+        None,
+        "the beginning of all clients' and threads' names",
+        held_by="client_id",
+        only="each client's id is made of it and the client's purpose: give it without {prefix}",
+    ),
+    "client.dns.lookup": told(
+        ALL,
+        choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+        "use_all_dns_ips",
+        "client.dns.lookup",
+        "client_dns_lookup",
+    ),
+    "connections.max.idle.ms": told(
+        ALL,
+        duration(0, maximum=INT_MAX),
+        {"consumer": "540000", "producer": "540000", "admin": "300000"},
+        "connections.max.idle.ms",
+        "connections_max_idle_ms",
+    ),
+    "enable.metrics.push": told(ALL, flag, "true", "enable.metrics.push"),
+    "metadata.max.age.ms": told(
+        ALL,
+        duration(1, maximum=_HOUR_MS),
+        "300000",
+        {"topic.metadata.refresh.interval.ms": same, "metadata.max.age.ms": _thrice},
+        "metadata_max_age_ms",
+    ),
+    "metadata.recovery.strategy": told(
+        ALL, choice("rebootstrap", "none"), "rebootstrap", "metadata.recovery.strategy"
+    ),
+    "metadata.recovery.rebootstrap.trigger.ms": told(
+        ALL, duration(0, maximum=INT_MAX), "300000", "metadata.recovery.rebootstrap.trigger.ms"
+    ),
+    "receive.buffer.bytes": told(
+        ALL, size(0, -1, 100_000_000), "-1", {"socket.receive.buffer.bytes": _no_negative}
+    ),
+    "send.buffer.bytes": told(
+        ALL, size(0, -1, 100_000_000), "-1", {"socket.send.buffer.bytes": _no_negative}
+    ),
+    "reconnect.backoff.ms": told(
+        ALL, duration(0, maximum=_HOUR_MS), "50", "reconnect.backoff.ms", "reconnect_backoff_ms"
+    ),
+    "reconnect.backoff.max.ms": told(
+        ALL, duration(0, maximum=_HOUR_MS), "1000", "reconnect.backoff.max.ms", "reconnect_backoff_max_ms"
+    ),
+    "request.timeout.ms": told(
+        ALL, duration(10, maximum=300_000), "30000", "socket.timeout.ms", "request_timeout_ms"
+    ),
+    "retry.backoff.ms": told(
+        ALL, duration(1, maximum=300_000), "100", "retry.backoff.ms", "retry_backoff_ms"
+    ),
+    "retry.backoff.max.ms": told(ALL, duration(1, maximum=300_000), "1000", "retry.backoff.max.ms"),
+    "socket.connection.setup.timeout.ms": told(
+        ALL,
+        duration(1_000, maximum=INT_MAX),
+        "10000",
+        "socket.connection.setup.timeout.ms",
+        "socket_connection_setup_timeout_ms",
+    ),
+    **refused(
+        ALL,
+        "socket.connection.setup.timeout.max.ms",
+        why="librdkafka gives every attempt the same time: socket.connection.setup.timeout.ms",
+    ),
+    **refused(
+        CONSUMER + ADMIN,
+        "default.api.timeout.ms",
+        why="calls that time out are tried again until task_timeout_ms is over",
+    ),
+    **refused(
+        ADMIN,
+        "bootstrap.controllers",
+        why="pystreams talks to brokers, not to controllers: bootstrap_servers",
+    ),
+    **refused(
+        ALL,
+        "config.providers",
+        why="values come from the program, the environment or the command line, not from classes of Java",
+    ),
+    **refused(
+        ALL,
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        why="Kafka's clients keep no metrics of Java's kind; those of the application are in Streams.metrics",
+    ),
+}
+
+_CONSUMER: Final[Mapping[str, ClientSetting]] = {
+    "auto.offset.reset": own(
+        CONSUMER,
+        offset_reset,
+        "earliest",
+        "applied when a task is opened; all but the main consumer know their positions",
+        held_by="auto_offset_reset",
+        only=_MEMBER_ONLY,
+    ),
+    "check.crcs": told(CONSUMER, flag, "true", "check.crcs"),
+    "client.rack": told(CONSUMER, any_text, "", "client.rack"),
+    "fetch.max.bytes": told(CONSUMER, size(1_024, maximum=2_147_483_135), "52428800", "fetch.max.bytes"),
+    "fetch.max.wait.ms": told(CONSUMER, duration(0, maximum=300_000), "500", "fetch.wait.max.ms"),
+    "fetch.min.bytes": told(CONSUMER, size(1, maximum=100_000_000), "1", "fetch.min.bytes"),
+    "max.partition.fetch.bytes": told(
+        CONSUMER, size(1, maximum=1_000_000_000), "1048576", "max.partition.fetch.bytes"
+    ),
+    "isolation.level": told(
+        CONSUMER, choice("read_uncommitted", "read_committed"), "read_uncommitted", "isolation.level"
+    ),
+    "max.poll.records": own(
+        CONSUMER,
+        number(1, maximum=100_000),
+        None,
+        "the most records that one poll takes over; 500 unless given",
+    ),
+    "group.instance.id": own(
+        CONSUMER,
+        text,
+        None,
+        "static membership; each thread appends its number",
+        held_by="group_instance_id",
+        only=_MEMBER_ONLY,
+    ),
+    "session.timeout.ms": own(
+        CONSUMER,
+        duration(1, maximum=INT_MAX),
+        "45000",
+        "kafka-python `session_timeout_ms`",
+        held_by="session_timeout_ms",
+        only=_MEMBER_ONLY,
+    ),
+    "heartbeat.interval.ms": own(
+        CONSUMER,
+        duration(1, maximum=INT_MAX),
+        "3000",
+        "kafka-python `heartbeat_interval_ms`",
+        held_by="heartbeat_interval_ms",
+        only=_MEMBER_ONLY,
+    ),
+    "max.poll.interval.ms": own(
+        CONSUMER,
+        duration(1, maximum=INT_MAX),
+        "300000",
+        "kafka-python `max_poll_interval_ms`",
+        held_by="max_poll_interval_ms",
+        only=_MEMBER_ONLY,
+    ),
+    **refused(
+        CONSUMER,
+        "enable.auto.commit",
+        "auto.commit.interval.ms",
+        why="offsets are committed together with the state and the outputs they belong to: commit_interval_ms",
+    ),
+    **refused(
+        CONSUMER,
+        "partition.assignment.strategy",
+        "group.remote.assignor",
+        why="tasks are assigned by pystreams itself, where their state is",
+    ),
+    **refused(
+        CONSUMER,
+        "allow.auto.create.topics",
+        why="a misspelt topic would be created instead of reported",
+    ),
+    **refused(CONSUMER, "group.id", why="the group is named by application_id"),
+    **refused(
+        CONSUMER, "exclude.internal.topics", why="it is about subscriptions by pattern, and there are none"
+    ),
+    **refused(
+        CONSUMER,
+        "group.protocol",
+        why="the main consumer follows group_protocol, which is classic; the others are in no group",
+    ),
+    **refused(
+        CONSUMER, "internal.throw.on.fetch.stable.offset.unsupported", why="it is internal to Java's client"
+    ),
+    **refused(
+        CONSUMER,
+        "share.acknowledgement.mode",
+        "share.acquire.mode",
+        why="it is about share groups, which keep no order: no task could keep state",
+    ),
+    **refused(
+        CONSUMER,
+        "key.deserializer",
+        "value.deserializer",
+        why="types are given where a topic is read: key=, value=, or default_key_serde and default_value_serde",
+    ),
+    **refused(
+        CONSUMER + PRODUCER,
+        "interceptor.classes",
+        why="it names classes of Java: a step of the topology (peek, map) sees every record",
+    ),
+}
+
+_PRODUCER: Final[Mapping[str, ClientSetting]] = {
+    "acks": told(PRODUCER, _safe, "all", "acks"),
+    "batch.size": told(PRODUCER, size(0, maximum=INT_MAX), "1000000", {"batch.size": _at_least_one}),
+    "buffer.memory": told(
+        PRODUCER, size(1_024, maximum=2**40), "33554432", {"queue.buffering.max.kbytes": _kib}
+    ),
+    "compression.type": told(
+        PRODUCER, choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression.type"
+    ),
+    "compression.gzip.level": own(
+        PRODUCER, number(1, besides=-1, maximum=9), None, "librdkafka `compression.level`, if gzip is chosen"
+    ),
+    "compression.lz4.level": own(
+        PRODUCER, number(1, maximum=12), None, "librdkafka `compression.level`, if lz4 is chosen"
+    ),
+    "compression.zstd.level": own(
+        PRODUCER, number(1, maximum=12), None, "librdkafka `compression.level`, if zstd is chosen"
+    ),
+    "delivery.timeout.ms": told(PRODUCER, duration(1, maximum=INT_MAX), "120000", "delivery.timeout.ms"),
+    "enable.idempotence": told(PRODUCER, _idempotent, "true", "enable.idempotence"),
+    "linger.ms": told(PRODUCER, duration(0, maximum=900_000), "100", "linger.ms"),
+    "max.block.ms": own(
+        PRODUCER, duration(0), "60000", "how long a write waits for room in a full local queue"
+    ),
+    "max.in.flight.requests.per.connection": told(
+        PRODUCER, _ordered, "5", "max.in.flight.requests.per.connection"
+    ),
+    "max.request.size": told(PRODUCER, size(1_000, maximum=1_000_000_000), "1048576", "message.max.bytes"),
+    "retries": told(PRODUCER, number(1, maximum=INT_MAX), str(INT_MAX), "message.send.max.retries"),
+    **refused(
+        PRODUCER,
+        "metadata.max.idle.ms",
+        why="librdkafka keeps what it knows of every topic that was written to",
+    ),
+    **refused(
+        PRODUCER,
+        "partitioner.class",
+        "partitioner.ignore.keys",
+        why="records go where their key's murmur2 hash says, as Java's do, so that joins meet;"
+        " a sink chooses otherwise with partitioner=",
+    ),
+    **refused(
+        PRODUCER,
+        "partitioner.adaptive.partitioning.enable",
+        "partitioner.availability.timeout.ms",
+        why="librdkafka spreads records without keys at random over the available partitions",
+    ),
+    **refused(
+        PRODUCER,
+        "key.serializer",
+        "value.serializer",
+        why="types are given where a topic is written: key=, value=, or default_key_serde and default_value_serde",
+    ),
+    **refused(
+        PRODUCER,
+        "transactional.id",
+        "transaction.timeout.ms",
+        "transaction.two.phase.commit.enable",
+        why="on Kafka pystreams works at least once so far, without transactions",
+    ),
+}
+
+#: Java name -> what becomes of it.
+CLIENT_SETTINGS: Final[Mapping[str, ClientSetting]] = {
+    **_CONNECTION,
+    **SECURITY_SETTINGS,
+    **_CONSUMER,
+    **_PRODUCER,
+}

@@ -1,0 +1,146 @@
+"""Names of settings: which there are, which are refused and why, and which was probably meant."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pystreams.config.client_setting import PREFIXES
+from pystreams.config.client_settings import full_name, split_prefix
+from pystreams.config.client_table import CLIENT_SETTINGS
+from pystreams.errors import ConfigError
+
+_ITS_NAME: Final = "its name is {}"
+_STORES: Final = "each store says persistent=True (RocksDB) or persistent=False (memory)"
+_WINDOWED: Final = "give TimeWindowedSerde(inner, window_size_ms) where a windowed topic is read"
+_STANDBYS: Final = (
+    "standby replicas and warm-ups come later; until then a task that moves restores its state first"
+)
+_RACKS: Final = "standby replicas come later, and with them their distribution over racks"
+_LISTS: Final = "give a serde, or a type like list[int], where the list is read or written"
+
+#: Settings of Kafka Streams that are none here.
+REFUSED: Final = {
+    "acceptable_recovery_lag": _STANDBYS,
+    "allow_os_group_write_access": "the state directory follows the umask of the process: umask 002",
+    "application_server": "queries between instances come later",
+    "built_in_metrics_version": "metrics have one set of names",
+    "cache_max_bytes_buffering": _ITS_NAME.format("statestore_cache_max_bytes"),
+    "default_client_supplier": "a broker of your own is given as Streams(app, broker=...)",
+    "default_deserialization_exception_handler": _ITS_NAME.format("deserialization_exception_handler"),
+    "default_dsl_store": _STORES,
+    "default_list_key_serde_inner": _LISTS,
+    "default_list_key_serde_type": _LISTS,
+    "default_list_value_serde_inner": _LISTS,
+    "default_list_value_serde_type": _LISTS,
+    "default_production_exception_handler": _ITS_NAME.format("production_exception_handler"),
+    "dsl_store_format": "stores have one format: values with timestamps, as Java's default",
+    "dsl_store_suppliers_class": _STORES,
+    "ensure_explicit_internal_resource_naming": "pystreams describe shows the names of internal topics and stores;"
+    " name= and step= set them",
+    "max_warmup_replicas": _STANDBYS,
+    "num_standby_replicas": _STANDBYS,
+    "probing_rebalance_interval_ms": _STANDBYS,
+    "processing_exception_handler_global_enabled": "global tables come later",
+    "processor_wrapper_class": "it names a class of Java: wrap the processor where it is given",
+    "rack_aware_assignment_non_overlap_cost": _RACKS,
+    "rack_aware_assignment_strategy": _RACKS,
+    "rack_aware_assignment_tags": _RACKS,
+    "rack_aware_assignment_traffic_cost": _RACKS,
+    "rocksdb_config_setter": "rocksdb_block_cache_bytes and rocksdb_write_buffer_bytes set the memory budget",
+    "task_assignor_class": "tasks are assigned by pystreams itself, where their state is",
+    "upgrade_from": "no earlier version of pystreams speaks another protocol",
+    "window_size_ms": _WINDOWED,
+    "windowed_inner_class_serde": _WINDOWED,
+}
+
+#: Settings of topics. Source: org.apache.kafka.common.config.TopicConfig.
+TOPIC_SETTINGS: Final = (
+    "cleanup.policy",
+    "compression.gzip.level",
+    "compression.type",
+    "compression.zstd.level",
+    "delete.retention.ms",
+    "file.delete.delay.ms",
+    "flush.messages",
+    "flush.ms",
+    "index.interval.bytes",
+    "local.retention.bytes",
+    "local.retention.ms",
+    "max.compaction.lag.ms",
+    "max.message.bytes",
+    "message.downconversion.enable",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.type",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "min.insync.replicas",
+    "preallocate",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+    "remote.storage.enable",
+    "retention.bytes",
+    "retention.ms",
+    "segment.bytes",
+    "segment.index.bytes",
+    "segment.jitter.ms",
+    "segment.ms",
+    "unclean.leader.election.enable",
+)
+_TOPIC: Final = "topic_"
+_SURE: Final = 0.85
+_LIKELY: Final = 0.6
+
+
+def resolved(given_name: str, fields: frozenset[str]) -> tuple[str, str]:
+    """The field of ``StreamsConfig``, and the part of it if it is a mapping that is given in parts (else ``""``).
+
+    Raises ``ConfigError`` for a name that is refused, with the reason, or unknown, with the nearest.
+    """
+    name = given_name.strip().replace(".", "_").replace("-", "_")
+    if name in fields:
+        return name, ""
+    topic_setting = name.removeprefix(_TOPIC).replace("_", ".")
+    if name.startswith(_TOPIC) and ("." in topic_setting or topic_setting in TOPIC_SETTINGS):
+        _check_topic_setting(topic_setting, given_name)
+        return "topic_config", topic_setting
+    client_setting = full_name(name, given_name)
+    if client_setting is not None:
+        return "client_settings", client_setting
+    if name in REFUSED:
+        raise ConfigError(f"{given_name} is no setting here", why=REFUSED[name])
+    if name.startswith("client_tag_"):
+        raise ConfigError(f"{given_name} is no setting here", why=_RACKS)
+    meant = nearest(given_name, fields, _LIKELY)
+    raise ConfigError(
+        f"{given_name} is no setting",
+        hint=f"did you mean {meant}?" if meant else "docs/settings.md has them all",
+    )
+
+
+def _check_topic_setting(name: str, given_name: str) -> None:
+    """Brokers may have more than Apache Kafka's, and refuse what they do not know: only a slip of the pen is told."""
+    meant = _closest(name, TOPIC_SETTINGS, _SURE)
+    if name not in TOPIC_SETTINGS and meant:
+        raise ConfigError(f"{given_name} is no setting", hint=f"did you mean topic.{meant}?")
+
+
+def nearest(given_name: str, fields: frozenset[str], cutoff: float = _SURE) -> str:
+    """The setting that may be meant, spelt as this one is; empty if none is near enough."""
+    name = given_name.strip().replace(".", "_").replace("-", "_")
+    prefix, rest = split_prefix(name)
+    if prefix:
+        known = [n for n, row in CLIENT_SETTINGS.items() if row.parse and PREFIXES[prefix] in row.clients]
+    else:
+        known = [*fields, *(n for n, row in CLIENT_SETTINGS.items() if row.parse)]
+    meant = _closest(rest, sorted({n.replace(".", "_") for n in known}), cutoff)
+    if not meant:
+        return ""
+    meant = prefix.replace(".", "_") + meant
+    return meant.replace("_", ".") if "." in given_name else meant
+
+
+def _closest(name: str, names: list[str] | tuple[str, ...], cutoff: float) -> str:
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name, names, n=1, cutoff=cutoff)), "")

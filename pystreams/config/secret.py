@@ -1,0 +1,32 @@
+"""Which values must never be shown, and how the others are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+_SECRET: Final = re.compile(
+    r"passw|passphrase|secret|token|credential|jaas|(private|api|access|signing|keystore)[._-]?key|key[._-]pem"
+    r"|(keystore|truststore)[._-]certificate"
+)
+#: Where something is, not what it is.
+_PLACE: Final = re.compile(r"[._-](url|location|file|id|provider)$")
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting's value must not be shown, by its name."""
+    name = name.lower()
+    return _SECRET.search(name) is not None and _PLACE.search(name) is None
+
+
+def shown(name: str, value: Any) -> str:
+    """A value as it stands in messages; a secret is never shown."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{n}={shown(n, v)}" for n, v in value.items()) or "none"
+    if callable(value):
+        return str(getattr(value, "__qualname__", None) or type(value).__qualname__)
+    if is_secret(name):
+        return "[hidden]"
+    return str(value) if isinstance(value, Path) else repr(value)

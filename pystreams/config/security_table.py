@@ -1,0 +1,179 @@
+"""The part of the table of client settings that is about logging in and encrypting.
+
+Keys and certificates are given as PEM, by librdkafka's names (``ssl.ca.location``) or by Java's (``ssl.truststore.*``
+with type PEM); ``security.py`` brings both into one form, which librdkafka and kafka-python are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from pystreams.config.client_setting import ALL, ClientSetting, own, refused, told
+from pystreams.config.values import choice, flag, text
+
+#: How to make PEM of what Java keeps.
+KEYTOOL: Final = (
+    "keytool -importkeystore -srckeystore FILE -destkeystore all.p12 -deststoretype PKCS12,"
+    " then openssl pkcs12 -in all.p12 -out all.pem -nodes"
+)
+_ONLY_PEM: Final = f"only PEM reaches both clients: {KEYTOOL}"
+_JVM: Final = "it is about Java's own cryptography; librdkafka and Python use OpenSSL"
+_OF_JAVA: Final = "it names a class of Java: for OAUTHBEARER give the function oauth_token_provider"
+_BROKERS: Final = "it is about checking tokens, which the broker does"
+_ASSERTION: Final = (
+    "signed assertions are not implemented: give the function oauth_token_provider, which returns a token"
+)
+_SASL_LOGIN: Final = "a token is fetched anew when 80 % of its life is over, and failures are tried again"
+_KERBEROS: Final = (
+    "confluent-kafka's wheels are built without Kerberos: use SCRAM, OAUTHBEARER or certificates"
+)
+
+
+def _mechanism(value: object) -> str:
+    if value == "GSSAPI":
+        raise ValueError(f"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; {_KERBEROS}")
+    chosen: str = choice("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")(value)
+    return chosen
+
+
+def _store_type(value: object) -> str:
+    if value != "PEM":
+        raise ValueError(f"PEM; {_ONLY_PEM}")
+    return "PEM"
+
+
+def _host_check(value: object) -> str:
+    """Java switches it off with nothing, librdkafka with ``none``."""
+    if not isinstance(value, str) or value.lower() not in ("https", "none", ""):
+        raise ValueError("https, or nothing (or none) to accept certificates of other hosts")
+    return "none" if value.lower() in ("none", "") else "https"
+
+
+def _token_url(value: object) -> str:
+    parts = urlsplit(text(value))
+    if parts.scheme not in ("https", "http", "file") or parts.username or parts.password:
+        raise ValueError("an address with https, http or file, and no password in it")
+    return str(value)
+
+
+_OAUTH: Final = "a token is fetched there, with the client's id and secret; `file:` reads one from a file"
+
+SECURITY_SETTINGS: Final[Mapping[str, ClientSetting]] = {
+    "security.protocol": told(
+        ALL,
+        choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        "PLAINTEXT",
+        "security.protocol",
+        "security_protocol",
+    ),
+    # Login
+    "sasl.mechanism": told(ALL, _mechanism, None, "sasl.mechanism", "sasl_mechanism"),
+    "sasl.username": told(ALL, text, None, "sasl.username", "sasl_plain_username"),
+    "sasl.password": told(ALL, text, None, "sasl.password", "sasl_plain_password"),
+    "sasl.jaas.config": own(
+        ALL, text, None, "taken apart: sasl.username and sasl.password, or the options of OAUTHBEARER"
+    ),
+    "sasl.oauthbearer.token.endpoint.url": own(ALL, _token_url, None, _OAUTH),
+    "sasl.oauthbearer.client.credentials.client.id": own(ALL, text, None, _OAUTH),
+    "sasl.oauthbearer.client.credentials.client.secret": own(ALL, text, None, _OAUTH),
+    "sasl.oauthbearer.scope": own(ALL, text, None, _OAUTH),
+    "sasl.oauthbearer.header.urlencode": own(ALL, flag, "false", _OAUTH),
+    # Encryption
+    "ssl.ca.location": told(ALL, text, None, "ssl.ca.location"),
+    "ssl.certificate.location": told(ALL, text, None, "ssl.certificate.location"),
+    "ssl.key.location": told(ALL, text, None, "ssl.key.location"),
+    "ssl.key.password": told(ALL, text, None, "ssl.key.password"),
+    "ssl.crl.location": told(ALL, text, None, "ssl.crl.location"),
+    "ssl.cipher.suites": told(ALL, text, None, "ssl.cipher.suites"),
+    "ssl.endpoint.identification.algorithm": told(
+        ALL, _host_check, "https", "ssl.endpoint.identification.algorithm"
+    ),
+    "ssl.truststore.type": own(ALL, _store_type, None, "PEM"),
+    "ssl.truststore.location": own(ALL, text, None, "`ssl.ca.location`, if ssl.truststore.type is PEM"),
+    "ssl.truststore.certificates": own(ALL, text, None, "librdkafka `ssl.ca.pem`"),
+    "ssl.keystore.type": own(ALL, _store_type, None, "PEM"),
+    "ssl.keystore.location": own(
+        ALL, text, None, "`ssl.certificate.location` and `ssl.key.location`, if ssl.keystore.type is PEM"
+    ),
+    "ssl.keystore.certificate.chain": own(ALL, text, None, "librdkafka `ssl.certificate.pem`"),
+    "ssl.keystore.key": own(ALL, text, None, "librdkafka `ssl.key.pem`"),
+    **refused(
+        ALL, "ssl.truststore.password", "ssl.keystore.password", why=f"PEM files have none; {_ONLY_PEM}"
+    ),
+    **refused(
+        ALL,
+        "ssl.enabled.protocols",
+        "ssl.protocol",
+        why="both clients speak TLS 1.3 and 1.2, as Java does, and librdkafka cannot be told otherwise",
+    ),
+    **refused(
+        ALL,
+        "security.providers",
+        "ssl.engine.factory.class",
+        "ssl.keymanager.algorithm",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
+        why=_JVM,
+    ),
+    **refused(
+        ALL,
+        "sasl.client.callback.handler.class",
+        "sasl.login.callback.handler.class",
+        "sasl.login.class",
+        "sasl.oauthbearer.jwt.retriever.class",
+        "sasl.oauthbearer.jwt.validator.class",
+        why=_OF_JAVA,
+    ),
+    **refused(
+        ALL,
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.service.name",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
+        why=_KERBEROS,
+    ),
+    **refused(
+        ALL,
+        "sasl.login.connect.timeout.ms",
+        "sasl.login.read.timeout.ms",
+        "sasl.login.refresh.buffer.seconds",
+        "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
+        "sasl.login.retry.backoff.max.ms",
+        "sasl.login.retry.backoff.ms",
+        why=_SASL_LOGIN,
+    ),
+    **refused(
+        ALL,
+        "sasl.oauthbearer.assertion.algorithm",
+        "sasl.oauthbearer.assertion.claim.aud",
+        "sasl.oauthbearer.assertion.claim.exp.seconds",
+        "sasl.oauthbearer.assertion.claim.iss",
+        "sasl.oauthbearer.assertion.claim.jti.include",
+        "sasl.oauthbearer.assertion.claim.nbf.seconds",
+        "sasl.oauthbearer.assertion.claim.sub",
+        "sasl.oauthbearer.assertion.file",
+        "sasl.oauthbearer.assertion.private.key.file",
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.oauthbearer.assertion.template.file",
+        why=_ASSERTION,
+    ),
+    **refused(
+        ALL,
+        "sasl.oauthbearer.clock.skew.seconds",
+        "sasl.oauthbearer.expected.audience",
+        "sasl.oauthbearer.expected.issuer",
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+        "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+        "sasl.oauthbearer.jwks.endpoint.url",
+        "sasl.oauthbearer.scope.claim.name",
+        "sasl.oauthbearer.sub.claim.name",
+        why=_BROKERS,
+    ),
+}

@@ -1,0 +1,81 @@
+"""Settings out of several sources: the program, the environment, the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pystreams.config.client_settings import client_settings, split_prefix
+from pystreams.config.names import nearest, resolved
+from pystreams.config.values import Parse, topic_settings
+from pystreams.errors import ConfigError
+
+ENVIRONMENT_PREFIX: Final = "PYSTREAMS_"
+
+#: Mappings that are given in parts (``topic.retention.ms``), and joined over all sources.
+GATHERED: Final[Mapping[str, Parse]] = {"topic_config": topic_settings, "client_settings": client_settings}
+
+
+def _parts(source: Mapping[str, Any], fields: frozenset[str]) -> Iterator[tuple[str, str, Any]]:
+    """Field, part and value of everything that a source has. Raises ``ConfigError`` for what it gives twice."""
+    seen: set[tuple[str, str]] = set()
+    for given_name, value in source.items():
+        name, part = resolved(given_name, fields)
+        if (name, part) in seen:
+            raise ConfigError(
+                f"{given_name} is given twice", hint="with dots and with underscores it is the same"
+            )
+        seen.add((name, part))
+        if value is None:
+            continue
+        if name in GATHERED and not part:
+            try:
+                yield from ((name, key, one) for key, one in GATHERED[name](value).items())
+            except ValueError as expected:
+                raise ConfigError(f"{given_name} cannot be {value!r}", why=f"expected {expected}") from None
+        else:
+            yield name, part, value
+
+
+def merged(sources: tuple[Mapping[str, Any], ...], fields: frozenset[str]) -> dict[str, Any]:
+    """The settings of all sources by their underscored names; the first source that has one wins, None has none."""
+    whole: dict[str, Any] = {}
+    gathered: dict[str, dict[str, Any]] = {}
+    for source in sources:
+        for name, part, value in _parts(source, fields):
+            if part:
+                gathered.setdefault(name, {}).setdefault(part, value)
+            else:
+                whole.setdefault(name, value)
+    return whole | gathered
+
+
+def origins(sources: Mapping[str, Mapping[str, Any]], fields: frozenset[str]) -> dict[str, str]:
+    """Which source each setting comes from: the first by the order of ``sources`` that has it. Settings of clients and
+    topics stand by their own names (``producer.linger.ms``, ``topic.retention.ms``)."""
+    found: dict[str, str] = {}
+    for label, source in sources.items():
+        for name, part, _ in _parts(source, fields):
+            full = f"topic.{part}" if part and name == "topic_config" else part or name
+            found.setdefault(full, label)
+    return found
+
+
+def from_environment(environ: Mapping[str, str], fields: frozenset[str]) -> dict[str, str]:
+    """The settings among environment variables. Empty ones count as absent; variables that are nothing like a setting
+    are left to others, and a near miss raises ``ConfigError``."""
+    found: dict[str, str] = {}
+    for variable, value in environ.items():
+        if not variable.startswith(ENVIRONMENT_PREFIX) or not value:
+            continue
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        try:
+            resolved(name, fields)
+        except ConfigError as error:
+            if error.why or split_prefix(name)[0] or nearest(name, fields):
+                raise ConfigError(
+                    error.what, where=f"environment variable {variable}", why=error.why, hint=error.hint
+                ) from None
+            continue
+        found[name] = value
+    return found

@@ -1,0 +1,181 @@
+"""What a setting's value may be: functions that take what was given, and return it as it is used.
+
+They raise ``ValueError`` that says what would be right.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+Parse = Callable[[Any], Any]
+
+INT_MAX: Final = 2**31 - 1
+
+
+def text(given: Any) -> str:
+    """Some text, not empty."""
+    if not isinstance(given, str) or not given:
+        raise ValueError("text")
+    return given
+
+
+def any_text(given: Any) -> str:
+    """Some text, perhaps empty."""
+    if not isinstance(given, str):
+        raise ValueError("text")  # noqa: TRY004 - a ValueError is what says "not this value" here
+    return given
+
+
+def name_of_application(given: Any) -> str:
+    """An ``application.id``."""
+    if (
+        not isinstance(given, str)
+        or not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", given)
+        or given in {".", ".."}
+    ):
+        raise ValueError("1 to 200 letters, digits, '.', '_' or '-': it names topics, a group and a folder")
+    return given
+
+
+def servers(given: Any) -> str:
+    """``host:port,host:port``, from a text or a list."""
+    parts = (
+        given.split(",") if isinstance(given, str) else given if isinstance(given, list | tuple) else [given]
+    )
+    parts = [s.strip() if isinstance(s, str) else "" for s in parts]
+    if not parts or not all(re.fullmatch(r"\S+:\d{1,5}", s) for s in parts):
+        raise ValueError("HOST:PORT, or several with commas between")
+    return ",".join(parts)
+
+
+def path(given: Any) -> Path:
+    """A path, ``~`` allowed."""
+    if not isinstance(given, str | Path) or not str(given):
+        raise ValueError("a path")
+    return Path(given).expanduser()
+
+
+def flag(given: Any) -> bool:
+    """True or false, or one of these words."""
+    if isinstance(given, str):
+        given = {"true": True, "false": False}.get(given.strip().lower())
+    if not isinstance(given, bool):
+        raise ValueError("true or false")  # noqa: TRY004 - as above
+    return given
+
+
+def number(minimum: int, unit: str = "", besides: int | None = None, maximum: int | None = None) -> Parse:
+    """A whole number from ``minimum`` to ``maximum``, or the one value ``besides``."""
+    limits = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
+    expected = f"a whole number{unit}, {limits}" + ("" if besides is None else f", or {besides}")
+
+    def parse(given: Any) -> int:
+        found = _whole_number(given)
+        if found is None:
+            raise ValueError(expected)
+        if found != besides and (found < minimum or (maximum is not None and found > maximum)):
+            raise ValueError(expected)
+        return found
+
+    return parse
+
+
+def _whole_number(given: Any) -> int | None:
+    if isinstance(given, str) and re.fullmatch(r"\s*[+-]?\d(_?\d)*\s*", given):
+        return int(given)
+    return given if isinstance(given, int) and not isinstance(given, bool) else None
+
+
+def size(minimum: int = 0, besides: int | None = None, maximum: int | None = None) -> Parse:
+    """A number of bytes."""
+    return number(minimum, " of bytes", besides, maximum)
+
+
+def duration(minimum: int = 0, besides: int | None = None, maximum: int | None = None) -> Parse:
+    """Milliseconds, or a timedelta."""
+    parse_number = number(minimum, besides=besides, maximum=maximum)
+    limits = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
+    expected = f"a timedelta or a whole number of milliseconds, {limits}"
+    expected += "" if besides is None else f", or {besides}"
+
+    def parse(given: Any) -> int:
+        try:
+            found: int = parse_number(
+                given // timedelta(milliseconds=1) if isinstance(given, timedelta) else given
+            )
+        except ValueError:
+            raise ValueError(expected) from None
+        return found
+
+    return parse
+
+
+def choice(*choices: str) -> Parse:
+    """One of a few words."""
+
+    def parse(given: Any) -> str:
+        if given not in choices:
+            raise ValueError(" or ".join(choices))
+        return str(given)
+
+    return parse
+
+
+def handler(given: Any) -> Any:
+    """What to do with a bad record."""
+    if callable(given) or given in ("fail", "continue", "dead_letter"):
+        return given
+    raise ValueError(
+        "fail, continue, dead_letter, or a function that takes an ErrorContext and returns a Response"
+    )
+
+
+_TYPES_BY_NAME: Final[dict[str, type]] = {
+    t.__name__.lower(): t for t in (str, int, float, bytes, bool, uuid.UUID, dict, list)
+}
+
+
+def serde(given: Any) -> Any:
+    """A type, a ``Serde``, or the name of a type."""
+    if isinstance(given, str):
+        given = _TYPES_BY_NAME.get(given.lower())
+    if given is None:
+        raise ValueError(f"a type, a Serde, or one of the names {', '.join(_TYPES_BY_NAME)}")
+    return given
+
+
+def extractor(given: Any) -> Any:
+    """A timestamp extractor, or its name."""
+    if not callable(given) and not (isinstance(given, str) and given):
+        raise ValueError(
+            "the name of a timestamp extractor, or a function of (record) or (record, partition_time)"
+        )
+    return given
+
+
+def token_provider(given: Any) -> Any:
+    """A function that gives tokens."""
+    if not callable(given):
+        raise ValueError(  # noqa: TRY004 - as above
+            "a function without arguments that returns a token and the time it expires, in seconds since 1970"
+        )
+    return given
+
+
+def as_text(value: Any) -> str:
+    """A value as Kafka's tools write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value // timedelta(milliseconds=1) if isinstance(value, timedelta) else value)
+
+
+def topic_settings(given: Any) -> Mapping[str, str]:
+    """Settings of topics by Kafka's names."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
+        raise ValueError("a mapping of topic settings, such as {'retention.ms': -1}")
+    return {name.replace("_", "."): as_text(value) for name, value in given.items()}

@@ -1,0 +1,127 @@
+"""The whole bench: inputs sized by a quick calibration, runs in turn, outputs compared."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.benchmarks.kafka.cluster import PARTITIONS, Cluster
+from tests.benchmarks.kafka.inputs import Feed, source
+from tests.benchmarks.kafka.observer import BEGIN, END
+from tests.benchmarks.kafka.outputs import Output, check_equal, check_total
+from tests.benchmarks.kafka.peers import Peer, Run
+from tests.benchmarks.kafka.running import Result, measure
+
+#: Records that a calibration reads: some seconds of work.
+_CALIBRATION = {"stateless": 1_500_000, "wordcount": 250_000, "windows": 1_000_000, "join": 800_000}
+#: A calibration is too short to reach full speed.
+_MARGIN = 1.15
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to measure. ``seconds``: steady work of the fastest; ``records`` instead fixes the input's size."""
+
+    jobs: tuple[str, ...]
+    peers: tuple[Peer, ...]
+    threads: tuple[int, ...] = (1, 2)
+    repeats: int = 2
+    seconds: float = 30.0
+    records: int | None = None
+    seed: int = 1
+    commit_interval_ms: int = 1_000
+    #: Where pystreams leaves profiles; None: it is not profiled.
+    profiles: Path | None = None
+
+
+class Bench:
+    """Runs on one cluster; keeps run's folders below ``folder``."""
+
+    def __init__(self, cluster: Cluster, folder: Path, options: Options, console: Console) -> None:
+        self._cluster = cluster
+        self._folder = folder
+        self._options = options
+        self._console = console
+        self._runs = 0
+
+    def run(self) -> list[Result]:
+        """Run all jobs. Raises ``OutputsDifferError`` and ``RunFailedError``."""
+        return [result for job in self._options.jobs for result in self._job(job)]
+
+    def _job(self, job: str) -> list[Result]:
+        self._cluster.delete(lambda name: name.startswith("bench-"))
+        feed = Feed(self._cluster.bootstrap_servers, source(job), self._options.seed, PARTITIONS)
+        self._cluster.create(*feed.source.topics)
+        self._write(feed, self._options.records or self._calibrated(feed, job))
+        results: list[Result] = []
+        first: Output | None = None
+        for repeat in range(1, self._options.repeats + 1):
+            for peer, threads in self._contenders(job, repeat):
+                result, output = self._measure(feed, job, peer, threads, repeat)
+                check_total(job, output, feed.source.expected)
+                if first is None:
+                    first = output
+                else:
+                    check_equal(self._cluster.bootstrap_servers, first, output)
+                    self._cluster.delete(output.topic.__eq__)
+                results.append(result)
+                self._show(result)
+        self._cluster.delete(lambda name: name.startswith("bench-"))
+        return results
+
+    def _contenders(self, job: str, repeat: int) -> list[tuple[Peer, int]]:
+        """With the least threads in every repetition, with more of them only in the first."""
+        least = min(self._options.threads)
+        return [
+            (peer, threads)
+            for threads in sorted(self._options.threads)
+            for peer in self._options.peers
+            if job in peer.jobs and (threads == least or (peer.scales and repeat == 1))
+        ]
+
+    def _calibrated(self, feed: Feed, job: str) -> int:
+        """Records for the wanted time of the fastest peer: each runs once on a few, with the least threads."""
+        self._write(feed, _CALIBRATION[job])
+        peers = [peer for peer in self._options.peers if job in peer.jobs]
+        rates = []
+        for peer in [peer for peer in peers if peer.scales] or peers:
+            result, output = self._measure(feed, job, peer, min(self._options.threads), 0)
+            self._cluster.delete(output.topic.__eq__)
+            rates.append(result.rate)
+        wanted = max(rates) * self._options.seconds / (END - BEGIN) * _MARGIN
+        return max(_CALIBRATION[job], int(wanted))
+
+    def _write(self, feed: Feed, records: int) -> None:
+        if feed.records >= records:
+            return
+        before, started = feed.records, time.monotonic()
+        feed.extend_to(records)
+        seconds = time.monotonic() - started
+        self._console.print(
+            f"{feed.source.main}: {feed.records - before:,} records written in {seconds:.1f} s"
+        )
+
+    def _measure(self, feed: Feed, job: str, peer: Peer, threads: int, repeat: int) -> tuple[Result, Output]:
+        self._runs += 1
+        name = f"bench-{job}-{peer.name}-{threads}-{self._runs}"
+        run = Run(
+            job=job,
+            application_id=name,
+            bootstrap_servers=self._cluster.bootstrap_servers,
+            inputs=feed.source.topics,
+            output=f"{name}_out",
+            folder=self._folder / name,
+            threads=threads,
+            commit_interval_ms=self._options.commit_interval_ms,
+            profiles=self._options.profiles if repeat else None,
+        )
+        return measure(self._cluster, peer, run, feed.source.main, repeat)
+
+    def _show(self, result: Result) -> None:
+        self._console.print(
+            f"{result.job} {result.peer} x{result.threads}: {result.rate:,.0f} records/s over"
+            f" {result.steady.seconds:.1f} s, {result.cpu_us:.2f} µs CPU a record"
+        )

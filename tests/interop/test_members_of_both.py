@@ -1,0 +1,147 @@
+"""One group, one application: who does not fit is refused by name, and those at work are not disturbed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pystreams import Streams
+from pystreams.errors import StreamsError
+from tests.interop.java_side import JavaSide
+from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
+from tests.live.support import caught_up, eventually
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+from pystreams import App
+
+app = App("shared")
+values = app.stream("in", key=str, value=int)
+{steps}
+"""
+COUNTING = 'values.group_by_key().count(name="counts").to_stream().to("out")'
+SUMMING = 'values.group_by_key().reduce(int.__add__, name="sums").to_stream().to("out")'
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    """Those still alive are stopped at the end."""
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for process in processes:
+        if process.poll() is None:
+            process.terminate()
+        process.communicate(timeout=60)
+
+
+def run_program(cluster: Cluster, name: str, steps: str) -> subprocess.Popen[str]:
+    """``pystreams run`` of a program of these steps, as a user starts it."""
+    folder = cluster.path / name
+    folder.mkdir()
+    (folder / f"{name}.py").write_text(PROGRAM.format(steps=steps), encoding="utf-8")
+    settings = {
+        "session_timeout_ms": SESSION_TIMEOUT_MS,
+        "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
+        "commit_interval_ms": 100,
+    }
+    pairs = [part for setting, value in settings.items() for part in ("-s", f"{setting}={value}")]
+    options = ["--bootstrap-servers", cluster.bootstrap_servers, "--state-dir", str(folder / "state")]
+    return subprocess.Popen(
+        [sys.executable, "-m", "pystreams", "run", name, *pairs, *options],
+        cwd=folder,
+        env={"PYTHONPATH": f"{ROOT}:{folder}", "PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def counting(cluster: Cluster) -> Streams:
+    app = cluster.app("shared")
+    app.stream("in", key=str, value=int).group_by_key().count(name="counts").to_stream().to("out")
+    return cluster.start(app)
+
+
+def all_committed(cluster: Cluster) -> bool:
+    partitions = cluster.partitions("in")
+    committed, ends = cluster.committed("shared"), cluster.admin.end_offsets(partitions)
+    return all(p in committed and committed[p].offset == end for p, end in ends.items())
+
+
+def create(cluster: Cluster) -> None:
+    cluster.create("in", "out", partitions=2)
+    write(cluster)
+
+
+def write(cluster: Cluster) -> None:
+    cluster.write("in", [(str(i % 10), 1, i + 1) for i in range(100)])
+
+
+def test_of_two_topologies_that_start_at_once_one_runs_and_the_other_is_refused_by_name(
+    cluster: Cluster, processes: list[subprocess.Popen[str]]
+):
+    create(cluster)
+    processes += [run_program(cluster, "counts", COUNTING), run_program(cluster, "sums", SUMMING)]
+    eventually(lambda: any(p.poll() is not None for p in processes), "one ends", timeout_s=60)
+    (refused,) = [p for p in processes if p.poll() is not None]
+    (good,) = [p for p in processes if p is not refused]
+    said, _ = refused.communicate(timeout=10)
+    assert refused.returncode != 0
+    assert "the group refuses this member" in said
+    assert "fingerprint" in said or "topology" in said
+    assert "Traceback" not in said
+    eventually(lambda: all_committed(cluster), "the other one works", timeout_s=60)
+    write(cluster)
+    eventually(lambda: all_committed(cluster), "and goes on", timeout_s=60)
+    assert good.poll() is None
+    assert set(cluster.table("out").values()) == {20}
+
+
+def test_java_cannot_join_us_and_does_not_disturb_us(cluster: Cluster, java: JavaSide):
+    create(cluster)
+    streams = counting(cluster)
+    caught_up(streams)
+    before = cluster.admin.group_members("shared")
+    with pytest.raises(RuntimeError, match="InconsistentGroupProtocol"):
+        java.start("windows", "shared", cluster.path / "java")
+    java.stop("shared")
+    write(cluster)
+    caught_up(streams)
+    assert cluster.admin.group_members("shared") == before
+    assert set(cluster.table("out").values()) == {20}
+
+
+def refusal(streams: Streams) -> str:
+    eventually(lambda: streams.finished, "the refusal")
+    assert isinstance(streams.failure, StreamsError)
+    return str(streams.failure)
+
+
+def test_we_cannot_join_java_and_say_so_and_do_not_disturb_it(cluster: Cluster, java: JavaSide):
+    create(cluster)
+    java.start("windows", "shared", cluster.path / "java")
+    before = cluster.admin.group_members("shared")
+    said = refusal(counting(cluster))
+    assert "InconsistentGroupProtocol" in said
+    assert "Java's Kafka Streams" in said
+    assert "choose another application_id" in said
+    eventually(lambda: all_committed(cluster), "Java works on")
+    assert cluster.admin.group_members("shared") == before
+    java.stop("shared")
+
+
+def test_we_cannot_join_plain_consumers_and_say_so_and_do_not_disturb_them(cluster: Cluster, java: JavaSide):
+    create(cluster)
+    java.ask("join", group="shared", topic="in")
+    eventually(lambda: java.ask("assigned", group="shared")["partitions"] == 2, "the consumer has joined")
+    said = refusal(counting(cluster))
+    assert "InconsistentGroupProtocol" in said
+    assert "consumers of another kind (plain ones" in said
+    assert java.ask("assigned", group="shared") == {"partitions": 2, "failure": ""}
+    assert java.ask("leave", group="shared") is True
+    caught_up(counting(cluster))

@@ -1,0 +1,109 @@
+"""Where reading begins on Kafka: by duration, and never silently behind a gap."""
+
+# ruff: noqa: F403 - the tests of this module are also those of the embedded log
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from pystreams.app import App
+from pystreams.broker.port import CommittedOffset
+from pystreams.errors import OffsetOutOfRangeError, StreamsError
+from pystreams.ids import TopicPartition
+from pystreams.runtime.streams import Streams
+from tests.kafka.support import Cluster
+from tests.live.support import caught_up, eventually, run_to_the_end
+from tests.live.test_reset_by_duration import *
+
+IN = TopicPartition("in", 0)
+
+
+@pytest.fixture
+def log(cluster: Cluster) -> Cluster:
+    return cluster
+
+
+def counting(cluster: Cluster, look: Any = lambda value: None, **settings: Any) -> App:
+    app = cluster.app("counting", **settings)
+    values = app.stream("in", key=str, value=int).peek(look)
+    values.group_by_key().count(name="counts").to_stream().to("out")
+    return app
+
+
+def copying_slowly(cluster: Cluster, look: Any = lambda value: None) -> App:
+    app = cluster.app("copying", buffered_records_per_partition=1)
+    app.stream("in", key=str, value=int).peek(look).to("out")
+    return app
+
+
+def failure_of(streams: Streams) -> StreamsError:
+    eventually(lambda: streams.finished, "the failure")
+    assert isinstance(streams.failure, StreamsError)
+    return streams.failure
+
+
+def test_records_deleted_past_the_committed_offset_stop_a_stateful_application_at_the_next_start(
+    cluster: Cluster,
+):
+    cluster.create("in", "out")
+    cluster.write("in", [("k", i, i + 1) for i in range(10)])
+    run_to_the_end(cluster, counting(cluster))
+    cluster.write("in", [("k", i, i + 1) for i in range(10, 20)])
+    cluster.admin.delete_records({IN: 16})
+    failure = failure_of(cluster.start(counting(cluster)))
+    assert isinstance(failure, OffsetOutOfRangeError)
+    assert "committed offset 10 of in-0" in failure.what
+    assert "16 to 20" in failure.where
+    assert "6 records were deleted" in failure.why
+    assert cluster.committed("counting")[IN].offset == 10
+    assert cluster.table("out") == {"k": 10}
+
+    cluster.admin.set_group_offsets("counting", {IN: CommittedOffset(16)})
+    run_to_the_end(cluster, counting(cluster))
+    assert cluster.table("out") == {"k": 14}
+
+
+def test_a_topic_that_was_made_anew_stops_a_stateful_application(cluster: Cluster):
+    cluster.create("in", "out")
+    cluster.write("in", [("k", i, i + 1) for i in range(10)])
+    run_to_the_end(cluster, counting(cluster))
+    cluster.admin.delete_topics(["in"])
+    cluster.create("in")
+    cluster.write("in", [("k", 1, 1)])
+    cluster.admin.set_group_offsets("counting", {IN: CommittedOffset(10)})
+    failure = failure_of(cluster.start(counting(cluster)))
+    assert isinstance(failure, OffsetOutOfRangeError)
+    assert "created anew" in failure.why
+
+
+@pytest.mark.parametrize("stateful", [True, False])
+def test_records_deleted_before_they_are_read_stop_what_has_state_while_it_runs(
+    cluster: Cluster, stateful: bool
+):
+    held, go_on = threading.Event(), threading.Event()
+
+    def look(value: int) -> None:
+        if value == 5:
+            held.set()
+            go_on.wait(30)
+
+    cluster.create("in", "out")
+    # More than the client fetches ahead, so that the rest is still in the log alone.
+    cluster.write("in", [("k" * 1_000, i, i + 1) for i in range(150_000)])
+    last = 149_990
+    streams = cluster.start(counting(cluster, look) if stateful else copying_slowly(cluster, look))
+    eventually(held.is_set, "the record that holds")
+    cluster.admin.delete_records({IN: last})
+    go_on.set()
+    if stateful:
+        failure = failure_of(streams)
+        assert isinstance(failure, OffsetOutOfRangeError)
+        assert "task 0_0" in failure.where
+        assert "in-0" in str(failure)
+    else:
+        caught_up(streams)
+        copied = [record.value for record in cluster.read("out")]
+        assert copied[-10:] == list(range(last, last + 10))
+        assert len(copied) < last

@@ -1,0 +1,182 @@
+"""A cluster that cannot be reached, or that forbids something: a clear error in time, and the documented exit code."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from pystreams.cli.exits import Exit
+from pystreams.errors import StreamsError
+from tests.kafka.server import free_port
+from tests.kafka.support import Cluster
+from tests.kafka.trouble_support import Counting, failure_of
+from tests.live.support import caught_up, eventually
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(address: str, *settings: str) -> tuple[int, str, float]:
+    """Exit code, what was told and seconds of ``pystreams run``."""
+    pairs = [part for setting in settings for part in ("-s", setting)]
+    started = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-m", "pystreams", "run", "apps.wordcount", "--bootstrap-servers", address, *pairs],
+        cwd=ROOT,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    return ended.returncode, ended.stderr, time.monotonic() - started
+
+
+@contextmanager
+def silent_listener() -> Iterator[str]:
+    """Takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        held: list[socket.socket] = []
+
+        def accept() -> None:
+            while True:
+                try:
+                    held.append(listener.accept()[0])
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            # Closing alone does not wake who waits for a connection.
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            for connection in held:
+                connection.close()
+
+
+def is_told(outcome: tuple[int, str, float], *parts: str) -> None:
+    code, told, seconds = outcome
+    assert code == Exit.BROKER, told
+    assert "Traceback" not in told
+    for part in parts:
+        assert part in told, told
+    assert seconds < 25
+
+
+def test_a_port_where_nobody_listens():
+    is_told(run(f"127.0.0.1:{free_port()}"), "cannot be reached", "Connection refused", "bootstrap_servers")
+
+
+def test_a_name_that_does_not_resolve():
+    is_told(run("no-such-host.invalid:9092"), "not known", "bootstrap_servers")
+
+
+def test_a_port_where_something_else_listens():
+    with silent_listener() as address:
+        is_told(run(address), "Kafka", address, "security.protocol")
+
+
+def test_a_plain_listener_that_is_spoken_to_in_tls(cluster: Cluster):
+    is_told(run(cluster.bootstrap_servers, "security_protocol=SSL"), "encrypted", "security.protocol")
+
+
+# Forbidden things
+
+Deny = Callable[[ResourceType, str, AclOperation], None]
+
+
+@pytest.fixture
+def deny(fragile: Cluster) -> Iterator[Deny]:
+    """Forbids something to everybody, until the end of the test."""
+    client = fragile.broker._client
+
+    def deny(kind: ResourceType, name: str, operation: AclOperation) -> None:
+        everybody, literal = "User:ANONYMOUS", ResourcePatternType.LITERAL
+        acl = AclBinding(kind, name, literal, everybody, "*", operation, AclPermissionType.DENY)
+        for future in client.create_acls([acl]).values():
+            future.result()
+
+    yield deny
+    every = AclBindingFilter(
+        ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+    )
+    for future in client.delete_acls([every]).values():
+        future.result()
+    eventually(lambda: client.describe_acls(every).result() == [], "no ACL is left")
+
+
+def fails_with(counting: Counting, *parts: str) -> None:
+    """From the start, or while it runs."""
+    try:
+        failure: BaseException = failure_of(counting.start())
+    except StreamsError as error:
+        failure = error
+    assert isinstance(failure, StreamsError), failure
+    for part in parts:
+        assert part in str(failure), failure
+
+
+def test_a_topic_that_must_not_be_written_is_named(fragile: Cluster, deny: Deny):
+    counting = Counting(fragile)
+    counting.write(10)
+    deny(ResourceType.TOPIC, "out", AclOperation.WRITE)
+    fails_with(counting, "topic out", "WRITE on the topic", "ACL")
+
+
+def test_a_topic_that_must_not_be_read_is_named(fragile: Cluster, deny: Deny):
+    counting = Counting(fragile)
+    counting.write(10)
+    deny(ResourceType.TOPIC, "in", AclOperation.READ)
+    fails_with(counting, "in-", "READ on the topic", "ACL")
+
+
+def test_a_group_that_must_not_be_joined_is_named(fragile: Cluster, deny: Deny):
+    counting = Counting(fragile)
+    counting.write(10)
+    deny(ResourceType.GROUP, "counting", AclOperation.READ)
+    fails_with(counting, "group counting", "READ on the group", "ACL")
+
+
+def test_internal_topics_that_must_not_be_created_are_named(fragile: Cluster, deny: Deny):
+    counting = Counting(fragile)
+    deny(ResourceType.CLUSTER, "kafka-cluster", AclOperation.CREATE)
+    deny(ResourceType.TOPIC, "counting-counts-changelog", AclOperation.CREATE)
+    fails_with(counting, "counting-counts-changelog", "CREATE", "ACL")
+
+
+def test_a_permission_that_is_taken_away_under_an_application_stops_it_without_a_commit(
+    fragile: Cluster, deny: Deny
+):
+    counting = Counting(fragile)
+    counting.write(100)
+    streams = counting.start()
+    caught_up(streams)
+    before = fragile.committed("counting")
+    deny(ResourceType.TOPIC, "out", AclOperation.WRITE)
+    counting.write(100)
+    assert "WRITE on the topic" in str(failure_of(streams))
+    assert fragile.committed("counting") == before
+
+
+def test_the_exit_code_of_a_forbidden_group_is_the_brokers(fragile: Cluster, deny: Deny):
+    fragile.create("lines", "word-counts")
+    deny(ResourceType.GROUP, "wordcount", AclOperation.READ)
+    is_told(run(fragile.bootstrap_servers, f"state_dir={fragile.path}/state"), "group wordcount", "ACL")

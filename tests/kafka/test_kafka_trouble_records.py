@@ -1,0 +1,182 @@
+"""Records that do not arrive: nothing is committed past them, and the production handler decides about bad ones alone."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+
+import pytest
+
+from pystreams.broker.port import TopicSpec
+from pystreams.errors import DeliveryError, ProductionError, StreamsError
+from pystreams.ids import TopicPartition
+from tests.kafka.server import KafkaServer
+from tests.kafka.support import Cluster
+from tests.kafka.trouble_support import failure_of
+from tests.live.support import KEPT, caught_up
+
+LIMIT = 5_000
+#: Larger than the limit of the topic, or than what the producer itself takes.
+TOO_LARGE = {"topic": LIMIT, "producer": 1_048_576}
+
+
+def write_copies(cluster: Cluster, where: str, handler: str):
+    cluster.create("in", "dead")
+    limit = {"max.message.bytes": str(LIMIT)} if where == "topic" else {}
+    cluster.admin.create_topics([TopicSpec("out", 1, {**KEPT, **limit})])
+    app = cluster.app(
+        "copying", errors_dead_letter_queue_topic_name="dead", production_exception_handler=handler
+    )
+    app.stream("in", key=str, value=int).map_values(lambda length: "x" * length).to("out", value=str)
+    lengths = [10, 20, TOO_LARGE[where], 30, 40]
+    cluster.write("in", [(f"k{i}", length, i + 1) for i, length in enumerate(lengths)])
+    return cluster.start(app)
+
+
+@pytest.mark.parametrize("where", ["topic", "producer"])
+def test_a_record_that_is_too_large_is_named_with_its_step_and_input(cluster: Cluster, where: str):
+    failure = failure_of(write_copies(cluster, where, "fail"))
+    assert isinstance(failure, ProductionError)
+    for told in ("task 0_0", "KSTREAM-SINK-", "in-0 offset 2", "topic out"):
+        assert told in str(failure), failure
+    assert cluster.committed("copying") == {}
+
+
+@pytest.mark.parametrize("where", ["topic", "producer"])
+@pytest.mark.parametrize("handler", ["continue", "dead_letter"])
+def test_a_record_that_is_too_large_is_left_out_alone(cluster: Cluster, where: str, handler: str):
+    streams = write_copies(cluster, where, handler)
+    caught_up(streams)
+    found = {record.key: len(record.value) for record in cluster.read("out", value=str)}
+    assert found == {"k0": 10, "k1": 20, "k3": 30, "k4": 40}
+    dead = [(record.key, record.value) for record in cluster.read("dead")]
+    assert dead == ([("k2", TOO_LARGE[where])] if handler == "dead_letter" else [])
+
+
+def test_many_records_that_are_small_enough_fit_a_topic_that_takes_small_batches_only(cluster: Cluster):
+    cluster.create("in")
+    cluster.admin.create_topics([TopicSpec("out", 1, {**KEPT, "max.message.bytes": str(LIMIT)})])
+    app = cluster.app("copying")
+    app.stream("in", key=str, value=int).map_values(lambda length: "x" * length).to("out", value=str)
+    cluster.write("in", [(f"k{i}", 1_000, i + 1) for i in range(500)])
+    caught_up(cluster.start(app))
+    assert {record.key for record in cluster.read("out", value=str)} == {f"k{i}" for i in range(500)}
+
+
+def test_a_record_without_a_key_for_a_compacted_topic_is_left_out_alone(cluster: Cluster):
+    cluster.create("in")
+    cluster.admin.create_topics([TopicSpec("out", 1, {"cleanup.policy": "compact"})])
+    app = cluster.app("copying", production_exception_handler="continue")
+    source = app.stream("in", key=str, value=int)
+    source.map(lambda key, value: (None if value == 2 else key, value), key=str, value=int).to("out")
+    cluster.write("in", [(f"k{i}", i, i + 1) for i in range(5)])
+    caught_up(cluster.start(app))
+    assert sorted((record.key, record.value) for record in cluster.read("out")) == [
+        ("k0", 0),
+        ("k1", 1),
+        ("k3", 3),
+        ("k4", 4),
+    ]
+
+
+def test_a_change_of_state_that_its_changelog_does_not_take_stops_the_task_whatever_the_handler_says(
+    cluster: Cluster,
+):
+    cluster.create("in", "out")
+    app = cluster.app("growing", production_exception_handler="continue")
+    lengths = app.stream("in", key=str, value=int).group_by_key()
+    lengths.aggregate(
+        lambda: "",
+        lambda text, length: text + "x" * length,
+        name="texts",
+        value=str,
+        changelog_config={"max.message.bytes": str(LIMIT)},
+    ).to_stream().map_values(len).to("out", value=int)
+    cluster.write("in", [("k", LIMIT // 2, 1), ("k", LIMIT, 2)])
+    failure = failure_of(cluster.start(app))
+    assert isinstance(failure, StreamsError)
+    assert "growing-texts-changelog" in str(failure)
+    assert "task 0_0" in str(failure)
+
+
+@pytest.mark.slow
+def test_records_that_expire_while_the_broker_is_silent_are_written_again(
+    fragile_server: KafkaServer, fragile: Cluster, caplog: pytest.LogCaptureFixture
+):
+    fragile.create("in", "out")
+    fragile.broker = fragile.broker_with(
+        client_settings={"producer.delivery.timeout.ms": "2000", "producer.request.timeout.ms": "1000"},
+        session_timeout_ms=20_000,
+    )
+    app = fragile.app("copying")
+    app.stream("in", key=str, value=int).map_values(lambda value: value).to("out", value=int)
+    fragile.write("in", [(f"k{i}", i, i + 1) for i in range(1_000)])
+    streams = fragile.start(app)
+    caught_up(streams)
+    written = 1_000
+
+    def write_more() -> None:
+        nonlocal written
+        fragile.write("in", [(f"k{i}", i, i + 1) for i in range(written, written + 1_000)])
+        written += 1_000
+
+    with caplog.at_level(logging.WARNING):
+        # At random moments of its work, for longer than a record may wait: that is what this test is about.
+        for pause_s in (0.0, 0.03, 0.06):
+            write_more()
+            time.sleep(pause_s)
+            os.kill(fragile_server.pid, signal.SIGSTOP)
+            try:
+                time.sleep(4.0)
+            finally:
+                os.kill(fragile_server.pid, signal.SIGCONT)
+    caught_up(streams)
+    assert {record.key for record in fragile.read("out")} == {f"k{i}" for i in range(written)}
+    assert "could not be written in time" in caplog.text
+
+
+@pytest.mark.slow
+def test_nothing_is_committed_past_a_record_that_expired(fragile_server: KafkaServer, fragile: Cluster):
+    fragile.create("t")
+    broker = fragile.broker_with(
+        client_settings={"producer.delivery.timeout.ms": "2000", "producer.request.timeout.ms": "1000"}
+    )
+    producer = broker.producer("p", "p")
+    producer.send("t", 0, b"k", b"before", 1, ())
+    producer.commit({}, None)
+    os.kill(fragile_server.pid, signal.SIGSTOP)
+    try:
+        producer.send("t", 0, b"k", b"expires", 2, ())
+        for _ in range(2):  # the failure stays until what was done is forgotten
+            with pytest.raises(DeliveryError, match="could not be written in time"):
+                producer.commit({}, None)
+    finally:
+        os.kill(fragile_server.pid, signal.SIGCONT)
+    producer.abort()
+    producer.send("t", 0, b"k", b"after", 3, ())
+    producer.commit({}, None)
+    producer.close()
+    values = [record.value for record in fragile.read("t", value=bytes)]
+    assert [value for value in values if value != b"expires"] == [b"before", b"after"]
+
+
+def test_what_is_sent_after_an_abort_arrives_although_the_client_still_forgets(cluster: Cluster):
+    cluster.create("t", "log", partitions=4)
+    producer = cluster.broker.producer("p", "p")
+    sent = 0
+    for attempt in range(100):
+        for number in range(20):
+            producer.send("t", number % 4, b"k", b"%d" % attempt, 1, ())
+        producer.log_change("log", attempt % 4, b"k", b"v", 1, ())
+        producer.commit({}, None)
+        sent += 20
+        producer.abort()
+    producer.send("t", 0, b"k", b"forgotten", 1, ())
+    producer.abort()
+    producer.send("t", 0, b"k", b"last", 1, ())
+    producer.commit({}, None)
+    producer.close()
+    ends = cluster.admin.end_offsets([TopicPartition("t", number) for number in range(4)])
+    assert sum(ends.values()) in (sent + 1, sent + 2)

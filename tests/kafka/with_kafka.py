@@ -1,0 +1,70 @@
+"""Runs a command with a Kafka to work on: one that is there, or else one that is started for it and stopped after it.
+
+    python -m tests.kafka.with_kafka pystreams topics list
+
+There is one if PYSTREAMS_BOOTSTRAP_SERVERS names it, or if ``make kafka`` runs. One that is started has the data of
+``make kafka``: what the command leaves can be looked at later.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.kafka.server import ROOT, VERSION, KafkaServer, why_not
+
+SERVERS = "PYSTREAMS_BOOTSTRAP_SERVERS"
+MAKE_KAFKA = ("127.0.0.1", 9092)
+
+
+@contextmanager
+def some_kafka() -> Iterator[str]:
+    """Its bootstrap servers. Exits with the reason where none can be had."""
+    named = os.environ.get(SERVERS)
+    if named:
+        yield named
+        return
+    if _answers():
+        yield "{}:{}".format(*MAKE_KAFKA)
+        return
+    reason = why_not()
+    if reason is not None:
+        sys.exit(
+            f"There is no Kafka to work on: {SERVERS} names none, nothing answers at {MAKE_KAFKA[0]}:{MAKE_KAFKA[1]},"
+            f" and none can be started: {reason}."
+        )
+    server = KafkaServer(ROOT / ".pystreams" / "kafka" / "data")
+    print(f"Starting Apache Kafka {VERSION} ...", flush=True)
+    try:
+        server.start()
+        yield server.bootstrap_servers
+    finally:
+        print("Stopping Kafka ...", flush=True)
+        server.stop()
+
+
+def _answers() -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(MAKE_KAFKA) == 0
+
+
+def main() -> None:
+    """Exit as the command does."""
+    with some_kafka() as servers:
+        process = subprocess.Popen(sys.argv[1:], env={**os.environ, SERVERS: servers})
+        while True:
+            try:
+                code = process.wait()
+                break
+            except KeyboardInterrupt:
+                # The command got it, too, and ends in its own way.
+                continue
+    sys.exit(code if code >= 0 else 128 - code)
+
+
+if __name__ == "__main__":
+    main()
