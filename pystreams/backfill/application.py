@@ -1,0 +1,105 @@
+"""How a worker process gets the application: by the name of its module, or as a pickled topology."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pystreams.app import App
+from pystreams.config import StreamsConfig
+from pystreams.dsl.builder import StreamsBuilder
+from pystreams.errors import AppLoadError, TopologyError
+from pystreams.topology.built import BuiltTopology
+from pystreams.topology.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An application as a backfill runs it."""
+
+    built: BuiltTopology
+    config: StreamsConfig
+
+
+class Application(Protocol):
+    """Picklable; ``load`` gives the same application in every process."""
+
+    def load(self) -> Loaded:
+        """Raises ``AppLoadError``, ``ConfigError``, ``TopologyError``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamedApplication:
+    """``module:attribute``, which every worker can import. ``settings`` go over the application's own."""
+
+    reference: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> Loaded:
+        name, _, attribute = self.reference.partition(":")
+        try:
+            program = getattr(importlib.import_module(name), attribute or "app")
+        except (ImportError, AttributeError) as error:
+            raise AppLoadError(
+                f"the application {self.reference} cannot be imported by a worker of the backfill",
+                why=str(error),
+                hint="ship its module to the workers (--py-files), or hand over the topology itself",
+            ) from error
+        return loaded(program, self.settings)
+
+
+@dataclass(frozen=True, slots=True)
+class PickledApplication:
+    """A pickled ``App``, ``StreamsBuilder`` or ``Topology``: cloudpickle's bytes where it holds lambdas."""
+
+    pickled: bytes = field(repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> Loaded:
+        return loaded(pickle.loads(self.pickled), self.settings)  # noqa: S301 - the driver's own bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LocalApplication:
+    """An application of this process, for the inline executor."""
+
+    program: App | StreamsBuilder | Topology
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def load(self) -> Loaded:
+        return loaded(self.program, self.settings)
+
+
+def loaded(program: object, settings: Mapping[str, Any]) -> Loaded:
+    """Build what ``program`` holds. ``settings`` go over those of an ``App``; else they name the application."""
+    if isinstance(program, App):
+        config = program.config.override(settings)
+    elif isinstance(program, StreamsBuilder | Topology):
+        config = StreamsConfig.from_mapping(settings)
+    else:
+        raise AppLoadError(
+            f"a {type(program).__name__} is no application",
+            hint="give an App, or a StreamsBuilder or Topology with application_id among the settings",
+        )
+    topology = program if isinstance(program, Topology) else program.build()
+    built = topology.build(
+        config.application_id,
+        default_key_serde=config.default_key_serde,
+        default_value_serde=config.default_value_serde,
+    )
+    return Loaded(built, config)
+
+
+def check_fingerprint(loaded: Loaded, planned: str) -> None:
+    """Raises ``TopologyError`` if a process has another topology than the one that was planned."""
+    if loaded.built.fingerprint != planned:
+        raise TopologyError(
+            "the application is not the one that this backfill was planned for",
+            where=f"application {loaded.config.application_id}",
+            why=f"its topology's fingerprint is {loaded.built.fingerprint[:16]}…, planned was {planned[:16]}…",
+            hint="run the workers with the code of the driver, or begin a new backfill",
+        )

@@ -1,0 +1,200 @@
+"""What a backfill is about, frozen before it reads: a JSON file beside what is staged.
+
+    CUT ──> COMPUTED ──> PUBLISHED ──> COMMITTED
+
+``CUT`` says what will be read and how; ``COMPUTED`` that every slice is staged; ``PUBLISHED`` that the stores'
+changelogs hold the result; ``COMMITTED`` that the group's offsets do, too, so that the application can start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+from pystreams.backfill.plan import Plan
+from pystreams.errors import StateError, TopologyError
+from pystreams.ids import TopicPartition
+
+FORMAT_VERSION: Final = 1
+MANIFEST_FILE: Final = "manifest.json"
+
+#: Records between two commits of a task. Each flushes the caches, so it decides which updates are seen downstream.
+DEFAULT_COMMIT_RECORDS: Final = 10_000
+
+
+class Stage(Enum):
+    """How far a backfill has come."""
+
+    CUT = "cut"
+    COMPUTED = "computed"
+    PUBLISHED = "published"
+    COMMITTED = "committed"
+
+
+#: A backfill without hand-over ends computed; a store may be published again by a later run of the same backfill.
+_NEXT: Final[Mapping[Stage, frozenset[Stage]]] = {
+    Stage.CUT: frozenset({Stage.COMPUTED}),
+    Stage.COMPUTED: frozenset({Stage.PUBLISHED}),
+    Stage.PUBLISHED: frozenset({Stage.PUBLISHED, Stage.COMMITTED}),
+    Stage.COMMITTED: frozenset(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class InputRange:
+    """What is read of an external partition: offsets from ``start`` to ``end`` (exclusive)."""
+
+    partition: TopicPartition
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreResult:
+    """A store after its last visit: entries over all partitions, and a digest that does not depend on their order."""
+
+    entries: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class SliceResult:
+    """What a slice that is staged has done."""
+
+    records: int
+    dropped: int
+    stores: Mapping[str, StoreResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """See the module. ``cut_time_ms`` is what the tasks' clocks show, ``cache_max_bytes`` the budget of each task."""
+
+    application_id: str
+    fingerprint: str
+    cut_time_ms: int
+    commit_records: int
+    cache_max_bytes: int
+    inputs: tuple[InputRange, ...]
+    partitions: Mapping[str, int]
+    stage: Stage = Stage.CUT
+    #: By slice index; a slice that is not here has not been computed.
+    slices: Mapping[int, SliceResult] = field(default_factory=dict)
+
+    def end_of(self, partition: TopicPartition) -> int:
+        """Where reading of an external partition ends."""
+        return next(input.end for input in self.inputs if input.partition == partition)
+
+    def with_slice(self, index: int, result: SliceResult) -> Manifest:
+        """The manifest once a slice is staged."""
+        return replace(self, slices={**self.slices, index: result})
+
+    def advanced(self, stage: Stage) -> Manifest:
+        """The manifest at a later stage. Raises ``StateError`` if that does not follow."""
+        if stage not in _NEXT[self.stage]:
+            raise StateError(
+                f"a backfill that is {self.stage.value} cannot become {stage.value}",
+                where=f"application {self.application_id}",
+                hint="finish what comes before, or begin a new backfill",
+            )
+        return replace(self, stage=stage)
+
+    def check_plan(self, plan: Plan) -> None:
+        """Raises ``TopologyError`` if what was begun is not what is planned now, naming the first difference."""
+        for what, was, now in (
+            ("application", self.application_id, plan.application_id),
+            ("topology's fingerprint", self.fingerprint, plan.fingerprint),
+            *(
+                (f"number of partitions of {topic}", self.partitions.get(topic), count)
+                for topic, count in sorted(plan.partitions.items())
+            ),
+        ):
+            if was != now:
+                raise TopologyError(
+                    "the backfill was begun for another application",
+                    why=f"the {what} was {was}, now it is {now}",
+                    hint="begin a new backfill in another staging folder",
+                )
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "format": FORMAT_VERSION,
+                "application_id": self.application_id,
+                "fingerprint": self.fingerprint,
+                "stage": self.stage.value,
+                "cut_time_ms": self.cut_time_ms,
+                "backfill_commit_records": self.commit_records,
+                "cache_max_bytes": self.cache_max_bytes,
+                "inputs": [[*input.partition, input.start, input.end] for input in self.inputs],
+                "partitions": dict(sorted(self.partitions.items())),
+                "slices": {str(index): _slice_json(result) for index, result in self.slices.items()},
+            },
+            indent=1,
+        )
+
+    @classmethod
+    def from_json(cls, text: str, where: str) -> Manifest:
+        """Raises ``StateError`` for text that is no manifest, or one of another format."""
+        try:
+            content = json.loads(text)
+            version = content["format"]
+            if version == FORMAT_VERSION:
+                return _manifest(content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise StateError(
+                "this is no manifest of a backfill", where=where, why=f"{type(error).__name__}: {error}"
+            ) from error
+        raise StateError(
+            f"the manifest has format {version}, this version of pystreams reads {FORMAT_VERSION}",
+            where=where,
+            hint="go on with the version that began the backfill, or begin a new one",
+        )
+
+    def write(self, folder: Path) -> None:
+        """Replace the manifest of a staging folder at once."""
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f"{MANIFEST_FILE}.new"
+        draft.write_text(self.to_json(), encoding="utf-8")
+        draft.replace(folder / MANIFEST_FILE)
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest | None:
+        """The manifest of a staging folder, None if there is none."""
+        path = folder / MANIFEST_FILE
+        if not path.exists():
+            return None
+        return cls.from_json(path.read_text(encoding="utf-8"), str(path))
+
+
+def _slice_json(result: SliceResult) -> dict[str, Any]:
+    stores = {name: [store.entries, store.digest] for name, store in result.stores.items()}
+    return {"records": result.records, "dropped": result.dropped, "stores": stores}
+
+
+def _manifest(content: Mapping[str, Any]) -> Manifest:
+    return Manifest(
+        application_id=content["application_id"],
+        fingerprint=content["fingerprint"],
+        cut_time_ms=content["cut_time_ms"],
+        commit_records=content["backfill_commit_records"],
+        cache_max_bytes=content["cache_max_bytes"],
+        inputs=tuple(
+            InputRange(TopicPartition(topic, partition), start, end)
+            for topic, partition, start, end in content["inputs"]
+        ),
+        partitions=content["partitions"],
+        stage=Stage(content["stage"]),
+        slices={
+            int(index): SliceResult(
+                one["records"],
+                one["dropped"],
+                {name: StoreResult(*store) for name, store in one["stores"].items()},
+            )
+            for index, one in content["slices"].items()
+        },
+    )

@@ -1,0 +1,184 @@
+"""Histories, backfills over them, and the same through the test driver, to be compared in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pystreams.app import App
+from pystreams.backfill.application import LocalApplication, NamedApplication, loaded
+from pystreams.backfill.cut import Until, cut
+from pystreams.backfill.inline import InlineBackfill
+from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS, Manifest
+from pystreams.backfill.plan import Plan, make_plan
+from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord
+from pystreams.backfill.sources import BATCH_ROWS, MemorySource, Source
+from pystreams.clock import ManualClock
+from pystreams.dsl.builder import StreamsBuilder
+from pystreams.ids import TopicPartition
+from pystreams.record import Headers, RecordBatch
+from pystreams.serde import serde_for
+from pystreams.testing import TopologyTestDriver
+from pystreams.topology.topology import Topology
+
+CUT_TIME_MS = 1_700_000_000_000
+
+Program = App | StreamsBuilder | Topology
+
+
+class Line(NamedTuple):
+    """A record of a history, in bytes."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers = ()
+
+
+#: By topic, its partitions with their records.
+History = Mapping[str, Sequence[Sequence[Line]]]
+
+
+def lines(records: Iterable[tuple[Any, Any, int]], *, key: Any = str, value: Any = int) -> list[Line]:
+    """(key, value, timestamp) in bytes."""
+    write_key, write_value = serde_for(key).serializer("t"), serde_for(value).serializer("t")
+    return [
+        Line(None if k is None else write_key(k), None if v is None else write_value(v), time)
+        for k, v, time in records
+    ]
+
+
+def memory(history: History, outputs: Mapping[str, int] | None = None) -> MemorySource:
+    """A history as a source; ``outputs`` are empty topics beside it."""
+    counts = {topic: len(partitions) for topic, partitions in history.items()}
+    batches = {
+        TopicPartition(topic, number): [_batch(topic, number, records)]
+        for topic, partitions in history.items()
+        for number, records in enumerate(partitions)
+        if records
+    }
+    return MemorySource({**(outputs or {}), **counts}, batches)
+
+
+def _batch(topic: str, partition: int, records: Sequence[Line]) -> RecordBatch:
+    return RecordBatch(
+        topic,
+        partition,
+        [record.key for record in records],
+        [record.value for record in records],
+        [record.timestamp for record in records],
+        list(range(len(records))),
+        [record.headers for record in records],
+        len(records),
+    )
+
+
+class Backfill:
+    """A backfill of ``source``, planned and cut."""
+
+    def __init__(
+        self,
+        program: Program | NamedApplication,
+        source: Source,
+        folder: Path,
+        *,
+        until: Until = None,
+        commit_records: int = DEFAULT_COMMIT_RECORDS,
+        batch_rows: int = BATCH_ROWS,
+        **settings: Any,
+    ) -> None:
+        if isinstance(program, NamedApplication):
+            self.application: Any = program
+        else:
+            self.application = LocalApplication(program, settings)
+        self.loaded = self.application.load()
+        self.source = source
+        self.folder = folder
+        self.batch_rows = batch_rows
+        self.plan: Plan = make_plan(self.loaded.built, source.partitions())
+        self.manifest: Manifest = cut(
+            self.plan,
+            self.loaded.config,
+            source,
+            until,
+            commit_records=commit_records,
+            clock=ManualClock(CUT_TIME_MS),
+        )
+
+    def run(self, *, resume: bool = False) -> BackfillResult:
+        topics = {partition.topic for partition in self.plan.external_inputs}
+        return InlineBackfill(
+            self.application,
+            self.plan,
+            self.manifest,
+            dict.fromkeys(topics, self.source),
+            self.folder,
+            self.batch_rows,
+        ).run(resume=resume)
+
+
+def everything(result: BackfillResult) -> dict[str, Any]:
+    """All that E1 compares: changelogs, sinks, offsets with metadata, and what the manifest says of each slice."""
+    stores = [store for one in result.plan.slices if one.final for store in one.stores]
+    return {
+        "changelogs": {store: result.changelog(store) for store in stores},
+        "sinks": {topic: result.sink(topic) for topic in sorted({p.topic for p in result.written()})},
+        "offsets": result.offsets(),
+        "slices": result.manifest.slices,
+    }
+
+
+def merged(history: History) -> list[tuple[str, Line]]:
+    """A history of single partitions in the order in which one task takes it: least head first, ties by topic."""
+    waiting = {topic: list(partitions[0]) for topic, partitions in sorted(history.items())}
+    order: list[tuple[str, Line]] = []
+    while any(waiting.values()):
+        topic = min((topic for topic in waiting if waiting[topic]), key=lambda t: waiting[t][0].timestamp)
+        order.append((topic, waiting[topic].pop(0)))
+    return order
+
+
+class Driven(NamedTuple):
+    """What the test driver made of a history: sinks as sequences, changelogs compacted, both in bytes."""
+
+    sinks: dict[str, list[SinkRecord]]
+    changelogs: dict[str, list[ChangelogEntry]]
+    dropped: int
+
+
+def driven(program: Program, history: History, **settings: Any) -> Driven:
+    """Run a history of single partitions through the test driver."""
+    built = loaded(program, settings)
+    changelogs = {
+        topic: store for sub in built.built.subtopologies for store, topic in sub.changelogs.items()
+    }
+    internal = built.built.internal_topics
+    with TopologyTestDriver(program, built.config, initial_wall_clock=CUT_TIME_MS) as driver:
+        for topic, line in merged(history):
+            driver.pipe_bytes(topic, *line)
+        produced = {topic: driver.read_raw(topic) for topic in driver.produced_topics}
+        dropped = driver.dropped_records
+    compacted: dict[str, dict[bytes, ChangelogEntry]] = {store: {} for store in changelogs.values()}
+    for topic, store in changelogs.items():
+        for record in produced.pop(topic, []):
+            assert record.key is not None
+            compacted[store].pop(record.key, None)
+            if record.value is not None:
+                compacted[store][record.key] = ChangelogEntry(record.key, record.value, record.timestamp or 0)
+    sinks = {
+        topic: [SinkRecord(r.key, r.value, r.timestamp or 0, r.headers) for r in records]
+        for topic, records in produced.items()
+        if topic not in internal
+    }
+    return Driven(sinks, {store: sorted(of_store.values()) for store, of_store in compacted.items()}, dropped)
+
+
+def single(result: BackfillResult) -> Driven:
+    """A backfill of single partitions, as ``driven`` tells it."""
+    found = everything(result)
+    return Driven(
+        {topic: of_topic[0] for topic, of_topic in found["sinks"].items()},
+        {store: of_store.get(0, []) for store, of_store in found["changelogs"].items()},
+        sum(one.dropped for one in result.manifest.slices.values()),
+    )

@@ -1,0 +1,113 @@
+"""The same applications on an embedded log: prefix and rest of a history, and all that a run leaves there, in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from pystreams.app import App
+from pystreams.backfill.application import loaded
+from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord
+from pystreams.ids import TopicPartition
+from pystreams.record import NO_HEADERS
+from pystreams.runtime.offset_metadata import OffsetMetadata
+from pystreams.state.formats import split_window_key
+from pystreams.state.spec import StoreSpec
+from tests.backfill.kit import History, Line
+from tests.live.support import Log
+
+
+class Left(NamedTuple):
+    """What stands on the log: sinks as sequences, changelogs compacted and without expired windows, and of every
+    external input its committed offset, time and entries."""
+
+    sinks: dict[TopicPartition, list[SinkRecord]]
+    changelogs: dict[TopicPartition, list[ChangelogEntry]]
+    offsets: dict[TopicPartition, tuple[int, OffsetMetadata]]
+
+
+def create(log: Log, history: History, outputs: Sequence[str]) -> None:
+    """The topics of a history, and outputs that are as wide."""
+    width = max(len(partitions) for partitions in history.values())
+    log.create(*history, *outputs, partitions=width)
+
+
+def append(log: Log, history: History) -> None:
+    """Write records behind what the log has."""
+    with closing(log.broker.producer("history", "history")) as producer:
+        for topic, partitions in history.items():
+            for number, records in enumerate(partitions):
+                for record in records:
+                    producer.send(topic, number, *record)
+        producer.commit({}, None)
+
+
+def split(history: History, ends: Mapping[TopicPartition, int]) -> tuple[History, History]:
+    """The records before the ends, and the others."""
+    prefix: dict[str, Any] = {}
+    rest: dict[str, Any] = {}
+    for topic, partitions in history.items():
+        at = [ends[TopicPartition(topic, number)] for number in range(len(partitions))]
+        prefix[topic] = [records[:end] for records, end in zip(partitions, at, strict=True)]
+        rest[topic] = [records[end:] for records, end in zip(partitions, at, strict=True)]
+    return prefix, rest
+
+
+def left_on(log: Log, app: App, outputs: Sequence[str]) -> Left:
+    """What an application that has stopped left on the log."""
+    built = loaded(app, {}).built
+    specs = {spec.name: spec for spec in built.stores}
+    changelogs = {
+        topic: specs[store] for sub in built.subtopologies for store, topic in sub.changelogs.items()
+    }
+    committed = log.committed(app.name)
+    return Left(
+        {p: [sink_record(line) for line in raw(log, p)] for topic in outputs for p in log.partitions(topic)},
+        {p: visible(raw(log, p), spec) for topic, spec in changelogs.items() for p in log.partitions(topic)},
+        {
+            p: (offset.offset, OffsetMetadata.decode(offset.metadata))
+            for p, offset in committed.items()
+            if p.topic not in built.internal_topics
+        },
+    )
+
+
+def with_sinks_before(result: BackfillResult, left: Left) -> Left:
+    """Sinks as a reader sees them who got the backfill's first."""
+    sinks = {
+        partition: result.sink(partition.topic).get(partition.partition, []) + records
+        for partition, records in left.sinks.items()
+    }
+    return left._replace(sinks=sinks)
+
+
+def visible(changes: Sequence[Line], spec: StoreSpec) -> list[ChangelogEntry]:
+    """The last change of each key that was not deleted; of windows those that a store still shows."""
+    last: dict[bytes, Line] = {}
+    for change in changes:
+        assert change.key is not None
+        last[change.key] = change
+    entries = sorted(ChangelogEntry(k, c.value, c.timestamp) for k, c in last.items() if c.value is not None)
+    if not spec.retention_ms:
+        return entries
+    observed = max((split_window_key(entry.key)[1] for entry in entries), default=0)
+    return [e for e in entries if split_window_key(e.key)[1] > observed - spec.retention_ms]
+
+
+def sink_record(line: Line) -> SinkRecord:
+    return SinkRecord(line.key, line.value, line.timestamp, line.headers)
+
+
+def raw(log: Log, partition: TopicPartition) -> list[Line]:
+    """All records of a partition, in bytes."""
+    start = log.admin.beginning_offsets([partition])[partition]
+    end = log.admin.end_offsets([partition])[partition]
+    found: list[Line] = []
+    with closing(log.broker.consumer("raw")) as consumer:
+        consumer.assign({partition: start})
+        while consumer.position(partition) < end:
+            for batch in consumer.poll(100):
+                headers = batch.headers or [NO_HEADERS] * len(batch)
+                found += map(Line, batch.keys, batch.values, batch.timestamps, headers)
+    return found

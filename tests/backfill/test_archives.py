@@ -1,0 +1,82 @@
+"""An archive in Parquet gives what the log gives; a cut is made by time, by offsets, or of all there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.records import RECORD_SCHEMA, record_rows
+from pystreams.backfill.sources import MemorySource, ParquetSource
+from pystreams.errors import ConfigError, OffsetOutOfRangeError
+from pystreams.ids import TopicPartition
+from tests.backfill.kit import Backfill, everything, lines, memory
+from tests.backfill.programs import history, windowed_sum
+
+PARTITION = TopicPartition("amounts", 0)
+
+
+def archive(source: MemorySource, folder: Path) -> ParquetSource:
+    """Both partitions of a topic in one file, in ranges of 50 offsets."""
+    folder.mkdir()
+    rows = pa.Table.from_batches(
+        [record_rows(b) for of in source.batches.values() for b in of], RECORD_SCHEMA
+    )
+    for topic in source.counts:
+        for start in range(0, 200, 50):
+            chosen = (pc.field("topic") == topic) & (pc.field("offset") >= start)
+            part = rows.filter(chosen & (pc.field("offset") < start + 50))
+            # Names that sort against the offsets.
+            pq.write_table(part, folder / f"{topic}-{900 - start}.parquet", row_group_size=7)
+    return ParquetSource(str(folder))
+
+
+def test_an_archive_gives_what_the_records_give(tmp_path: Path) -> None:
+    source = memory(history("windowed sum", 2, 2))
+    stored = archive(source, tmp_path / "archive")
+    for until in (None, 150, {PARTITION: 17}):
+        found = Backfill(windowed_sum(), stored, tmp_path / f"a-{until}", until=until)
+        expected = Backfill(windowed_sum(), source, tmp_path / f"m-{until}", until=until)
+        assert found.manifest == expected.manifest
+        assert everything(found.run()) == everything(expected.run())
+
+
+def test_records_out_of_order_are_refused(tmp_path: Path) -> None:
+    source = memory(history("windowed sum", 2, 2))
+    stored = archive(source, tmp_path / "archive")
+    rows = record_rows(source.batches[PARTITION][0])
+    pq.write_table(pa.Table.from_batches([rows.slice(10, 5)]), tmp_path / "archive" / "again.parquet")
+    with pytest.raises(ConfigError, match="amounts-0 are not in order"):
+        list(stored.read(InputRange(PARTITION, 0, 100)))
+
+
+def test_an_empty_folder_is_no_archive(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no Parquet file"):
+        ParquetSource(str(tmp_path)).partitions()
+
+
+@pytest.mark.parametrize("until, ends", [(None, (5, 4)), (20, (1, 1)), (9, (0, 1)), ({PARTITION: 3}, (3, 4))])
+def test_a_cut_by_time_ends_before_the_first_record_of_that_time(
+    until: Any, ends: Any, tmp_path: Path
+) -> None:
+    past = {
+        "amounts": [
+            lines([("a", 1, t) for t in (10, 30, 15, 40, 50)]),
+            lines([("b", 1, t) for t in (5, 20, 1, 2)]),
+        ]
+    }
+    manifest = Backfill(
+        windowed_sum(), memory(past, {"names": 2}), tmp_path / "staging", until=until
+    ).manifest
+    assert tuple(input.end for input in manifest.inputs if input.partition.topic == "amounts") == ends
+
+
+def test_a_cut_past_the_end_is_refused(tmp_path: Path) -> None:
+    source = memory(history("windowed sum", 2, 2))
+    with pytest.raises(OffsetOutOfRangeError, match="cut of amounts-0 is at offset 1000"):
+        Backfill(windowed_sum(), source, tmp_path / "staging", until={PARTITION: 1000})

@@ -1,0 +1,71 @@
+"""A manifest says what a backfill is about; it comes back from its file as it was, or is refused with the reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pystreams import App
+from pystreams.backfill.application import loaded
+from pystreams.backfill.manifest import InputRange, Manifest, SliceResult, Stage, StoreResult
+from pystreams.backfill.plan import make_plan
+from pystreams.errors import StateError, TopologyError
+from pystreams.ids import TopicPartition
+
+
+def planned(store: str = "counts"):
+    app = App("a")
+    app.stream("in", key=str, value=int).group_by_key().count(name=store)
+    return make_plan(loaded(app, {}).built, {"in": 2})
+
+
+def manifest(plan) -> Manifest:
+    return Manifest(
+        application_id="a",
+        fingerprint=plan.fingerprint,
+        cut_time_ms=5,
+        commit_records=100,
+        cache_max_bytes=7,
+        inputs=(InputRange(TopicPartition("in", 0), 2, 9), InputRange(TopicPartition("in", 1), 0, 0)),
+        partitions=plan.partitions,
+    )
+
+
+def test_it_comes_back_from_its_file(tmp_path):
+    computed = SliceResult(9, 1, {"counts": StoreResult(3, "ab")})
+    written = manifest(planned()).with_slice(0, computed).advanced(Stage.COMPUTED)
+    written.write(tmp_path)
+    assert Manifest.read(tmp_path) == written
+    assert written.end_of(TopicPartition("in", 0)) == 9
+
+
+def test_where_there_is_none_none_is_found(tmp_path):
+    assert Manifest.read(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}'])
+def test_what_is_no_manifest_is_refused(text):
+    with pytest.raises(StateError, match="no manifest"):
+        Manifest.from_json(text, "here")
+
+
+def test_another_format_is_refused():
+    content = json.loads(manifest(planned()).to_json()) | {"format": 99}
+    with pytest.raises(StateError, match="format 99"):
+        Manifest.from_json(json.dumps(content), "here")
+
+
+def test_stages_follow_each_other():
+    cut = manifest(planned())
+    with pytest.raises(StateError, match="cut cannot become committed"):
+        cut.advanced(Stage.COMMITTED)
+    whole = cut.advanced(Stage.COMPUTED).advanced(Stage.PUBLISHED).advanced(Stage.COMMITTED)
+    with pytest.raises(StateError):
+        whole.advanced(Stage.PUBLISHED)
+
+
+def test_another_plan_is_refused_with_the_first_difference():
+    manifest(planned()).check_plan(planned())
+    with pytest.raises(TopologyError, match="fingerprint"):
+        manifest(planned()).check_plan(planned("other"))

@@ -1,0 +1,90 @@
+"""Sorting by (running maximum, queue, place) is merging by head timestamp, however the rows come in batches."""
+
+from __future__ import annotations
+
+import heapq
+from itertools import accumulate
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pystreams.backfill.order import merged, sorted_rows
+from pystreams.backfill.records import Kind, combined, exchange_rows, headers_column
+
+# Few different times, so that ties are frequent.
+QUEUES = st.lists(st.lists(st.integers(0, 6), max_size=12), min_size=1, max_size=5)
+
+
+def rows(topic: str, upstream: int, times: list[int], start: int = 0, before: int = -1):
+    size = len(times)
+    running = list(accumulate(times, max, initial=before))[1:]
+    return exchange_rows(
+        Kind.RECORD,
+        pa.array([topic] * size, pa.string()),
+        pa.array([0] * size, pa.int32()),
+        pa.array(running, pa.int64()),
+        upstream,
+        pa.array(range(start, start + size), pa.int64()),
+        (
+            pa.array(times, pa.int64()),
+            pa.nulls(size, pa.binary()),
+            pa.nulls(size, pa.binary()),
+            headers_column(None, size),
+        ),
+    )
+
+
+def by_heads(queues: list[list[int]]) -> list[tuple[int, int]]:
+    """(queue, position): always the queue whose head has the least time, the first of those that tie."""
+    heap = [(times[0], queue, 0) for queue, times in enumerate(queues) if times]
+    heapq.heapify(heap)
+    order = []
+    while heap:
+        _, queue, position = heapq.heappop(heap)
+        order.append((queue, position))
+        if position + 1 < len(queues[queue]):
+            heapq.heappush(heap, (queues[queue][position + 1], queue, position + 1))
+    return order
+
+
+def order_of(batch) -> list[tuple[int, int]]:
+    """(queue, position) of rows whose topic and upstream are those of ``name``."""
+    queues = (
+        int(topic) * 2 + upstream
+        for topic, upstream in zip(*(batch.column(n).to_pylist() for n in ("topic", "upstream")), strict=True)
+    )
+    return list(zip(queues, batch.column("sequence").to_pylist(), strict=True))
+
+
+def name(queue: int) -> tuple[str, int]:
+    """Two upstream tasks for each topic."""
+    return str(queue // 2), queue % 2
+
+
+@settings(deadline=None)
+@given(queues=QUEUES)
+def test_the_sort_is_the_merge_by_heads(queues):
+    everything = combined([rows(*name(queue), times) for queue, times in enumerate(queues)])
+    assert order_of(sorted_rows(everything)) == by_heads(queues)
+
+
+@settings(deadline=None)
+@given(queues=QUEUES, data=st.data())
+def test_the_merge_of_batches_is_the_merge_by_heads(queues, data):
+    split = []
+    for queue, times in enumerate(queues):
+        whole, start = rows(*name(queue), times), 0
+        pieces = []
+        while start < len(times):
+            size = data.draw(st.integers(0, 4))
+            pieces.append(whole.slice(start, size))
+            start += size
+        split.append((name(queue), pieces))
+    order = [place for batch in merged(split) for place in order_of(batch)]
+    assert order == by_heads(queues)
+
+
+def test_a_queue_alone_is_handed_on_as_it_comes():
+    batches = [rows("0", 0, [5, 1]), rows("0", 0, [0], start=2, before=5)]
+    assert list(merged([(("0", 0), batches)])) == batches

@@ -1,0 +1,79 @@
+"""What a task sends becomes rows: partitioned as a producer does, numbered by queue, refused where a producer would."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pystreams.backfill.recorder import Recorder
+from pystreams.backfill.records import Kind
+from pystreams.errors import ProductionError, SerializationError
+from pystreams.ids import TopicPartition
+from pystreams.partitioning import partition_for_key
+
+COUNTS = {"out": 3, "other": 5}
+
+
+def recorder(task: int = 4, **carried: Any) -> Recorder:
+    return Recorder(77, task, COUNTS.__getitem__, {"in"}, carried.get("sequences", {}))
+
+
+def rows(taken: Any) -> list[tuple[Any, ...]]:
+    names = ("topic", "partition", "sequence", "queue_time", "timestamp", "key", "value")
+    return list(zip(*(taken.column(name).to_pylist() for name in names), strict=True))
+
+
+@settings(deadline=None)
+@given(
+    keys=st.lists(st.none() | st.binary(max_size=2) | st.just(b"x" * 200), max_size=20),
+    taken_at=st.sets(st.integers(0, 19)),
+)
+def test_records_go_where_a_producer_sends_them_in_order(keys, taken_at):
+    found: list[tuple[Any, ...]] = []
+    sender = recorder()
+    for i, key in enumerate(keys):
+        sender.send("out", None, key, bytes([i]), 10, ())
+        if i in taken_at and (batch := sender.take()) is not None:
+            found += rows(batch)
+    if (batch := sender.take()) is not None:
+        found += rows(batch)
+    by_partition: dict[int, list[tuple[int, bytes]]] = {}
+    for _, partition, sequence, _, _, key, value in found:
+        # Without a key: the partition with the task's own number.
+        assert partition == (4 % 3 if key is None else partition_for_key(key, 3))
+        by_partition.setdefault(partition, []).append((sequence, value))
+    for numbered in by_partition.values():
+        assert [sequence for sequence, _ in numbered] == list(range(len(numbered)))
+        assert [value for _, value in numbered] == sorted(value for _, value in numbered)
+    assert len(found) == len(keys)
+
+
+def test_queues_go_on_where_an_earlier_visit_ended():
+    sender = recorder(sequences={TopicPartition("out", 1): (9, 50)})
+    sender.send("out", 1, b"k", b"v", 20, ())
+    sender.send("out", 1, b"k", b"w", 70, (("h", None),))
+    sender.send("other", 4, b"k", None, 5, ())
+    taken = sender.take()
+    assert set(taken.column("kind").to_pylist()) == {Kind.RECORD}
+    assert set(taken.column("upstream").to_pylist()) == {77}
+    assert rows(taken) == [
+        ("out", 1, 9, 50, 20, b"k", b"v"),
+        ("out", 1, 10, 70, 70, b"k", b"w"),
+        ("other", 4, 0, 5, 5, b"k", None),
+    ]
+    assert taken.column("headers").to_pylist() == [None, [{"name": "h", "value": None}], None]
+    assert sender.sequences == {TopicPartition("out", 1): (11, 70), TopicPartition("other", 4): (1, 5)}
+    assert sender.take() is None
+
+
+def test_what_is_no_bytes_or_an_input_is_refused():
+    with pytest.raises(SerializationError):
+        recorder().send("out", None, "text", b"v", 1, ())  # type: ignore[arg-type]
+    with pytest.raises(SerializationError):
+        recorder().send("out", None, b"k", b"v", 1, ("header",))  # type: ignore[arg-type]
+    for partition in (None, 0):
+        with pytest.raises(ProductionError, match="topic in"):
+            recorder().send("in", partition, b"k", b"v", 1, ())
