@@ -32,8 +32,8 @@ What to try next, in this folder (the command is .venv/bin/pystreams){where}:
 {look}
 README.md goes on from here."""
 
-ON_KAFKA = """ with
-PYSTREAMS_BOOTSTRAP_SERVERS=127.0.0.1:9092 in the environment, while `make kafka` runs"""
+ON_KAFKA = """, with
+PYSTREAMS_BOOTSTRAP_SERVERS in the environment (127.0.0.1:9092 while `make kafka` runs)"""
 
 LOOK = """\
   [bold]sqlite3 .pystreams/log.db .tables[/]

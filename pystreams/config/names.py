@@ -57,6 +57,7 @@ REFUSED: Final = {
 TOPIC_SETTINGS: Final = (
     "cleanup.policy",
     "compression.gzip.level",
+    "compression.lz4.level",
     "compression.type",
     "compression.zstd.level",
     "delete.retention.ms",

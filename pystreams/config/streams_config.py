@@ -239,7 +239,12 @@ class StreamsConfig:
         }
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values = {
-            name: not_given.get(name, "none") if value is None else value for name, value in values.items()
+            name: not_given.get(name, "none")
+            if value is None
+            else str(value).lower()
+            if isinstance(value, bool)
+            else value
+            for name, value in values.items()
         }
         return {
             name: value if isinstance(value, str) and not is_secret(name) else shown(name, value)

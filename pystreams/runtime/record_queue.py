@@ -136,8 +136,6 @@ def first_above(timestamps: list[int], start: int, end: int, bound: int) -> int:
     while start < end:
         stop = min(start + step, end)
         if max(timestamps[start:stop]) > bound:
-            while timestamps[start] <= bound:
-                start += 1
-            return start
+            return start + [timestamp > bound for timestamp in timestamps[start:stop]].index(True)
         start, step = stop, step * 2
     return end

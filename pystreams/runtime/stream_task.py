@@ -7,7 +7,6 @@ Source: org.apache.kafka.streams.processor.internals.StreamTask.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -328,7 +327,8 @@ class StreamTask:
         queues, rows, ends, order = turns
         timing = self.timing
         due = self.stream_punctuations.next_time_ms
-        del order[1 if due <= timing.stream_time else bisect_left(order, (due, -1)) + 1 :]
+        # One that has just been scheduled is due at 0.
+        del order[bisect_left(order, (due, -1)) + 1 :]
         self.failures.rows = rows
         readers = [
             queue.in_turns(batch, queue.position, end)
@@ -337,26 +337,22 @@ class StreamTask:
         ]
         for reader in readers:
             next(reader, None)
-        done = 0
+        places, done = [place for _, place in order], 0
         try:
-            for reader in [readers[place] for _, place in order]:
+            for place in places:
                 if timing.interrupted:
                     break
-                next(reader, None)
+                next(readers[place], None)
                 done += 1
         finally:
-            self._turns_done(queues, order[:done])
+            if done:
+                self._commit_needed = True
+                timing.stream_time = max(timing.stream_time, order[done - 1][0])
+            for place, queue in enumerate(queues):
+                if count := places[:done].count(place):
+                    queue.advance(queue.position + count)
+                self._group.touched(queue)
         return done
-
-    def _turns_done(self, queues: Sequence[RecordQueue], done: list[tuple[int, int]]) -> None:
-        if done:
-            self._commit_needed = True
-            self.timing.stream_time = max(self.timing.stream_time, done[-1][0])
-        counts = Counter(place for _, place in done)
-        for place, queue in enumerate(queues):
-            if place in counts:
-                queue.advance(queue.position + counts[place])
-            self._group.touched(queue)
 
     def punctuate_wall_clock(self, now_ms: int) -> bool:
         """Call the wall-clock punctuators that are due, each once. True if there was any."""

@@ -6,7 +6,7 @@ timestamps of their heads gives the order of (greatest timestamp from the queue'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, repeat
 from typing import NamedTuple
 
@@ -40,8 +40,13 @@ def take_turns(queues: Sequence[RecordQueue], limit: int) -> Turns:
     for place, (queue, times) in enumerate(zip(queues, stretches, strict=True)):
         bound = last_time if place <= last_place else last_time - 1
         taken = first_above(times, 0, len(times), bound)
-        order += zip(accumulate(times[:taken], max), repeat(place), strict=False)
+        order += zip(_progress(times[:taken]), repeat(place), strict=False)
         ends.append(queue.position + taken)
     order.sort()
     del order[limit:]
     return Turns(queues, rows, ends, order)
+
+
+def _progress(times: list[int]) -> Iterable[int]:
+    """The greatest time so far, at each time. Times that ascend are told from others in no time."""
+    return times if times == sorted(times) else accumulate(times, max)

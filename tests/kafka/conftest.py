@@ -5,7 +5,6 @@ Where none can be had the tests skip and say why; with ``CI=true`` they fail ins
 
 from __future__ import annotations
 
-import gc
 import os
 import warnings
 from collections.abc import Iterator
@@ -51,7 +50,6 @@ def fragile_server(server: KafkaServer, tmp_path_factory: pytest.TempPathFactory
     fragile = KafkaServer(tmp_path_factory.mktemp("fragile"), properties=AUTHORIZER)
     yield fragile
     fragile.stop()
-    gc.collect()
 
 
 @pytest.fixture

@@ -86,6 +86,7 @@ class KafkaServer:
         port: int = 0,
         properties: Mapping[str, str] | None = None,
         jvm_options: Sequence[str] = JVM_OPTIONS,
+        cluster_id: str = "",
     ) -> None:
         self.port = port or free_port()
         self.bootstrap_servers = f"127.0.0.1:{self.port}"
@@ -93,7 +94,8 @@ class KafkaServer:
         self._data = data
         self._properties = dict(properties or {})
         self._jvm_options = jvm_options
-        self._controller_port = free_port()
+        self.controller_port = free_port()
+        self._cluster_id = cluster_id or uuid.uuid4().hex[:22]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -104,8 +106,7 @@ class KafkaServer:
         config.write_text(self._config())
         with self.log.open("ab") as log:
             if not (self._data / "log" / "meta.properties").exists():
-                cluster_id = uuid.uuid4().hex[:22]
-                tool = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config)]
+                tool = ["kafka.tools.StorageTool", "format", "-t", self._cluster_id, "-c", str(config)]
                 subprocess.run(self._java(tool), stdout=log, stderr=log, check=True)
             self._process = subprocess.Popen(
                 self._java(["kafka.Kafka", str(config)]),
@@ -115,6 +116,10 @@ class KafkaServer:
                 start_new_session=True,  # Ctrl-C is for us; we stop it
             )
         self._wait_until_up()
+
+    def configure(self, properties: Mapping[str, str]) -> None:
+        """Add to the properties of the next start."""
+        self._properties.update(properties)
 
     @property
     def running(self) -> bool:
@@ -145,9 +150,9 @@ class KafkaServer:
 
     def _config(self) -> str:
         own = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
-            "controller.quorum.voters": f"1@127.0.0.1:{self._controller_port}",
+            "controller.quorum.voters": f"1@127.0.0.1:{self.controller_port}",
             "log.dirs": str(self._data / "log"),
         }
         return "".join(

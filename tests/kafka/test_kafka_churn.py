@@ -16,7 +16,7 @@ from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster, Follower, deal
 pytestmark = pytest.mark.slow
 
 PARTITIONS = 8
-SECONDS = 25.0
+SECONDS = 12.0
 
 
 class Worker:
@@ -89,7 +89,7 @@ def test_no_two_members_hold_a_partition_however_they_come_and_go(cluster: Clust
     losses = [e for w in ended + workers for e in w.follower.events if isinstance(e, Lost)]
     commits = sum(worker.commits for worker in ended + workers)
     print(f"{len(ended + workers)} members, {len(journal)} changes, {commits} commits, {len(losses)} losses")
-    assert commits > 100
+    assert commits > 50
 
 
 def overlaps(journal: list) -> list[str]:

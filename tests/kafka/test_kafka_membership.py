@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka.admin import NewPartitions
 
 from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.port import Assigned, CommittedOffset, Lost, MemberInfo
-from pystreams.errors import BrokerError, TaskMigratedError
+from pystreams.errors import BrokerError, TaskMigratedError, TopicError
 from pystreams.ids import TopicPartition
-from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster, Follower, deal
+from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster, Follower, deal
 
 PARTITIONS = 4
 POLL_S = 0.02
@@ -279,3 +281,43 @@ def test_polls_of_a_stable_member_cost_next_to_nothing(join: Join):
         alone.poll()
     assert time.perf_counter() - started < 0.5
     assert threading.active_count() < 50
+
+
+def test_partitions_that_are_added_during_a_join_are_told_and_the_join_is_read(join: Join, cluster: Cluster):
+    first, second = (join(name, client_settings={"metadata.max.age.ms": "300"}) for name in ("a", "b"))
+    follow_until(balanced(first, second), first, second)
+    # The join of one is held until the other joins, too; meanwhile the topic grows.
+    first.member.request_rejoin()
+    first.poll()
+    follow_until(lambda: first.member._coordinator.joining, first)
+    cluster.broker._client.create_partitions([NewPartitions("t", 8)])["t"].result()
+    metadata = first.member._connection.client.cluster
+    follow_until(lambda: len(metadata.partitions_for_topic("t")) == 8, first)
+    with pytest.raises(TopicError, match=r"'t' has 8 partitions; when the application started it had 4"):
+        follow_until(lambda: False, first, second, timeout_s=10)
+
+
+def test_the_membership_asks_for_nothing_but_what_it_needs(join: Join):
+    asked: Counter[str] = Counter()
+    alone = join("a")
+    manager = alone.member._connection.client._manager
+    send = manager.send
+
+    def count(request, *arguments, **named):
+        asked[type(request).__name__] += 1
+        return send(request, *arguments, **named)
+
+    manager.send = count
+    follow_until(balanced(alone), alone)
+    heartbeats = asked["HeartbeatRequest"]
+    end = time.monotonic() + 2.0
+    while time.monotonic() < end:  # a while in which nothing happens is what this is about
+        alone.poll()
+        time.sleep(POLL_S)
+    assert 2.0 / (HEARTBEAT_INTERVAL_MS / 1000) >= asked["HeartbeatRequest"] - heartbeats >= 4
+    joined = {"FindCoordinatorRequest", "JoinGroupRequest", "SyncGroupRequest"}
+    assert asked.keys() - joined == {"HeartbeatRequest", "MetadataRequest"}, asked
+    assert asked["MetadataRequest"] <= 2
+    # One to learn the member's id, one to join.
+    assert asked["JoinGroupRequest"] == 2
+    assert asked["SyncGroupRequest"] == 1

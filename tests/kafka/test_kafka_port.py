@@ -336,5 +336,5 @@ def test_an_address_that_does_not_exist_is_told_at_once():
 
 
 def test_an_unknown_setting_is_refused_with_the_nearest_name():
-    with pytest.raises(ConfigError, match=r"sasl\.username"):
-        connect("127.0.0.1:1", connection={"sasl.user.name": "x"})
+    with pytest.raises(ConfigError, match=r"sasl\.mechanism"):
+        connect("127.0.0.1:1", client_settings={"sasl.mechanisms": "x"})

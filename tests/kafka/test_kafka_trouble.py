@@ -61,22 +61,6 @@ def test_a_coordinator_that_is_silent_for_longer_than_the_session_is_survived(
     assert streams.close(30_000)
 
 
-def test_an_application_that_is_stopped_while_the_broker_is_away_ends_in_time(
-    fragile_server: KafkaServer, fragile: Cluster
-):
-    counting = Counting(fragile)
-    counting.write(1_000)
-    streams = counting.start()
-    caught_up(streams)
-    fragile_server.kill()
-    try:
-        started = time.monotonic()
-        assert streams.close(60_000)
-        assert time.monotonic() - started < 45
-    finally:
-        fragile_server.start()
-
-
 def test_an_application_starts_while_its_broker_does(
     fragile_server: KafkaServer, fragile: Cluster, tmp_path: Path
 ):

@@ -1,4 +1,4 @@
-"""Records that do not arrive: nothing is committed past them, and the production handler decides about bad ones alone."""
+"""Records that do not arrive: nothing is committed past them; the production handler decides about bad ones alone."""
 
 from __future__ import annotations
 
@@ -73,12 +73,8 @@ def test_a_record_without_a_key_for_a_compacted_topic_is_left_out_alone(cluster:
     source.map(lambda key, value: (None if value == 2 else key, value), key=str, value=int).to("out")
     cluster.write("in", [(f"k{i}", i, i + 1) for i in range(5)])
     caught_up(cluster.start(app))
-    assert sorted((record.key, record.value) for record in cluster.read("out")) == [
-        ("k0", 0),
-        ("k1", 1),
-        ("k3", 3),
-        ("k4", 4),
-    ]
+    # At least once: the others may have been written by the attempts that found it.
+    assert cluster.table("out") == {"k0": 0, "k1": 1, "k3": 3, "k4": 4}
 
 
 def test_a_change_of_state_that_its_changelog_does_not_take_stops_the_task_whatever_the_handler_says(

@@ -202,24 +202,27 @@ class KafkaAdmin:
             raise refused(error, f"The offsets of group {group!r} cannot be set", self._where) from None
 
     def delete_group(self, group: str) -> None:
-        for future in self._client.delete_consumer_groups([group], request_timeout=_TIMEOUT_S).values():
-            try:
-                future.result()
-            except KafkaException as exception:
-                code = error_of(exception).code()
-                if code == KafkaError.NON_EMPTY_GROUP:
-                    raise self._not_empty(group) from None
-                if code != KafkaError.GROUP_ID_NOT_FOUND:
-                    raise self._failure(exception, "A group cannot be deleted", group) from None
+        try:
+            self._of_coordinator(
+                lambda: self._client.delete_consumer_groups([group], request_timeout=_TIMEOUT_S)[group]
+            )
+        except KafkaException as exception:
+            code = error_of(exception).code()
+            if code == KafkaError.NON_EMPTY_GROUP:
+                raise self._not_empty(group) from None
+            if code != KafkaError.GROUP_ID_NOT_FOUND:
+                raise self._failure(exception, "A group cannot be deleted", group) from None
 
     def group_members(self, group: str) -> list[str]:
-        for future in self._client.describe_consumer_groups([group], request_timeout=_TIMEOUT_S).values():
-            try:
-                return sorted(str(member.member_id) for member in future.result().members)
-            except KafkaException as exception:
-                if error_of(exception).code() != KafkaError.GROUP_ID_NOT_FOUND:
-                    raise self._failure(exception, "A group cannot be described", group) from None
-        return []
+        try:
+            described = self._of_coordinator(
+                lambda: self._client.describe_consumer_groups([group], request_timeout=_TIMEOUT_S)[group]
+            )
+        except KafkaException as exception:
+            if error_of(exception).code() != KafkaError.GROUP_ID_NOT_FOUND:
+                raise self._failure(exception, "A group cannot be described", group) from None
+            return []
+        return sorted(str(member.member_id) for member in described.members)
 
     def close(self) -> None:
         with self._mutex:
@@ -282,6 +285,17 @@ class KafkaAdmin:
                 # librdkafka asks whom it takes for the leader: have it look again.
                 self._partition_counts()
         return {partition: found[partition] for partition in specs}
+
+    def _of_coordinator(self, ask: Callable[[], Future[T]]) -> T:
+        """A group's coordinator that is only just being made (in a new cluster), or moves, is asked again."""
+        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
+        while True:
+            try:
+                return ask().result()
+            except KafkaException as exception:
+                if not is_unavailable(error_of(exception)) or deadline.expired():
+                    raise
+            time.sleep(_SPREAD_PAUSE_S)
 
     def _result(self, future: Future[T], what: str, which: str) -> T:
         try:

@@ -97,6 +97,9 @@ def _report(console: Console, options: Options, results: Sequence[Result], *, wr
         "end": END,
     }
     show(console, found)
+    short = [f"{row.job} {row.peer} x{row.threads}" for row in found if row.steady_s < options.seconds]
+    if short and options.records is None:
+        console.print(f"Less than {options.seconds:g} s of steady work: {', '.join(short)}")
     path = FOLDER / "results" / f"{now:%Y-%m-%dT%H%M%S}.json"
     save(path, results, machine, settings, now.isoformat(timespec="seconds"))
     console.print(f"Details: {path.relative_to(ROOT)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,18 +13,23 @@ from tests.benchmarks.kafka.cluster import PARTITIONS, Cluster
 from tests.benchmarks.kafka.inputs import Feed, source
 from tests.benchmarks.kafka.observer import BEGIN, END
 from tests.benchmarks.kafka.outputs import Output, check_equal, check_total
-from tests.benchmarks.kafka.peers import Peer, Run
+from tests.benchmarks.kafka.peers import PEERS, Peer, Run
 from tests.benchmarks.kafka.running import Result, measure
 
 #: Records that a calibration reads: some seconds of work.
 _CALIBRATION = {"stateless": 1_500_000, "wordcount": 250_000, "windows": 1_000_000, "join": 800_000}
 #: A calibration is too short to reach full speed.
 _MARGIN = 1.15
+#: What a second thread may bring, and as many again: then there are more records to read. The broker needs cores, too.
+_GAIN = 0.5
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure. ``seconds``: steady work of the fastest; ``records`` instead fixes the input's size."""
+    """What to measure. ``seconds``: steady work of the fastest library; ``records`` instead fixes the input's size.
+
+    With the least of ``threads`` each peer runs ``repeats`` times, with more of them once.
+    """
 
     jobs: tuple[str, ...]
     peers: tuple[Peer, ...]
@@ -38,7 +44,7 @@ class Options:
 
 
 class Bench:
-    """Runs on one cluster; keeps run's folders below ``folder``."""
+    """Runs on one cluster; keeps the runs' folders below ``folder``."""
 
     def __init__(self, cluster: Cluster, folder: Path, options: Options, console: Console) -> None:
         self._cluster = cluster
@@ -55,11 +61,25 @@ class Bench:
         self._cluster.delete(lambda name: name.startswith("bench-"))
         feed = Feed(self._cluster.bootstrap_servers, source(job), self._options.seed, PARTITIONS)
         self._cluster.create(*feed.source.topics)
-        self._write(feed, self._options.records or self._calibrated(feed, job))
+        peers = [peer for peer in self._options.peers if job in peer.jobs]
+        scaling = [peer for peer in peers if peer.scales]
+        least, *more = sorted(self._options.threads)
+        self._write(feed, self._options.records or self._calibrated(feed, job, scaling or peers, least))
+        results = self._turns(feed, job, peers, least, self._options.repeats)
+        for threads in more if scaling else ():
+            if self._options.records is None:
+                fastest = max(result.rate for result in results if PEERS[result.peer].scales)
+                self._write(feed, self._wanted(fastest * (1 + _GAIN * (threads / least - 1))))
+            results += self._turns(feed, job, scaling, threads, 1)
+        self._cluster.delete(lambda name: name.startswith("bench-"))
+        return results
+
+    def _turns(self, feed: Feed, job: str, peers: Sequence[Peer], threads: int, repeats: int) -> list[Result]:
+        """All peers in turn, so often; on the same inputs, so all must write the same."""
         results: list[Result] = []
         first: Output | None = None
-        for repeat in range(1, self._options.repeats + 1):
-            for peer, threads in self._contenders(job, repeat):
+        for repeat in range(1, repeats + 1):
+            for peer in peers:
                 result, output = self._measure(feed, job, peer, threads, repeat)
                 check_total(job, output, feed.source.expected)
                 if first is None:
@@ -69,30 +89,22 @@ class Bench:
                     self._cluster.delete(output.topic.__eq__)
                 results.append(result)
                 self._show(result)
-        self._cluster.delete(lambda name: name.startswith("bench-"))
+        if first is not None:
+            self._cluster.delete(first.topic.__eq__)
         return results
 
-    def _contenders(self, job: str, repeat: int) -> list[tuple[Peer, int]]:
-        """With the least threads in every repetition, with more of them only in the first."""
-        least = min(self._options.threads)
-        return [
-            (peer, threads)
-            for threads in sorted(self._options.threads)
-            for peer in self._options.peers
-            if job in peer.jobs and (threads == least or (peer.scales and repeat == 1))
-        ]
-
-    def _calibrated(self, feed: Feed, job: str) -> int:
-        """Records for the wanted time of the fastest peer: each runs once on a few, with the least threads."""
+    def _calibrated(self, feed: Feed, job: str, peers: Sequence[Peer], threads: int) -> int:
+        """Records for the wanted time of the fastest peer: each runs once on a few."""
         self._write(feed, _CALIBRATION[job])
-        peers = [peer for peer in self._options.peers if job in peer.jobs]
         rates = []
-        for peer in [peer for peer in peers if peer.scales] or peers:
-            result, output = self._measure(feed, job, peer, min(self._options.threads), 0)
+        for peer in peers:
+            result, output = self._measure(feed, job, peer, threads, 0)
             self._cluster.delete(output.topic.__eq__)
             rates.append(result.rate)
-        wanted = max(rates) * self._options.seconds / (END - BEGIN) * _MARGIN
-        return max(_CALIBRATION[job], int(wanted))
+        return max(_CALIBRATION[job], self._wanted(max(rates) * _MARGIN))
+
+    def _wanted(self, rate: float) -> int:
+        return int(rate * self._options.seconds / (END - BEGIN))
 
     def _write(self, feed: Feed, records: int) -> None:
         if feed.records >= records:

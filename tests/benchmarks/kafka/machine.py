@@ -24,7 +24,7 @@ def facts() -> dict[str, str]:
         "processor": _first(Path("/proc/cpuinfo"), r"model name\s*:\s*(.+)") or platform.machine(),
         "cores": str(len(os.sched_getaffinity(0))),
         "memory": f"{kib / (1 << 20):.0f} GiB",
-        "system": f"{platform.system()} {platform.release()}",
+        "system": f"{platform.system()} {platform.release().split('-')[0]}",
         "Python": platform.python_version(),
         "librdkafka": confluent_kafka.libversion()[0],
         "Apache Kafka and Kafka Streams": KAFKA_VERSION,

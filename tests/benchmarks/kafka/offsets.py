@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, TopicPartition
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 30.0
 _PAUSE_S = 0.05
 
 _NOT_YET = {

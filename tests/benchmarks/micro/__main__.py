@@ -10,6 +10,7 @@ from tests.benchmarks.micro.measure import measure, table
 SECTIONS = {
     "codecs": "Codecs",
     "chain": "Chain: stateless steps, compiled",
+    "order": "Order: two partitions of a task, per record",
     "cache": "Cache: aggregates, per record",
     "store": "Stores without a cache",
 }

@@ -57,27 +57,39 @@ class NoProducer:
 
 
 class Rig:
-    """A task that reads the topic ``in``. ``feed`` decodes a batch, ``run`` processes it; all of it is in memory."""
+    """A task that reads ``inputs``. ``feed`` decodes a batch, ``run`` processes it; all of it is in memory."""
 
     def __init__(
-        self, state: TaskState, task: StreamTask, keys: Sequence[bytes], values: Sequence[bytes]
+        self,
+        state: TaskState,
+        task: StreamTask,
+        keys: Sequence[bytes],
+        values: Sequence[bytes],
+        inputs: Sequence[TopicPartition],
     ) -> None:
         self.state = state
         self._task = task
         self._keys = list(keys)
         self._values = list(values)
+        self._inputs = inputs
         self._next_offset = 0
 
-    def feed(self) -> None:
-        """Buffer all records once more, later ones each time."""
-        first, n = self._next_offset, len(self._keys)
-        self._next_offset = end = first + n
-        times = list(range(NOON_MS + first, NOON_MS + end))
-        self._task.add_batch(
-            RecordBatch(
-                INPUT.topic, INPUT.partition, self._keys, self._values, times, range(first, end), None, end
-            )
-        )
+    def feed(self, *, batch: int | None = None, stretch: int = 1) -> None:
+        """Buffer all records once more, later ones each time: in batches of ``batch``, dealt out to the inputs in
+        stretches of ``stretch`` consecutive times."""
+        first, n, several = self._next_offset, len(self._keys), len(self._inputs)
+        self._next_offset = first + n
+        size = batch or n
+        for start in range(0, n, size * several):
+            for place, (topic, partition) in enumerate(self._inputs):
+                mine = [
+                    i for i in range(start, min(start + size * several, n)) if i // stretch % several == place
+                ]
+                times = [NOON_MS + first + i for i in mine]
+                keys, values = [self._keys[i] for i in mine], [self._values[i] for i in mine]
+                offsets = [first + i for i in mine]
+                end = offsets[-1] + 1
+                self._task.add_batch(RecordBatch(topic, partition, keys, values, times, offsets, None, end))
 
     def run(self) -> int:
         """Process what is buffered; what is written stays in cache and overlay."""
@@ -95,6 +107,7 @@ def rig(
     values: Sequence[bytes],
     *,
     cache_bytes: int = 1 << 30,
+    inputs: Sequence[TopicPartition] = (INPUT,),
 ) -> Iterator[Rig]:
     """A task of the only sub-topology that ``build`` makes."""
     builder = StreamsBuilder()
@@ -119,10 +132,10 @@ def rig(
         lag=lambda partition: 0,
         thread_id="bench",
     )
-    task = StreamTask(TASK, sub.nodes, [INPUT], cell=cell, state=state, services=services)
+    task = StreamTask(TASK, sub.nodes, inputs, cell=cell, state=state, services=services)
     task.restoring()
-    task.start({INPUT: Position(0, -1)}, {})
-    made = Rig(state, task, keys, values)
+    task.start({partition: Position(0, -1) for partition in inputs}, {})
+    made = Rig(state, task, keys, values, inputs)
     try:
         yield made
     finally:

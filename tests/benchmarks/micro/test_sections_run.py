@@ -36,4 +36,4 @@ def test_a_baseline_is_subtracted_and_a_ratio_is_held_against_the_budget():
 
 def test_an_unknown_section_is_told(capsys):
     assert main(["cach"]) == 2
-    assert "there are codecs, chain, cache, store" in capsys.readouterr().err
+    assert "there are codecs, chain, order, cache, store" in capsys.readouterr().err

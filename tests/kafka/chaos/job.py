@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -22,10 +22,9 @@ from apps.flights_feed import KEPT, NEW_YEAR_MS, PARTITIONS, data_folder, read_a
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from tests.chaos.flights import CHANGELOG, GROUP, read
-from tests.kafka.chaos.journal import CLOSED, RUNNING, Life, read_lives
+from tests.kafka.chaos.journal import CLOSED, GIVEN_UP, RUNNING, Life, read_lives
 from tests.kafka.chaos.ledger import Account, Input, audit, check_outputs, input_of
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
-from tests.live.support import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -97,11 +96,15 @@ class Worker:
     def lives(self) -> list[Life]:
         return read_lives(self.journal)
 
-    def works(self) -> bool:
-        """True once it has tasks that process. Raises ``AssertionError`` if it has ended."""
+    def has_tasks(self) -> bool:
+        """True once it has a task that is restored. Raises ``AssertionError`` if it has ended."""
         assert self.alive, self.printed()
-        running = [life for life in self.lives() if life.phase == RUNNING]
-        return any(life.last_offset >= life.first_offset for life in running)
+        return any(life.phase == RUNNING for life in self.lives())
+
+    def works(self) -> bool:
+        """True once it has processed something. Raises ``AssertionError`` if it has ended."""
+        assert self.alive, self.printed()
+        return any(life.last_offset >= life.first_offset for life in self.lives() if life.phase == RUNNING)
 
     def kill(self) -> None:
         self.process.kill()
@@ -168,10 +171,8 @@ class Job:
         self._cluster.create(AIRLINES, FLIGHTS, MEAN_DELAYS, partitions=PARTITIONS, config=KEPT)
         self._cluster.create(CHANGELOG, partitions=PARTITIONS, config=_EVERY_CHANGE)
         encode = msgspec.json.Encoder().encode
-        with closing(self._cluster.broker.producer("chaos", "chaos")) as producer:
-            for carrier, airline in flights.airlines.items():
-                producer.send(AIRLINES, None, carrier, encode(airline), NEW_YEAR_MS, ())
-            producer.commit({}, None)
+        airlines = [(carrier, encode(airline), NEW_YEAR_MS) for carrier, airline in flights.airlines.items()]
+        self._cluster.write(AIRLINES, airlines, key=bytes, value=bytes)
 
     @contextmanager
     def opened(self) -> Iterator[Job]:
@@ -190,13 +191,11 @@ class Job:
 
     def feed(self, share: float) -> None:
         """Write flights until this share of them is in the log."""
-        with closing(self._cluster.broker.producer("chaos", "chaos")) as producer:
-            for partition, records in enumerate(self.flights.records):
-                upto = max(self._fed[partition], round(share * len(records)))
-                for key, value, timestamp in records[self._fed[partition] : upto]:
-                    producer.send(FLIGHTS, partition, key, value, timestamp, ())
-                self._fed[partition] = upto
-            producer.commit({}, None)
+        for partition, records in enumerate(self.flights.records):
+            upto = max(self._fed[partition], round(share * len(records)))
+            new = records[self._fed[partition] : upto]
+            self._cluster.write(FLIGHTS, new, key=bytes, value=bytes, partition=partition)
+            self._fed[partition] = upto
 
     def feed_meanwhile(self, share: float, upto: float, slices: int = 10) -> None:
         """Write them in slices with pauses, so that they arrive while others work."""
@@ -216,10 +215,6 @@ class Job:
         worker = Worker(self.folder, len(self._workers), [*arguments, *options], aim)
         self._workers.append(worker)
         return worker
-
-    def wait_for_work(self, worker: Worker) -> None:
-        """Until it has a task and processes."""
-        eventually(worker.works, "a process at work", DEADLINE_S)
 
     def kill(self, worker: Worker) -> None:
         worker.kill()
@@ -248,7 +243,7 @@ class Job:
     def _left_uncommitted(self, worker: Worker) -> bool:
         """Whether a process that was killed had read, in some life that it did not end, past what is committed; or had
         not come to read, with something to do."""
-        lives = [life for life in worker.lives() if life.phase != CLOSED]
+        lives = [life for life in worker.lives() if life.phase not in (CLOSED, GIVEN_UP)]
         committed = self._cluster.committed(GROUP)
 
         def reached(partition: int) -> int:

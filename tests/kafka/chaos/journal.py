@@ -20,7 +20,8 @@ _LINES_MAX = 512
 _LAST, _PHASE = 4 * _COLUMN_BYTES, 5 * _COLUMN_BYTES
 _NUMBER = struct.Struct("<q")
 
-RESTORING, RUNNING, CLOSED = 1, 2, 3
+#: A life that was given up while it restored has never begun to read.
+RESTORING, RUNNING, CLOSED, GIVEN_UP = 1, 2, 3, 4
 
 
 class Life(NamedTuple):
@@ -70,7 +71,8 @@ class Journal:
         _NUMBER.pack_into(self._memory, line + _LAST, offset)
 
     def closes(self, line: int) -> None:
-        _NUMBER.pack_into(self._memory, line + _PHASE, CLOSED)
+        (phase,) = _NUMBER.unpack_from(self._memory, line + _PHASE)
+        _NUMBER.pack_into(self._memory, line + _PHASE, CLOSED if phase == RUNNING else GIVEN_UP)
 
 
 def keep(path: Path, topic: str, store: str) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.chaos.aim import RESTORE
-from tests.kafka.chaos.job import QUICK, Flights, Job, Result, Worker
+from tests.kafka.chaos.job import DEADLINE_S, QUICK, Flights, Job, Result, Worker
 from tests.kafka.chaos.worker import POINTS
+from tests.live.support import eventually
 
 WORKERS = 3
 
@@ -63,7 +64,7 @@ class Chaos:
                 share, upto = (moment + 0.3) / (moments + 1), (moment + 1) / (moments + 1)
                 worker = job.start()
                 job.feed(share)
-                job.wait_for_work(worker)
+                eventually(worker.works, "a process at work", DEADLINE_S)
                 self._feed_and_kill(job, share, upto, [worker])
                 if choose.random() < 0.5:
                     job.lose_state()
@@ -83,7 +84,7 @@ class Chaos:
                 all_at_once = moment % _ALL_AT_ONCE == _ALL_AT_ONCE - 1
                 victims = [0, 1, 2] if all_at_once else [choose.randrange(WORKERS)]
                 job.feed(share)
-                job.wait_for_work(workers[victims[0]])
+                eventually(workers[victims[0]].has_tasks, "a process with tasks", DEADLINE_S)
                 self._feed_and_kill(job, share, upto, [workers[victim] for victim in victims])
                 kills += len(victims)
                 if all_at_once or (2 in victims and choose.random() < 0.5):
@@ -91,7 +92,7 @@ class Chaos:
                 for victim in victims:
                     workers[victim] = job.start(state=states[victim])
             for worker in workers:
-                job.wait_for_work(worker)
+                eventually(worker.has_tasks, "a process with tasks", DEADLINE_S)
             job.feed(1)
             for worker in workers:
                 worker.stop()
@@ -121,7 +122,7 @@ class Chaos:
             workers = [job.start(state=f"state-{number}", settings=QUICK) for number in range(2)]
             job.feed(1 / (len(order) + 2))
             for worker in workers:
-                job.wait_for_work(worker)
+                eventually(worker.has_tasks, "a process with tasks", DEADLINE_S)
             for number, point in enumerate(order, 1):
                 job.feed((number + 1) / (len(order) + 2))
                 job.run_to_aim(point, choose.randint(1, POINTS[point].early), state="state-2")

@@ -44,7 +44,7 @@ def test_by_default_the_application_stops_and_says_at_which_record(log: Log) -> 
 def test_after_a_stop_the_same_application_stops_at_the_same_record_again(log: Log) -> None:
     for _ in range(3):
         assert "in-0 offset 2" in failure_of(log, copies(log)).where
-    assert values(log) in ([], [1, 2]), "what was committed before the stop is there once"
+    assert values(log) in ([], [1], [1, 2]), "what was committed before the stop is there once"
 
 
 @pytest.mark.parametrize("commit_interval_ms", [0, 600_000])

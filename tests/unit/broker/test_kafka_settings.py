@@ -1,0 +1,213 @@
+"""Both clients are told what Java's settings mean, in their own words, and nothing is left to their defaults."""
+
+from __future__ import annotations
+
+import ssl
+import warnings
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+
+from pystreams.config.client_setting import ROLES, Role
+from pystreams.config.client_table import CLIENT_SETTINGS
+
+with warnings.catch_warnings():
+    # kafka-python reads its message schemas by a function that is deprecated since Python 3.11.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka.net.manager import KafkaConnectionManager
+
+    from pystreams.broker.kafka.settings import KafkaSettings
+
+HIDDEN = "through-the-looking-glass"
+
+
+def settings(given: dict[str, Any] | None = None, **more: Any) -> KafkaSettings:
+    return KafkaSettings("127.0.0.1:1", client_settings=given or {}, **more)
+
+
+def told(role: Role, given: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What librdkafka is told for a client, as text."""
+    kafka = settings(given)
+    if role == "producer":
+        found = kafka.producer("x")
+    elif role == "admin":
+        found = kafka.admin("x")
+    else:
+        found = kafka.consumer("x", role)
+    return {name: str(value).lower() for name, value in found.items()}
+
+
+def test_the_producer_is_safe_by_default():
+    producer = told("producer")
+    assert producer["enable.idempotence"] == "true"
+    assert producer["acks"] == "all"
+    assert producer["max.in.flight.requests.per.connection"] == "5"
+    assert producer["message.send.max.retries"] == "2147483647"
+    assert producer["delivery.report.only.error"] == "true"
+    assert producer["partitioner"] == "murmur2_random"
+    assert producer["delivery.timeout.ms"] == "120000"
+    assert producer["message.max.bytes"] == "1048576"
+    assert producer["linger.ms"] == "100"
+    assert producer["queue.buffering.max.kbytes"] == "32768"
+    assert settings().producer_room_timeout_s == 60
+
+
+@pytest.mark.parametrize("role", ["main.consumer", "restore.consumer", "global.consumer"])
+def test_a_consumer_reads_what_java_would_read(role: Role):
+    consumer = told(role)
+    assert consumer["isolation.level"] == "read_uncommitted"
+    assert consumer["check.crcs"] == "true"
+    assert consumer["fetch.wait.max.ms"] == "500"
+    assert consumer["enable.auto.commit"] == "false"
+    assert consumer["auto.offset.reset"] == "error"
+    assert consumer["enable.partition.eof"] == "true"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_connections_are_kept_and_made_as_javas(role: Role):
+    client = told(role)
+    assert client["socket.keepalive.enable"] == "true"
+    assert client["connections.max.idle.ms"] == ("300000" if role == "admin" else "540000")
+    assert (client["reconnect.backoff.ms"], client["reconnect.backoff.max.ms"]) == ("50", "1000")
+    assert (client["retry.backoff.ms"], client["retry.backoff.max.ms"]) == ("100", "1000")
+    assert client["socket.timeout.ms"] == "30000"
+    assert client["socket.connection.setup.timeout.ms"] == "10000"
+    assert client["topic.metadata.refresh.interval.ms"] == "300000"
+    assert client["metadata.max.age.ms"] == "900000"
+    assert client["ssl.endpoint.identification.algorithm"] == "https"
+
+
+@pytest.mark.parametrize(
+    "role,name,value,expected",
+    [
+        ("main.consumer", "fetch.max.wait.ms", 250, {"fetch.wait.max.ms": "250"}),
+        ("restore.consumer", "max.partition.fetch.bytes", 5_000, {"max.partition.fetch.bytes": "5000"}),
+        ("main.consumer", "client.rack", "a", {"client.rack": "a"}),
+        ("main.consumer", "isolation.level", "read_committed", {"isolation.level": "read_committed"}),
+        ("producer", "buffer.memory", 1_025, {"queue.buffering.max.kbytes": "2"}),
+        ("producer", "max.request.size", 5_000_000, {"message.max.bytes": "5000000"}),
+        ("producer", "batch.size", 0, {"batch.size": "1"}),
+        ("producer", "retries", 3, {"message.send.max.retries": "3"}),
+        ("producer", "compression.type", "zstd", {"compression.type": "zstd"}),
+        (
+            "producer",
+            "request.timeout.ms",
+            9_000,
+            {"socket.timeout.ms": "9000", "request.timeout.ms": "9000"},
+        ),
+        ("admin", "request.timeout.ms", 9_000, {"socket.timeout.ms": "9000"}),
+        (
+            "admin",
+            "metadata.max.age.ms",
+            1_000,
+            {"topic.metadata.refresh.interval.ms": "1000", "metadata.max.age.ms": "3000"},
+        ),
+        ("producer", "send.buffer.bytes", -1, {"socket.send.buffer.bytes": "0"}),
+        ("producer", "receive.buffer.bytes", 65_536, {"socket.receive.buffer.bytes": "65536"}),
+        (
+            "admin",
+            "ssl.endpoint.identification.algorithm",
+            "none",
+            {"ssl.endpoint.identification.algorithm": "none"},
+        ),
+    ],
+)
+def test_a_setting_reaches_librdkafka_in_its_words(
+    role: Role, name: str, value: Any, expected: dict[str, str]
+):
+    given = {name: value, "security.protocol": "PLAINTEXT"}
+    found = told(role, given)
+    assert {property_name: found[property_name] for property_name in expected} == expected
+
+
+def test_a_level_is_that_of_the_chosen_codec():
+    levels = {"compression.gzip.level": 4, "compression.zstd.level": 5}
+    assert told("producer", {**levels, "compression.type": "zstd"})["compression.level"] == "5"
+    assert told("producer", {**levels, "compression.type": "gzip"})["compression.level"] == "4"
+    assert "compression.level" not in told("producer", {**levels, "compression.type": "lz4"})
+
+
+def test_what_pystreams_does_itself_is_taken_from_the_settings():
+    given = {"max.poll.records": 7, "restore.consumer.max.poll.records": 8, "producer.max.block.ms": 1_500}
+    kafka = settings(given | {"consumer.session.timeout.ms": 50_000})
+    assert kafka.poll_records_max("main.consumer") == 7
+    assert kafka.poll_records_max("restore.consumer") == 8
+    assert settings().poll_records_max("main.consumer") is None
+    assert kafka.producer_room_timeout_s == 1.5
+    assert kafka.session_timeout_ms == 50_000
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_librdkafka_knows_every_property_that_it_is_told(role: Role):
+    """With a value that is not the default, where there is one."""
+    changed: dict[str, Any] = {
+        "check.crcs": False,
+        "client.rack": "a",
+        "compression.type": "lz4",
+        "compression.lz4.level": 3,
+        "enable.metrics.push": False,
+        "metadata.recovery.strategy": "none",
+        "isolation.level": "read_committed",
+        "client.dns.lookup": "resolve_canonical_bootstrap_servers_only",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.username": "alice",
+        "sasl.password": HIDDEN,
+        "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384",
+    }
+    kafka = settings(changed)
+    if role == "producer":
+        Producer(kafka.producer("x")).flush(0)
+    elif role == "admin":
+        AdminClient(kafka.admin("x"))
+    else:
+        Consumer(kafka.consumer("x", role)).close()
+
+
+def test_kafka_python_is_told_all_that_it_can_be_told():
+    given = {
+        "client.dns.lookup": "resolve_canonical_bootstrap_servers_only",
+        "connections.max.idle.ms": 1,
+        "metadata.max.age.ms": 2,
+        "reconnect.backoff.ms": 3,
+        "reconnect.backoff.max.ms": 4,
+        "request.timeout.ms": 50,
+        "socket.connection.setup.timeout.ms": 6_000,
+    }
+    found = settings(given).membership("x")
+    for name, value in given.items():
+        assert found[CLIENT_SETTINGS[name].member] == value
+    # It is silent about arguments that it does not know.
+    known = set(KafkaConnectionManager.DEFAULT_CONFIG) | {"retry_backoff_ms"}
+    assert set(found) <= known
+    assert settings().membership("x")["request_timeout_ms"] == 10_000
+
+
+def test_the_login_reaches_both_clients():
+    login = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "alice",
+        "sasl.password": HIDDEN,
+    }
+    kafka = settings({**login, "admin.sasl.username": "bob"})
+    member, admin = kafka.membership("x"), kafka.membership("x", "admin")
+    assert (member["sasl_mechanism"], member["sasl_plain_username"]) == ("SCRAM-SHA-512", "alice")
+    assert member["sasl_plain_password"] == kafka.admin("x")["sasl.password"] == HIDDEN
+    assert admin["sasl_plain_username"] == kafka.admin("x")["sasl.username"] == "bob"
+    assert HIDDEN not in repr(kafka) + kafka.description
+
+
+def test_encryption_reaches_kafka_python_as_a_context():
+    context = settings({"security.protocol": "SSL"}).membership("x")["ssl_context"]
+    assert context.verify_mode == ssl.CERT_REQUIRED
+    assert context.check_hostname
+    assert context.minimum_version == ssl.TLSVersion.TLSv1_2
+    given = {"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": ""}
+    assert not settings(given).membership("x")["ssl_context"].check_hostname
+    ciphers = {"security.protocol": "SSL", "ssl.cipher.suites": "ECDHE-RSA-AES256-GCM-SHA384"}
+    names = {c["name"] for c in settings(ciphers).membership("x")["ssl_context"].get_ciphers()}
+    assert {name for name in names if not name.startswith("TLS_")} == {"ECDHE-RSA-AES256-GCM-SHA384"}
+    assert "ssl_context" not in settings().membership("x")

@@ -1,0 +1,102 @@
+"""A setting of a client has a value that it can have, and none that would make results wrong."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from pystreams.config import StreamsConfig
+from pystreams.errors import ConfigError
+
+
+def settings(**given: Any) -> dict[str, str]:
+    return dict(StreamsConfig.of(application_id="app", **given).client_settings)
+
+
+@pytest.mark.parametrize(
+    "name,value,why",
+    [
+        ("acks", "1", "changelogs could lose what has been acknowledged"),
+        ("acks", 0, "changelogs could lose"),
+        ("enable.idempotence", False, "could put an older value of a changelog behind a newer one"),
+        ("enable.idempotence", "false", "could put an older value"),
+        ("max.in.flight.requests.per.connection", 6, "does not keep records in order"),
+        ("retries", 0, "1 to 2147483647"),
+        ("linger.ms", -1, "0 to 900000"),
+        ("linger.ms", "soon", "a timedelta or a whole number of milliseconds"),
+        ("fetch.min.bytes", 0, "1 to 100000000"),
+        ("metadata.max.age.ms", 7_200_000, "1 to 3600000"),
+        ("compression.type", "brotli", "none or gzip or snappy or lz4 or zstd"),
+        ("isolation.level", "serializable", "read_uncommitted or read_committed"),
+        ("security.protocol", "TLS", "PLAINTEXT or SSL or SASL_PLAINTEXT or SASL_SSL"),
+        ("sasl.mechanism", "GSSAPI", "without Kerberos"),
+        ("sasl.mechanism", "DIGEST", "PLAIN or SCRAM-SHA-256"),
+        ("ssl.truststore.type", "JKS", "keytool -importkeystore"),
+        ("ssl.keystore.type", "PKCS12", "openssl pkcs12"),
+        ("ssl.endpoint.identification.algorithm", "http", "https, or nothing"),
+        ("sasl.oauthbearer.token.endpoint.url", "ftp://a", "https, http or file"),
+        ("sasl.oauthbearer.token.endpoint.url", "https://me:pw@a", "no password in it"),
+        ("check.crcs", "perhaps", "true or false"),
+        ("client.dns.lookup", "default", "use_all_dns_ips"),
+    ],
+)
+def test_a_wrong_value_is_told_with_what_is_expected(name: str, value: Any, why: str):
+    with pytest.raises(ConfigError) as caught:
+        settings(**{name: value})
+    assert caught.value.what.startswith(f"{name} cannot be ")
+    assert why in caught.value.why
+
+
+@pytest.mark.parametrize(
+    "name,value,text",
+    [
+        ("acks", "-1", "all"),
+        ("acks", "all", "all"),
+        ("enable.idempotence", "TRUE", "true"),
+        ("max.in.flight.requests.per.connection", 1, "1"),
+        ("linger.ms", timedelta(milliseconds=7), "7"),
+        ("ssl.endpoint.identification.algorithm", "", "none"),
+        ("ssl.endpoint.identification.algorithm", "HTTPS", "https"),
+        ("client.rack", "", ""),
+        ("send.buffer.bytes", -1, "-1"),
+    ],
+)
+def test_what_can_be_meant_is_understood(name: str, value: Any, text: str):
+    assert settings(**{name: value}) == {name: text}
+
+
+@pytest.mark.parametrize("name", ["sasl.password", "ssl.key.password", "sasl.jaas.config"])
+def test_a_secret_that_is_wrong_is_not_shown(name: str):
+    with pytest.raises(ConfigError) as caught:
+        settings(**{name: ["hunter2"]})
+    assert caught.value.what == f"{name} cannot be [hidden]"
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["linger.ms=5", 5, ["linger.ms"]], ids=str)
+def test_the_settings_of_clients_together_are_a_mapping(given: Any):
+    with pytest.raises(ConfigError, match="a mapping of settings of Kafka's clients"):
+        settings(client_settings=given)
+
+
+def test_a_setting_of_the_application_is_none_of_its_clients():
+    with pytest.raises(ConfigError) as caught:
+        settings(client_settings={"session.timeout.ms": 5})
+    assert caught.value.hint == "give it by itself, as session_timeout_ms"
+
+
+def test_secrets_are_in_no_text_of_the_configuration():
+    config = StreamsConfig.of(
+        application_id="app", sasl_password="hunter2", **{"admin.ssl.keystore.key": "hunter2"}
+    )
+    assert "hunter2" not in repr(config) + repr(config.in_force()) + str(config)
+
+
+def test_exactly_once_on_kafka_is_refused_until_it_is_there():
+    assert StreamsConfig.of(application_id="app", processing_guarantee="exactly_once_v2")
+    kafka = {"application_id": "app", "bootstrap_servers": "a:1"}
+    assert StreamsConfig.from_mapping({**kafka, "processing_guarantee": "at_least_once"})
+    with pytest.raises(ConfigError, match="cannot be exactly_once_v2 on Kafka yet"):
+        StreamsConfig.from_mapping({**kafka, "processing.guarantee": "exactly_once_v2"})

@@ -1,0 +1,146 @@
+"""A changelog to which somebody else has written ends with what its task's store holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pystreams.clock import SystemClock
+from pystreams.errors import BrokerUnavailableError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.record import RecordBatch
+from pystreams.runtime.changelog_guard import ChangelogGuard
+
+LOG = TopicPartition("app-counts-changelog", 0)
+
+Record = tuple[bytes, bytes | None, int]
+
+
+class Changelog:
+    """A changelog, its consumer and its admin in one."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.reads = 0
+        self.away = False
+        self._position = 0
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        if self.away:
+            raise BrokerUnavailableError("not now")
+        self.reads += 1
+        self._position = positions[LOG]
+
+    def position(self, partition: TopicPartition) -> int:
+        return self._position
+
+    def poll(self, timeout_ms: float) -> list[RecordBatch]:
+        start, self._position = self._position, len(self.records)
+        keys, values, times = zip(*self.records[start:], strict=True)
+        offsets = [*range(start, self._position)]
+        return [RecordBatch(*LOG, [*keys], [*values], [*times], offsets, None, self._position)]
+
+    def close(self) -> None:
+        pass
+
+    def end_offsets(self, partitions: Any) -> dict[TopicPartition, int]:
+        return {LOG: len(self.records)}
+
+
+class Task:
+    """A task with one timestamped store."""
+
+    task_id = TaskId(0, 0)
+
+    def __init__(self, log: Changelog) -> None:
+        self._log = log
+        self.state = self
+        self.store: dict[bytes, tuple[bytes, int]] = {}
+        self.changelogs = {"counts": LOG}
+        self.logged = {"counts": 0}
+        self.log_ends = {"counts": 0}
+        self.log_changes = {"counts": self.append}
+
+    def append(self, key: bytes, value: bytes | None, timestamp: int | None, headers: Any) -> None:
+        self.logged["counts"] += 1
+        self._log.records.append((key, value, 99 if timestamp is None else timestamp))
+
+    def put(self, key: bytes, value: bytes, timestamp: int) -> None:
+        self.store[key] = value, timestamp
+        self.append(key, value, timestamp, ())
+
+    def as_logged(self, store: str, key: bytes) -> tuple[bytes | None, int | None]:
+        return self.store.get(key, (None, None))
+
+
+class World:
+    def __init__(self) -> None:
+        self.log = Changelog()
+        self.task = Task(self.log)
+        log: Any = self.log
+        self.guard = ChangelogGuard(lambda: log, log, SystemClock())
+
+    def check(self) -> int:
+        task: Any = self.task
+        return self.guard.check([task], self.log.end_offsets([LOG]))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_nothing_is_read_while_nobody_else_writes(world: World) -> None:
+    for number in range(3):
+        world.task.put(b"k", b"%d" % number, number)
+        assert world.check() == 0
+    assert world.log.reads == 0
+
+
+def test_an_old_value_behind_the_tasks_own_is_followed_by_the_tasks_own(world: World) -> None:
+    world.task.put(b"k", b"73", 2)
+    world.log.records.append((b"k", b"31", 1))
+    assert world.check() == 1
+    assert world.log.records[-1] == (b"k", b"73", 2)
+    # What was logged once more is the task's own.
+    assert world.check() == 0
+    assert world.log.reads == 1
+
+
+def test_an_old_value_before_the_tasks_own_needs_nothing(world: World) -> None:
+    world.log.records.append((b"k", b"31", 1))
+    world.task.put(b"k", b"73", 2)
+    assert world.check() == 0
+    assert len(world.log.records) == 2
+
+
+def test_a_key_that_the_store_has_not_is_deleted_again(world: World) -> None:
+    world.log.records.append((b"gone", b"31", 1))
+    assert world.check() == 1
+    assert world.log.records[-1][:2] == (b"gone", None)
+
+
+def test_the_same_value_with_another_timestamp_is_another_value(world: World) -> None:
+    world.task.put(b"k", b"1", 2)
+    world.log.records.append((b"k", b"1", 1))
+    assert world.check() == 1
+
+
+def test_what_cannot_be_read_now_is_read_at_the_next_commit(world: World) -> None:
+    world.task.put(b"k", b"73", 2)
+    world.log.records.append((b"k", b"31", 1))
+    world.log.away = True
+    assert world.check() == 0
+    world.log.away = False
+    world.task.put(b"other", b"1", 3)
+    assert world.check() == 1
+    assert world.log.records[-1] == (b"k", b"73", 2)
+
+
+def test_changelogs_that_lie_still_are_looked_at_when_it_is_asked_for(world: World) -> None:
+    task: Any = world.task
+    world.log.records.append((b"k", b"31", 1))
+    assert world.guard.check_all([task]) == 1
+    assert world.guard.check_all([]) == 0
