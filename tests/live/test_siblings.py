@@ -1,4 +1,4 @@
-"""Clients that share a state directory: each has names of its own, and a task that moves finds its state on the disk."""
+"""Clients that share a state directory: each has names of its own, and a task that moves finds its state there."""
 
 from __future__ import annotations
 
