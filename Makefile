@@ -8,7 +8,7 @@ SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos chaos-kafka check lint format typecheck kafka conformance bench bench-micro lock docker clean
+.PHONY: help setup demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance bench bench-micro lock docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,12 @@ typecheck: .venv/.dev ## Check types with mypy --strict and pyright
 
 kafka: .venv/.dev ## Run a real Apache Kafka of one node on port 9092 until Ctrl-C (needs Java 17 and Maven)
 	@$(BIN)/python -m tests.kafka.server
+
+churn: .venv/.dev ## Processes join, leave, are killed and frozen on Kafka for two minutes (ARGS='--seed 1 --seconds 600')
+	@$(BIN)/python -m tests.kafka.churn $(ARGS)
+
+trouble: .venv/.dev ## Kafka is away for a minute, and a cluster of three loses the group's broker (about five minutes)
+	@$(BIN)/python -m pytest tests/kafka/long_trouble.py $(ARGS)
 
 conformance: .venv/.dev ## Compare COUNT random scenarios from SEED with Java (PYSTREAMS_ORACLE names the oracle's executable)
 	@$(BIN)/python -m tests.conformance --fuzz --seed $(SEED) --count $(COUNT)

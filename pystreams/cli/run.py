@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pystreams.cli.console import log_to_stderr, note, show_table
+from pystreams.cli.console import log_to_stderr, note
 from pystreams.cli.options import (
     ApplicationArgument,
     ApplicationIdOption,
@@ -108,13 +108,13 @@ def run(
         ]
         raise typer.Exit(run_workers(jobs, until_caught_up=until_caught_up, verbose=verbose))
     from pystreams.cli.loading import load_application
-    from pystreams.cli.settings import settings_of
+    from pystreams.cli.settings import settings_of, show_settings
 
     app = load_application(application)
-    config = settings_of(app, setting, **flags)
     if show_config:
-        show_table(["setting", "value"], [[name, value] for name, value in config.in_force().items()])
+        show_settings(app, setting, **flags)
         return
+    config = settings_of(app, setting, **flags)
     from pystreams.runtime.streams import Streams
 
     run_streams(Streams(app, config), until_caught_up=until_caught_up, verbose=verbose)

@@ -197,7 +197,7 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
         CONSUMER,
         text,
         None,
-        "static membership; each thread appends its number",
+        "static membership",
         held_by="group_instance_id",
         only=_MEMBER_ONLY,
     ),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from pystreams.config.client_settings import client_settings, split_prefix
 from pystreams.config.names import nearest, resolved
+from pystreams.config.secret import shown
 from pystreams.config.values import Parse, topic_settings
 from pystreams.errors import ConfigError
 
@@ -32,7 +33,9 @@ def _parts(source: Mapping[str, Any], fields: frozenset[str]) -> Iterator[tuple[
             try:
                 yield from ((name, key, one) for key, one in GATHERED[name](value).items())
             except ValueError as expected:
-                raise ConfigError(f"{given_name} cannot be {value!r}", why=f"expected {expected}") from None
+                raise ConfigError(
+                    f"{given_name} cannot be {shown(name, value)}", why=f"expected {expected}"
+                ) from None
         else:
             yield name, part, value
 

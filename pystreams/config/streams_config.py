@@ -143,8 +143,8 @@ class StreamsConfig:
 
     #: How members of the group talk to each other.
     group_protocol: str = _setting("classic", choice("classic"))
-    #: Makes members static: who comes back within ``session_timeout_ms`` has its tasks again, without a rebalance. Each
-    #: thread appends its number; every process needs an id of its own.
+    #: Makes members static on Kafka: who comes back within ``session_timeout_ms`` has its tasks again, without a
+    #: rebalance. The worker's and the thread's numbers are appended; every state directory needs an id of its own.
     group_instance_id: str | None = _setting(None, text)
     #: A member that is not heard of for this long has left the group.
     session_timeout_ms: int = _setting(45_000, duration(1))

@@ -104,21 +104,6 @@ def test_a_function_that_raises_is_named_with_its_line_and_the_record(folder, py
     assert "in-0 offset 1" in failed.err
 
 
-def test_settings_come_from_flags_then_environment_then_the_application(folder, pystreams, monkeypatch):
-    (folder / "settings_program.py").write_text(
-        "from pystreams import App\napp = App('s', poll_ms=11, commit_interval_ms=12, max_task_idle_ms=13)\n"
-        "app.stream('in').to('out')\n",
-        encoding="utf-8",
-    )
-    monkeypatch.setenv("PYSTREAMS_POLL_MS", "21")
-    monkeypatch.setenv("PYSTREAMS_COMMIT_INTERVAL_MS", "22")
-    shown = pystreams("run", "settings_program", "--show-config", "-s", "poll.ms=31")
-    in_force = dict(line.split("\t") for line in shown.lines)
-    assert in_force["poll_ms"] == "31"
-    assert in_force["commit_interval_ms"] == "22"
-    assert in_force["max_task_idle_ms"] == "13"
-
-
 @pytest.mark.parametrize(
     "arguments,answer",
     [

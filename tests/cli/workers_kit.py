@@ -34,7 +34,7 @@ class WorkersRun:
         )
         #: Every worker's process that was ever seen.
         self.seen: set[int] = set()
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
@@ -110,7 +110,9 @@ def children(pid: int) -> list[int]:
 
 
 def command_line(pid: int) -> list[str]:
-    shown = subprocess.run(["ps", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False)
+    shown = subprocess.run(
+        ["ps", "-ww", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False
+    )
     return shown.stdout.split()
 
 

@@ -202,6 +202,7 @@ class KafkaMember:
             max_poll_interval_ms=settings.max_poll_interval_ms,
             api_version=connection.broker_version,
             group_instance_id=self._instance_id,
+            retry_backoff_ms=settings.member_retry_backoff_ms,
         )
 
     def _step(self) -> None:

@@ -68,7 +68,7 @@ class MemberTokens(AbstractTokenProvider):  # type: ignore[misc]
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens
 
-    def token(self) -> str:
+    def token(self) -> Any:
         return self._tokens.get()[0]
 
 
@@ -109,7 +109,6 @@ def _fetch(source: ClientCredentials) -> tuple[str, float]:
     try:
         with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310 - as above
             answer = json.load(response)
-        token = answer.get("access_token") or answer.get("id_token")
     except HTTPError as error:
         error.close()
         raise BrokerError(
@@ -122,9 +121,11 @@ def _fetch(source: ClientCredentials) -> tuple[str, float]:
         raise BrokerUnavailableError(
             "The server that gives out tokens for Kafka does not answer", where=source.url, why=str(error)
         ) from None
-    except (ValueError, AttributeError):
-        token = None
-    if not isinstance(token, str):
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or not isinstance(
+        token := answer.get("access_token") or answer.get("id_token"), str
+    ):
         raise BrokerError("The server that gives out tokens for Kafka answered without one", where=source.url)
     return token, _expiry_s(token, answer.get("expires_in"))
 

@@ -138,6 +138,8 @@ class KafkaSettings:
             told["ssl_context"] = tls_context(settings)
         if role in self._tokens:
             told["sasl_oauth_token_provider"] = MemberTokens(self._tokens[role])
+        # It is the coordinator's, and the network client would not say that it does not know it.
+        del told["retry_backoff_ms"]
         return {
             **told,
             "bootstrap_servers": self.bootstrap_servers.split(","),
@@ -145,6 +147,11 @@ class KafkaSettings:
             "receive_message_max_bytes": _MEMBER_RECEIVE_BYTES_MAX,
             "metrics": None,
         }
+
+    @property
+    def member_retry_backoff_ms(self) -> int:
+        """How long a member waits before it asks the coordinator again."""
+        return int(self._security["main.consumer"].settings["retry.backoff.ms"])
 
     def check(self) -> None:
         """Do what can fail without a broker: read certificates, get tokens. Either client would say less about it.

@@ -1,0 +1,79 @@
+"""What holds for an application and for each of its clients, by Java's names, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pystreams.config import StreamsConfig, is_secret
+from pystreams.config.client_setting import PRECEDENCE, Role
+from pystreams.config.client_settings import client_security, in_force
+from pystreams.config.client_table import CLIENT_SETTINGS
+
+#: Name, value, origin.
+Row = tuple[str, str, str]
+
+_DEFAULT: Final = "default"
+_TITLES: Final[Mapping[Role, str]] = {
+    "main.consumer": "Kafka: the consumer of inputs",
+    "restore.consumer": "Kafka: the consumer that restores stores",
+    "producer": "Kafka: the producer",
+    "admin": "Kafka: the admin client",
+}
+
+
+def settings_in_force(config: StreamsConfig, origins: Mapping[str, str]) -> dict[str, list[Row]]:
+    """Sections with a title each. Raises ``ConfigError`` for clients whose login is not complete."""
+    sections = {"The application": _application(config, origins)}
+    if config.bootstrap_servers is not None:
+        for role in PRECEDENCE:
+            client_security(
+                config.client_settings, role, has_token_provider=config.oauth_token_provider is not None
+            )
+        sections |= _clients(config, origins)
+    return sections
+
+
+def _application(config: StreamsConfig, origins: Mapping[str, str]) -> list[Row]:
+    rows = []
+    for name, value in config.in_force().items():
+        java_name = name.replace("_", ".")
+        if name == "client_settings":
+            continue
+        if name == "topic_config":
+            topics = {f"topic.{setting}": text for setting, text in config.topic_config.items()}
+            rows += [(full, _shown(full, text), origins.get(full, _DEFAULT)) for full, text in topics.items()]
+            continue
+        prefixed = [prefix + java_name for prefix in reversed(PRECEDENCE["main.consumer"]) if prefix]
+        origin = next((origins[given] for given in (*prefixed, name) if given in origins), _DEFAULT)
+        rows.append((java_name, value, origin))
+    return rows
+
+
+def _clients(config: StreamsConfig, origins: Mapping[str, str]) -> dict[str, list[Row]]:
+    """What all clients share stands in a section of its own, so that the others are short."""
+    values: dict[Role, Mapping[str, str]] = {role: in_force(config.client_settings, role) for role in _TITLES}
+    sections: dict[str, list[Row]] = {"Kafka: all clients": []}
+    sections.update((title, []) for title in _TITLES.values())
+    for name in CLIENT_SETTINGS:
+        found: dict[Role, tuple[str, str]] = {
+            role: (of_role[name], _origin(name, role, origins))
+            for role, of_role in values.items()
+            if name in of_role
+        }
+        if len(found) == len(_TITLES) and len(set(found.values())) == 1:
+            value, origin = found["admin"]
+            sections["Kafka: all clients"].append((name, _shown(name, value), origin))
+            continue
+        for role, (value, origin) in found.items():
+            sections[_TITLES[role]].append((f"{role}.{name}", _shown(name, value), origin))
+    return sections
+
+
+def _origin(name: str, role: Role, origins: Mapping[str, str]) -> str:
+    given = (prefix + name for prefix in reversed(PRECEDENCE[role]))
+    return next((origins[full] for full in given if full in origins), _DEFAULT)
+
+
+def _shown(name: str, value: str) -> str:
+    return "[hidden]" if is_secret(name) else value

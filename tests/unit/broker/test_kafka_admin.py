@@ -1,0 +1,65 @@
+"""A group's coordinator that is only just being made, as in a new cluster, is asked again."""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from pystreams.errors import BrokerError
+
+with warnings.catch_warnings():
+    # kafka-python reads its message schemas by a function that is deprecated since Python 3.11.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from pystreams.broker.kafka.admin import KafkaAdmin
+    from pystreams.broker.kafka.settings import KafkaSettings
+
+
+class Client:
+    """librdkafka's admin client, as far as groups go: answers with these, one after the other."""
+
+    def __init__(self, *answers: object) -> None:
+        self.answers = list(answers)
+
+    def describe_consumer_groups(self, groups, request_timeout):
+        answer: Future[object] = Future()
+        following = self.answers.pop(0)
+        if isinstance(following, int):
+            answer.set_exception(KafkaException(KafkaError(following)))
+        else:
+            answer.set_result(following)
+        return {groups[0]: answer}
+
+    delete_consumer_groups = describe_consumer_groups
+
+
+def admin(*answers: object) -> tuple[KafkaAdmin, Client]:
+    client = Client(*answers)
+    return KafkaAdmin(client, KafkaSettings("broker:9092"), "test"), client
+
+
+MEMBERS = SimpleNamespace(members=[SimpleNamespace(member_id="b"), SimpleNamespace(member_id="a")])
+
+
+def test_members_are_asked_for_until_the_coordinator_knows():
+    asked, client = admin(KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, MEMBERS)
+    assert asked.group_members("flights") == ["a", "b"]
+    assert client.answers == []
+
+
+def test_a_group_that_does_not_exist_has_no_members():
+    assert admin(KafkaError.GROUP_ID_NOT_FOUND)[0].group_members("flights") == []
+
+
+def test_a_group_is_deleted_once_its_coordinator_knows():
+    asked, client = admin(KafkaError.NOT_COORDINATOR, None)
+    asked.delete_group("flights")
+    assert client.answers == []
+
+
+def test_what_trying_again_does_not_mend_is_told_at_once():
+    with pytest.raises(BrokerError, match="cannot be described"):
+        admin(KafkaError.GROUP_AUTHORIZATION_FAILED)[0].group_members("flights")
