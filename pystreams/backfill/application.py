@@ -37,7 +37,7 @@ class NamedApplication:
     """``module:attribute``, which every worker can import. ``settings`` go over the application's own."""
 
     reference: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def load(self) -> Loaded:
         name, _, attribute = self.reference.partition(":")
@@ -57,7 +57,7 @@ class PickledApplication:
     """A pickled ``App``, ``StreamsBuilder`` or ``Topology``: cloudpickle's bytes where it holds lambdas."""
 
     pickled: bytes = field(repr=False)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def load(self) -> Loaded:
         return loaded(pickle.loads(self.pickled), self.settings)  # noqa: S301 - the driver's own bytes
@@ -68,10 +68,26 @@ class LocalApplication:
     """An application of this process, for the inline executor."""
 
     program: App | StreamsBuilder | Topology
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def load(self) -> Loaded:
         return loaded(self.program, self.settings)
+
+
+def application_here(program: object, settings: Mapping[str, Any]) -> Application:
+    """An application for this process. Raises ``AppLoadError`` for what is none."""
+    if isinstance(program, str):
+        return NamedApplication(program, settings)
+    if isinstance(program, App | StreamsBuilder | Topology):
+        return LocalApplication(program, settings)
+    raise _no_application(program)
+
+
+def _no_application(program: object) -> AppLoadError:
+    return AppLoadError(
+        f"a {type(program).__name__} is no application",
+        hint="give an App, or a StreamsBuilder or Topology with application_id among the settings",
+    )
 
 
 def loaded(program: object, settings: Mapping[str, Any]) -> Loaded:
@@ -81,10 +97,7 @@ def loaded(program: object, settings: Mapping[str, Any]) -> Loaded:
     elif isinstance(program, StreamsBuilder | Topology):
         config = StreamsConfig.from_mapping(settings)
     else:
-        raise AppLoadError(
-            f"a {type(program).__name__} is no application",
-            hint="give an App, or a StreamsBuilder or Topology with application_id among the settings",
-        )
+        raise _no_application(program)
     topology = program if isinstance(program, Topology) else program.build()
     built = topology.build(
         config.application_id,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS, InputRange, Manifest
 from pystreams.backfill.plan import Plan
 from pystreams.backfill.sources import Source
 from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig
-from pystreams.errors import OffsetOutOfRangeError
+from pystreams.errors import ConfigError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 
 #: ``None``: everything up to now; an int: a time in ms, the same for all inputs; offsets: as given, others up to now.
@@ -23,15 +23,35 @@ def cut(
     until: Until = None,
     *,
     commit_records: int = DEFAULT_COMMIT_RECORDS,
+    starts: Mapping[TopicPartition, int] | None = None,
     clock: Clock | None = None,
 ) -> Manifest:
-    """Freeze the ranges of all external inputs. Raises ``OffsetOutOfRangeError`` for an end that is not in the log."""
+    """Freeze the ranges of all external inputs; ``starts`` are the first offsets to read where it is not the first that
+    is there. Raises ``OffsetOutOfRangeError`` for an end that is not in the log, and for holes in an archive;
+    ``ConfigError`` for ends of partitions that the application does not read."""
     partitions = plan.external_inputs
     beginnings, ends = source.beginnings(partitions), source.ends(partitions)
+    for partition, start in (starts or {}).items():
+        if start < beginnings[partition]:
+            raise OffsetOutOfRangeError(
+                f"records of {partition} that the earlier backfill has not read are not there any more",
+                where=source.description,
+                why=f"it went up to offset {start}, and the first one there is {beginnings[partition]}",
+                hint="read them from an archive, or begin a backfill that does not go on from an earlier one",
+            )
+        if start > ends[partition]:
+            raise OffsetOutOfRangeError(
+                f"the source of {partition} ends before the earlier backfill did",
+                where=source.description,
+                why=f"that went up to offset {start}, the source holds offsets up to {ends[partition]} (exclusive)",
+                hint="archive what has come since, or read it from the log",
+            )
+        beginnings[partition] = start
     chosen = ends
     if isinstance(until, int):
         chosen = source.offsets_at(partitions, until)
     elif until is not None:
+        _require_inputs(until, partitions)
         chosen = {**ends, **until}
     for partition in partitions:
         if not beginnings[partition] <= chosen[partition] <= ends[partition]:
@@ -40,12 +60,36 @@ def cut(
                 why=f"it holds offsets {beginnings[partition]} to {ends[partition]} (exclusive)",
                 hint="choose offsets within, or a time",
             )
+    inputs = tuple(InputRange(p, beginnings[p], chosen[p]) for p in partitions)
+    for input in inputs:
+        _require_all(input, source)
     return Manifest(
         application_id=plan.application_id,
         fingerprint=plan.fingerprint,
         cut_time_ms=(clock or SystemClock()).now_ms(),
         commit_records=commit_records,
         cache_max_bytes=config.statestore_cache_max_bytes,
-        inputs=tuple(InputRange(p, beginnings[p], chosen[p]) for p in partitions),
+        inputs=inputs,
         partitions=plan.partitions,
+        approximate=source.approximate,
     )
+
+
+def _require_inputs(given: Collection[TopicPartition], partitions: Collection[TopicPartition]) -> None:
+    unknown = sorted(set(given) - set(partitions))
+    if unknown:
+        raise ConfigError(
+            f"the application does not read {unknown[0]}, so it cannot end there",
+            why=f"it reads {', '.join(str(partition) for partition in partitions)}",
+        )
+
+
+def _require_all(input: InputRange, source: Source) -> None:
+    missing = source.missing(input)
+    if missing:
+        raise OffsetOutOfRangeError(
+            f"the source lacks records of {input.partition}",
+            where=source.description,
+            why="missing: " + ", ".join(f"offsets {start} to {end} (exclusive)" for start, end in missing),
+            hint="records that were never archived are lost to a backfill; end before the first hole",
+        )

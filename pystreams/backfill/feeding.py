@@ -12,6 +12,8 @@ from pystreams.runtime.record_queue import RecordQueue
 
 #: A task is given no more rows than this at once: what they bring about is all in memory.
 CHUNK_ROWS = 2_048
+#: About: what its records take as they came.
+_CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class GivenOrder:
@@ -61,7 +63,7 @@ class Feed:
         self.taken = taken
 
     def batches(self, rows: Arrow) -> Iterator[RecordBatch]:
-        """The rows, at most ``CHUNK_ROWS`` records in order, as one batch per topic."""
+        """The rows, those of a chunk, as one batch per topic."""
         self._order.clear()
         runs = runs_of(rows.column("topic"))
         if len(runs) == 1:
@@ -95,8 +97,9 @@ def chunks(rows: Arrow, consumed: int, commit_records: int) -> Iterator[tuple[Ar
     """Rows in pieces, and whether a commit is due behind each: whenever the records ``consumed`` before and with it are
     a multiple of ``commit_records``. So commits do not depend on how the rows came in batches."""
     start = 0
+    rows_max = max(1, min(CHUNK_ROWS, rows.num_rows * _CHUNK_BYTES // max(1, rows.nbytes)))
     while start < rows.num_rows:
         left = commit_records - (consumed + start) % commit_records
-        size = min(CHUNK_ROWS, left, rows.num_rows - start)
+        size = min(rows_max, left, rows.num_rows - start)
         start += size
         yield rows.slice(start - size, size), size == left

@@ -1,9 +1,10 @@
 """What a backfill is about, frozen before it reads: a JSON file beside what is staged.
 
-    CUT ──> COMPUTED ──> PUBLISHED ──> COMMITTED
+    CUT ──> COMPUTED ──> PUBLISHING ──> COMMITTED
 
-``CUT`` says what will be read and how; ``COMPUTED`` that every slice is staged; ``PUBLISHED`` that the stores'
-changelogs hold the result; ``COMMITTED`` that the group's offsets do, too, so that the application can start.
+``CUT`` says what will be read and how; ``COMPUTED`` that every slice is staged. The file goes no further: how far a
+hand-over is stands where the result is handed over to. ``PUBLISHING`` says that changelogs are being written;
+``COMMITTED`` that they and the group's offsets hold the result, so that the application can start.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 from pystreams.backfill.plan import Plan
 from pystreams.errors import StateError, TopologyError
@@ -31,15 +33,14 @@ class Stage(Enum):
 
     CUT = "cut"
     COMPUTED = "computed"
-    PUBLISHED = "published"
+    PUBLISHING = "publishing"
     COMMITTED = "committed"
 
 
-#: A backfill without hand-over ends computed; a store may be published again by a later run of the same backfill.
 _NEXT: Final[Mapping[Stage, frozenset[Stage]]] = {
     Stage.CUT: frozenset({Stage.COMPUTED}),
-    Stage.COMPUTED: frozenset({Stage.PUBLISHED}),
-    Stage.PUBLISHED: frozenset({Stage.PUBLISHED, Stage.COMMITTED}),
+    Stage.COMPUTED: frozenset({Stage.PUBLISHING}),
+    Stage.PUBLISHING: frozenset({Stage.COMMITTED}),
     Stage.COMMITTED: frozenset(),
 }
 
@@ -55,10 +56,12 @@ class InputRange:
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """A store after its last visit: entries over all partitions, and a digest that does not depend on their order."""
+    """A store after a visit: entries over all partitions, a digest that does not depend on their order, and the least
+    timestamp of an entry (ms; None: there is none)."""
 
     entries: int
     digest: str
+    oldest_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,11 @@ class SliceResult:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """See the module. ``cut_time_ms`` is what the tasks' clocks show, ``cache_max_bytes`` the budget of each task."""
+    """See the module. ``cut_time_ms`` is what the tasks' clocks show, ``cache_max_bytes`` the budget of each task.
+
+    ``backfill_id`` is the backfill's own, ``previous_id`` that of the one it goes on from. ``approximate``: the sources
+    knew no offsets, so no live application can go on behind them.
+    """
 
     application_id: str
     fingerprint: str
@@ -84,6 +91,9 @@ class Manifest:
     stage: Stage = Stage.CUT
     #: By slice index; a slice that is not here has not been computed.
     slices: Mapping[int, SliceResult] = field(default_factory=dict)
+    backfill_id: str = field(default_factory=lambda: uuid4().hex)
+    previous_id: str | None = None
+    approximate: bool = False
 
     def end_of(self, partition: TopicPartition) -> int:
         """Where reading of an external partition ends."""
@@ -109,8 +119,8 @@ class Manifest:
             ("application", self.application_id, plan.application_id),
             ("topology's fingerprint", self.fingerprint, plan.fingerprint),
             *(
-                (f"number of partitions of {topic}", self.partitions.get(topic), count)
-                for topic, count in sorted(plan.partitions.items())
+                (f"number of partitions of {topic}", self.partitions.get(topic), plan.partitions[topic])
+                for topic in plan.topics
             ),
         ):
             if was != now:
@@ -124,12 +134,15 @@ class Manifest:
         return json.dumps(
             {
                 "format": FORMAT_VERSION,
+                "backfill_id": self.backfill_id,
+                "previous_id": self.previous_id,
                 "application_id": self.application_id,
                 "fingerprint": self.fingerprint,
                 "stage": self.stage.value,
                 "cut_time_ms": self.cut_time_ms,
                 "backfill_commit_records": self.commit_records,
                 "cache_max_bytes": self.cache_max_bytes,
+                "approximate": self.approximate,
                 "inputs": [[*input.partition, input.start, input.end] for input in self.inputs],
                 "partitions": dict(sorted(self.partitions.items())),
                 "slices": {str(index): _slice_json(result) for index, result in self.slices.items()},
@@ -172,7 +185,7 @@ class Manifest:
 
 
 def _slice_json(result: SliceResult) -> dict[str, Any]:
-    stores = {name: [store.entries, store.digest] for name, store in result.stores.items()}
+    stores = {name: [store.entries, store.digest, store.oldest_ms] for name, store in result.stores.items()}
     return {"records": result.records, "dropped": result.dropped, "stores": stores}
 
 
@@ -188,6 +201,9 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
             for topic, partition, start, end in content["inputs"]
         ),
         partitions=content["partitions"],
+        backfill_id=content["backfill_id"],
+        previous_id=content["previous_id"],
+        approximate=content["approximate"],
         stage=Stage(content["stage"]),
         slices={
             int(index): SliceResult(

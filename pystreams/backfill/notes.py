@@ -13,12 +13,21 @@ from pystreams.timestamps import WallClockTimestamp, resolve_extractor
 from pystreams.topology.built import SubTopology
 from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
 
+#: ``one legal result``: live has several, and the backfill gives one of them. ``exempt``: what it does not reproduce.
+#: ``side effect``: what the outside sees of it. ``not handed over``: what the live application starts without.
+NoteKind = Literal["one legal result", "exempt", "side effect", "not handed over"]
+
+_ARRIVAL = (
+    "several tasks write its input: live takes their records as they arrive, the backfill in order of time"
+    " (counts and sums are the same in any order)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Note:
     """``step`` is a node's name, a topic's or a store's."""
 
-    kind: Literal["one legal result", "exempt", "side effect", "not handed over"]
+    kind: NoteKind
     step: str
     text: str
 
@@ -46,32 +55,43 @@ def _of_slice(plan: Plan, one: Slice, sub: SubTopology, loaded: Loaded) -> Itera
         )
     yield from _order_dependent(plan, one, sub)
     for node in sub.nodes:
-        if isinstance(node, SourceNode):
-            extractor = node.timestamp_extractor or loaded.config.default_timestamp_extractor
-            if isinstance(resolve_extractor(extractor), WallClockTimestamp):
-                yield Note(
-                    "exempt",
-                    node.name,
-                    "records get the time of the cut, not of their being read",
-                )
-        elif isinstance(node, SinkNode):
-            if node.topic is None:
-                yield Note("exempt", node.name, "which topics it writes shows only while it runs")
-        else:
-            yield from _of_operation(one, node)
+        match node:
+            case SourceNode():
+                yield from _of_source(node, loaded)
+            case SinkNode():
+                if node.topic is None:
+                    yield Note("exempt", node.name, "which topics it writes shows only while it runs")
+            case ProcessorNode():
+                yield from _of_operation(one, node)
     for store, changelog in one.stores.items():
-        if changelog is None:
+        if changelog is None and one.final:
             yield Note(
                 "not handed over", store, "the store has no changelog; the live application starts without it"
             )
 
 
+def _of_source(node: SourceNode, loaded: Loaded) -> Iterator[Note]:
+    extractor = node.timestamp_extractor or loaded.config.default_timestamp_extractor
+    if isinstance(resolve_extractor(extractor), WallClockTimestamp):
+        yield Note("exempt", node.name, "records get the time of the cut, not of their being read")
+
+
 def _of_operation(one: Slice, node: ProcessorNode) -> Iterator[Note]:
-    if isinstance(node.operation, Process):
-        behind = " and record metadata" if any(input.internal for input in one.inputs) else ""
-        yield Note("exempt", node.name, f"wall-clock punctuation, state kept in attributes{behind}")
-    elif isinstance(node.operation, Foreach | Peek | Print):
-        yield Note("side effect", node.name, "runs in the backfill, again where a task is tried again")
+    match node.operation:
+        case Process():
+            yield Note(
+                "exempt",
+                node.name,
+                "punctuation by wall-clock time never fires, what it keeps in attributes is not handed over",
+            )
+            if any(input.internal for input in one.inputs):
+                yield Note(
+                    "exempt", node.name, "offsets that it sees of an internal topic are not the live ones"
+                )
+        case Foreach() | Peek() | Print():
+            yield Note("side effect", node.name, "runs in the backfill, again where a task is tried again")
+        case _:
+            return
 
 
 def _order_dependent(plan: Plan, one: Slice, sub: SubTopology) -> Iterator[Note]:
@@ -88,8 +108,4 @@ def _order_dependent(plan: Plan, one: Slice, sub: SubTopology) -> Iterator[Note]
             continue
         behind.add(node.name)
         if isinstance(node, ProcessorNode) and node.stores:
-            yield Note(
-                "one legal result",
-                node.name,
-                "several tasks write its input; live takes their records as they arrive, the backfill in order of time",
-            )
+            yield Note("one legal result", node.name, _ARRIVAL)

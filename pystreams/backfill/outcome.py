@@ -16,22 +16,32 @@ _DIGEST_BYTES = 16
 
 
 class Digest:
-    """A digest of entries that does not depend on their order: the sum of their hashes. Parts can be added up."""
+    """A digest of entries that does not depend on their order: the sum of their hashes. Parts can be added up.
 
-    __slots__ = ("entries", "total")
+    ``oldest_ms`` is their least timestamp, None if there are none.
+    """
 
-    def __init__(self, entries: int = 0, total: int = 0) -> None:
+    __slots__ = ("entries", "oldest_ms", "total")
+
+    def __init__(self, entries: int = 0, total: int = 0, oldest_ms: int | None = None) -> None:
         self.entries = entries
         self.total = total
+        self.oldest_ms = oldest_ms
 
     def add(self, key: bytes, value: bytes, timestamp: int) -> None:
         head = _LENGTHS.pack(len(key), len(value), timestamp)
         hashed = blake2b(head + key + value, digest_size=_DIGEST_BYTES).digest()
         self.total = (self.total + int.from_bytes(hashed, "big")) % (1 << 8 * _DIGEST_BYTES)
         self.entries += 1
+        if self.oldest_ms is None or timestamp < self.oldest_ms:
+            self.oldest_ms = timestamp
 
     def __add__(self, other: Digest) -> Digest:
-        return Digest(self.entries + other.entries, (self.total + other.total) % (1 << 8 * _DIGEST_BYTES))
+        return Digest(
+            self.entries + other.entries,
+            (self.total + other.total) % (1 << 8 * _DIGEST_BYTES),
+            min((t for t in (self.oldest_ms, other.oldest_ms) if t is not None), default=None),
+        )
 
     @property
     def hex(self) -> str:
@@ -41,7 +51,7 @@ class Digest:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """``partition_times`` and ``taken`` (records so far, of internal topics) are by input topic; ``sequences`` as
-    ``Recorder.sequences``; ``stores`` has a digest by store."""
+    ``Recorder.sequences``; ``written`` counts this visit's records by partition; ``stores`` has a digest by store."""
 
     records: int = 0
     dropped: int = 0
@@ -49,6 +59,7 @@ class Outcome:
     taken: Mapping[str, int] = field(default_factory=dict)
     operator_state: Mapping[str, int] = field(default_factory=dict)
     sequences: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    written: Mapping[TopicPartition, int] = field(default_factory=dict)
     stores: Mapping[str, Digest] = field(default_factory=dict)
 
     def to_json(self) -> bytes:
@@ -59,7 +70,10 @@ class Outcome:
             "taken": dict(sorted(self.taken.items())),
             "operator_state": dict(sorted(self.operator_state.items())),
             "sequences": [[*partition, *reached] for partition, reached in sorted(self.sequences.items())],
-            "stores": {name: [digest.entries, digest.hex] for name, digest in self.stores.items()},
+            "written": [[*partition, count] for partition, count in sorted(self.written.items())],
+            "stores": {
+                name: [digest.entries, digest.hex, digest.oldest_ms] for name, digest in self.stores.items()
+            },
         }
         return json.dumps(content).encode()
 
@@ -73,5 +87,9 @@ class Outcome:
             content["taken"],
             content["operator_state"],
             {TopicPartition(topic, p): (n, time) for topic, p, n, time in content["sequences"]},
-            {name: Digest(entries, int(total, 16)) for name, (entries, total) in content["stores"].items()},
+            {TopicPartition(topic, p): count for topic, p, count in content["written"]},
+            {
+                name: Digest(entries, int(total, 16), oldest_ms)
+                for name, (entries, total, oldest_ms) in content["stores"].items()
+            },
         )

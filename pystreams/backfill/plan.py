@@ -75,6 +75,12 @@ class Plan:
             }
         )
 
+    @property
+    def topics(self) -> list[str]:
+        """The topics that slices read and write, sorted; those that are chosen by record are not known."""
+        read = {input.topic for one in self.slices for input in one.inputs}
+        return sorted(read.union(*(one.repartitions + one.sinks for one in self.slices)))
+
     def last_visit(self, subtopology: int) -> Slice:
         """The slice whose stores and offsets count."""
         return next(one for one in self.slices if one.subtopology == subtopology and one.final)

@@ -3,18 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
 
 import pyarrow as pa
 
-from pystreams.backfill.application import Loaded
-from pystreams.backfill.records import EXTERNAL, Arrow, Kind, exchange_rows, record_batch
+from pystreams.backfill.application import Loaded, check_fingerprint
+from pystreams.backfill.order import QueueId
+from pystreams.backfill.outcome import Outcome
+from pystreams.backfill.records import EXTERNAL, Arrow, Kind, exchange_rows, record_batch, running_maximum
+from pystreams.backfill.sources import Source
+from pystreams.backfill.stage import StageWork
 from pystreams.clock import ManualClock
 from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.decoding import BatchDecoder
 from pystreams.runtime.linking import serdes_of
 from pystreams.timestamps import resolve_extractor
+
+
+def external_queues(
+    work: StageWork, task: int, source: Source, carried: Outcome, batch_rows: int | None = None
+) -> list[tuple[QueueId, Iterator[Arrow]]]:
+    """What a task reads from outside, queue by queue, in ``EXCHANGE_SCHEMA``; each is read as it is iterated.
+
+    ``carried`` is what an earlier visit left; ``batch_rows`` cuts the source's batches (None: as they come).
+    """
+    inputs = work.slice.topics_of(task)
+    queues: list[tuple[QueueId, Iterator[Arrow]]] = []
+    ranges = {range.partition: range for range in work.ranges}
+    for input in inputs:
+        if not input.internal:
+            loaded = work.application.load()
+            check_fingerprint(loaded, work.fingerprint)
+            reader = InputReader(
+                loaded,
+                TaskId(work.slice.subtopology, task),
+                input.topic,
+                work.cut_time_ms,
+                alone=len(inputs) == 1,
+                partition_time=carried.partition_times.get(input.topic, -1),
+            )
+            batches = source.read(ranges[TopicPartition(input.topic, task)])
+            queues.append(((input.topic, EXTERNAL), reader.rows(_cut_up(batches, batch_rows))))
+    return queues
+
+
+def _cut_up(batches: Iterable[Arrow], rows: int | None) -> Iterator[Arrow]:
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows or max(batch.num_rows, 1)):
+            yield batch.slice(start, rows)
 
 
 class InputReader:
@@ -60,21 +96,22 @@ class InputReader:
 
     def _ordered(self, batch: Arrow) -> Arrow:
         size = batch.num_rows
-        running = list(accumulate(self._times(batch), max, initial=self._queue_time))
-        self._queue_time = running[-1]
+        times = running_maximum(self._times(batch), self._queue_time)
+        self._queue_time = times[-1].as_py()
         return exchange_rows(
             Kind.RECORD,
             batch.column("topic"),
             pa.repeat(pa.scalar(self._partition.partition, pa.int32()), size),
-            pa.array(running[1:], pa.int64()),
+            times,
             EXTERNAL,
             batch.column("offset"),
             tuple(batch.column(name) for name in ("timestamp", "key", "value", "headers")),
         )
 
-    def _times(self, batch: Arrow) -> list[int]:
+    def _times(self, batch: Arrow) -> Arrow:
         if self._decoder is None:
-            times: list[int] = batch.column("timestamp").to_pylist()
-            return times
+            return batch.column("timestamp")
         offsets = batch.column("offset").to_pylist()
-        return self._decoder.decode(record_batch(batch, self._partition, offsets)).timestamps
+        return pa.array(
+            self._decoder.decode(record_batch(batch, self._partition, offsets)).timestamps, pa.int64()
+        )

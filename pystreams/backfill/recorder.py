@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from itertools import accumulate
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import pyarrow as pa
 
-from pystreams.backfill.records import Arrow, Kind, exchange_rows, headers_column
+from pystreams.backfill.records import (
+    Arrow,
+    Kind,
+    combined,
+    counted,
+    exchange_rows,
+    headers_column,
+    repeated,
+    running_maximum,
+)
 from pystreams.broker.port import CommittedOffset, Member, check_headers, no_bytes
 from pystreams.errors import ProductionError
 from pystreams.ids import TopicPartition
@@ -21,11 +29,30 @@ Sequences = Mapping[TopicPartition, tuple[int, int]]
 _KEYS_MAX = 65_536
 _KEY_BYTES_MAX = 128
 
+#: Records become rows when there are so many of them, in all and on average in each queue; or so many bytes.
+_ROWS = 10_000
+_QUEUE_ROWS = 256
+_BYTES = 32 * 1024 * 1024
+#: Rows of a partition are handed on when they have so many bytes, or all together ``_BYTES``.
+_BATCH_BYTES = 256 * 1024
+#: What a record takes beside its value.
+_RECORD_BYTES = 100
+
 
 class _Queue:
-    """What was sent to one partition and has not been taken yet."""
+    """What was sent to one partition and has not been taken yet: as lists, then as Arrow rows."""
 
-    __slots__ = ("headers", "keys", "partition", "queue_time", "sequence", "timestamps", "values")
+    __slots__ = (
+        "headers",
+        "keys",
+        "partition",
+        "queue_time",
+        "rows",
+        "rows_bytes",
+        "sequence",
+        "timestamps",
+        "values",
+    )
 
     def __init__(self, partition: TopicPartition, sequence: int, queue_time: int) -> None:
         self.partition = partition
@@ -36,9 +63,44 @@ class _Queue:
         self.timestamps: list[int] = []
         #: By index: few records have any.
         self.headers: dict[int, Headers] = {}
+        self.rows: list[Arrow] = []
+        self.rows_bytes = 0
 
-    def taken(self) -> None:
+    def seal(self, upstream: int) -> None:
+        """Make rows of the lists."""
+        size = len(self.values)
+        if not size:
+            return
+        timestamps = pa.array(self.timestamps, pa.int64())
+        times = running_maximum(timestamps, self.queue_time)
+        rows = exchange_rows(
+            Kind.RECORD,
+            repeated(self.partition.topic, pa.string(), size),
+            repeated(self.partition.partition, pa.int32(), size),
+            times,
+            upstream,
+            counted(self.sequence, size),
+            (
+                timestamps,
+                pa.array(self.keys, pa.binary()),
+                pa.array(self.values, pa.binary()),
+                self._headers(size),
+            ),
+        )
+        self.sequence += size
+        self.queue_time = times[-1].as_py()
+        self.rows.append(rows)
+        self.rows_bytes += rows.nbytes
         self.keys, self.values, self.timestamps, self.headers = [], [], [], {}
+
+    def take(self) -> Arrow:
+        rows, self.rows, self.rows_bytes = combined(self.rows), [], 0
+        return rows
+
+    def _headers(self, size: int) -> Arrow:
+        if not self.headers:
+            return headers_column(None, size)
+        return headers_column([self.headers.get(i, NO_HEADERS) for i in range(size)], size)
 
 
 class Recorder:
@@ -53,18 +115,21 @@ class Recorder:
         task: int,
         partition_count: Callable[[str], int],
         inputs: Collection[str],
-        sequences: Sequences,
     ) -> None:
         self._upstream = upstream
         self._task = task
         self._partition_count = partition_count
         self._inputs = frozenset(inputs)
         self._queues: dict[str, dict[int, _Queue]] = {}
-        self._started = dict(sequences)
+        self._started: Sequences = {}
         #: The queues of keys seen before, by topic: one look-up where a hash costs 1 µs.
         self._places: dict[str, dict[bytes | None, _Queue]] = {}
         #: Rows that have been sent and not taken.
         self.rows = 0
+
+    def go_on(self, sequences: Sequences) -> None:
+        """Number the records on from where an earlier visit ended; before the first is sent."""
+        self._started = sequences
 
     @property
     def sequences(self) -> dict[TopicPartition, tuple[int, int]]:
@@ -75,6 +140,15 @@ class Recorder:
             for queue in queues.values()
         }
         return {**self._started, **reached}
+
+    @property
+    def written(self) -> dict[TopicPartition, int]:
+        """How many records were sent to each partition."""
+        counts = {
+            partition: sequence - self._started.get(partition, (0, -1))[0]
+            for partition, (sequence, _) in self.sequences.items()
+        }
+        return {partition: count for partition, count in counts.items() if count}
 
     def send(
         self,
@@ -125,42 +199,19 @@ class Recorder:
     def close(self) -> None:
         """Nothing to release."""
 
-    def take(self) -> Arrow | None:
-        """What was sent since the last call in ``EXCHANGE_SCHEMA``, queue by queue; None if that is nothing."""
-        queues = [q for by_partition in self._queues.values() for q in by_partition.values() if q.values]
-        if not queues:
-            return None
-        topics: list[str] = []
-        partitions: list[int] = []
-        times: list[int] = []
-        sequences: list[int] = []
+    def take(self, *, everything: bool = False) -> Iterator[Arrow]:
+        """What was sent and is enough to be handed on, in batches of one partition each, in ``EXCHANGE_SCHEMA``; or
+        ``everything``. Bounds what is kept here, whatever the number of partitions and the size of records."""
+        queues = [queue for by_partition in self._queues.values() for queue in by_partition.values()]
+        if not everything and self.rows < max(_ROWS, _QUEUE_ROWS * len(queues)) and _bytes(queues) < _BYTES:
+            return
         for queue in queues:
-            size = len(queue.values)
-            topics += [queue.partition.topic] * size
-            partitions += [queue.partition.partition] * size
-            running = list(accumulate(queue.timestamps, max, initial=queue.queue_time))
-            times += running[1:]
-            sequences += range(queue.sequence, queue.sequence + size)
-            queue.sequence += size
-            queue.queue_time = running[-1]
-        rows = exchange_rows(
-            Kind.RECORD,
-            pa.array(topics, pa.string()),
-            pa.array(partitions, pa.int32()),
-            pa.array(times, pa.int64()),
-            self._upstream,
-            pa.array(sequences, pa.int64()),
-            (
-                pa.array([t for queue in queues for t in queue.timestamps], pa.int64()),
-                pa.array([key for queue in queues for key in queue.keys], pa.binary()),
-                pa.array([value for queue in queues for value in queue.values], pa.binary()),
-                _headers(queues, len(topics)),
-            ),
-        )
-        for queue in queues:
-            queue.taken()
+            queue.seal(self._upstream)
         self.rows = 0
-        return rows
+        everything |= sum(queue.rows_bytes for queue in queues) >= _BYTES
+        for queue in queues:
+            if queue.rows and (everything or queue.rows_bytes >= _BATCH_BYTES):
+                yield queue.take()
 
     def _find(self, topic: str, partition: int | None, key: bytes | None) -> _Queue:
         """The queue of a partition, or of the one that a key belongs to, which is remembered."""
@@ -194,9 +245,8 @@ class Recorder:
             )
 
 
-def _headers(queues: list[_Queue], size: int) -> Arrow:
-    if not any(queue.headers for queue in queues):
-        return headers_column(None, size)
-    return headers_column(
-        [queue.headers.get(i, NO_HEADERS) for queue in queues for i in range(len(queue.values))], size
+def _bytes(queues: Collection[_Queue]) -> int:
+    """About how much waits as lists: the last record of a queue stands for all that it has."""
+    return sum(
+        len(queue.values) * (_RECORD_BYTES + len(queue.values[-1] or b"")) for queue in queues if queue.values
     )

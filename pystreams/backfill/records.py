@@ -141,6 +141,17 @@ def repeated(value: Any, type: Arrow, size: int) -> Arrow:
     return pa.repeat(pa.scalar(value, type), size)
 
 
+def counted(start: int, size: int) -> Arrow:
+    """A column of ``size`` numbers from ``start`` on."""
+    places = pc.indices_nonzero(pa.repeat(pa.scalar(True), size))
+    return pc.add(places.cast(pa.int64()), start)
+
+
+def running_maximum(column: Arrow, start: int) -> Arrow:
+    """The greatest of a column's values up to each, and of ``start``."""
+    return pc.cumulative_max(column, start=start)
+
+
 def headers_column(headers: Sequence[Headers] | None, size: int) -> Arrow:
     """Headers as a column; a record without any has null."""
     if headers is None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from pystreams.backfill.application import Loaded
+from pystreams.backfill.executor import Executor, PartitionFunction
 from pystreams.backfill.manifest import Manifest
-from pystreams.backfill.order import merged
 from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.plan import Plan, Slice
 from pystreams.backfill.records import (
@@ -21,10 +21,8 @@ from pystreams.backfill.records import (
     headers_column,
     headers_of,
     repeated,
-    upstream_id,
 )
-from pystreams.backfill.sources import BATCH_ROWS
-from pystreams.backfill.staging import Staging
+from pystreams.backfill.staging import Selection, Staging
 from pystreams.broker.port import CommittedOffset
 from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
@@ -51,65 +49,66 @@ class SinkRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BackfillResult:
-    """Stores, sinks and offsets of a computed backfill."""
+    """Stores, sinks and offsets of a computed backfill, and the executor that can work on them."""
 
     loaded: Loaded
     plan: Plan
     manifest: Manifest
     staging: Staging
+    executor: Executor
+    #: By slice, what became of its tasks.
+    outcomes: Mapping[int, Sequence[Outcome]]
+
+    def stores(self) -> dict[str, str | None]:
+        """The application's stores by name, each with its changelog topic (None: it has none)."""
+        return {name: topic for one in self.plan.slices if one.final for name, topic in one.stores.items()}
+
+    def store_rows(self, store: str) -> Selection:
+        """The entries of a store. Raises ``StateError`` if there is no such store."""
+        one = self._slice_of(store)
+        return Selection(Kind.STATE, store, (one.index,), one.tasks)
+
+    def sink_rows(self, topic: str) -> Selection:
+        """What was written to a topic."""
+        slices = tuple(one.index for one in self.plan.slices)
+        written = [partition.partition for partition in self.written() if partition.topic == topic]
+        return Selection(Kind.RECORD, topic, slices, max(written, default=-1) + 1)
+
+    def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:
+        """Staged rows of one partition, in order, read by this process: batches of ``EXCHANGE_SCHEMA``."""
+        return self.staging.rows(selection, partition)
+
+    def for_each_partition(self, selection: Selection, function: PartitionFunction) -> list[bytes]:
+        """Call ``function`` for every partition where the executor runs; see ``executor.Executor``."""
+        return self.executor.for_each_partition(self.staging, selection, function)
 
     def changelog(self, store: str) -> dict[int, list[ChangelogEntry]]:
         """The entries of a store by partition, sorted by key: its changelog after compaction, without tombstones."""
-        one = self._slice_of(store)
+        selection = self.store_rows(store)
         return {
-            task: sorted(
-                ChangelogEntry(key, value, timestamp)
-                for rows in self.staging.state(one.index, task, store, BATCH_ROWS)
-                for key, value, timestamp in zip(
-                    *(rows.column(name).to_pylist() for name in ("key", "value", "timestamp")), strict=True
-                )
-            )
-            for task in range(one.tasks)
+            task: sorted(changelog_entries(self.rows(selection, task)))
+            for task in range(selection.partitions)
         }
 
     def sink(self, topic: str) -> dict[int, list[SinkRecord]]:
         """What was written to a topic, by partition. Where several tasks wrote to one, they follow in order of time."""
+        selection = self.sink_rows(topic)
         return {
-            partition.partition: [
-                record for rows in self.sink_rows(partition) for record in _sink_records(rows)
-            ]
+            partition.partition: list(sink_records(self.rows(selection, partition.partition)))
             for partition in self.written()
             if partition.topic == topic
         }
 
-    def sink_rows(self, partition: TopicPartition) -> Iterator[Arrow]:
-        """The same for one partition, as rows of ``EXCHANGE_SCHEMA``."""
-        writers: dict[int, list[tuple[int, int]]] = {}
-        for one in self.plan.slices:
-            for task in range(one.tasks):
-                writers.setdefault(upstream_id(one.subtopology, task), []).append((one.index, task))
-        queues = []
-        for upstream, visits in writers.items():
-            rows = [
-                batch
-                for index, task in visits
-                for batch in self.staging.records(index, task, partition, BATCH_ROWS)
-            ]
-            queues.append(((partition.topic, upstream), rows))
-        yield from merged(queues)
-
-    def written(self) -> list[TopicPartition]:
-        """The partitions outside of the application that records were written to."""
+    def written(self) -> dict[TopicPartition, int]:
+        """The partitions outside of the application that records were written to, sorted, with their number."""
         own = self.loaded.built.internal_topics
-        return sorted(
-            {
-                partition
-                for one in self.plan.slices
-                for task in range(one.tasks)
-                for partition in self.staging.written(one.index, task)
-                if partition.topic not in own
-            }
-        )
+        counts: dict[TopicPartition, int] = {}
+        for outcomes in self.outcomes.values():
+            for outcome in outcomes:
+                for partition, count in outcome.written.items():
+                    if partition.topic not in own:
+                        counts[partition] = counts.get(partition, 0) + count
+        return dict(sorted(counts.items()))
 
     def offsets(
         self, internal_ends: dict[TopicPartition, int] | None = None
@@ -138,15 +137,8 @@ class BackfillResult:
         return encode_committed(positions, times, outcome.operator_state, {})
 
     def outcome(self, one: Slice, task: int) -> Outcome:
-        """What became of a task. Raises ``StateError`` if it is not staged."""
-        outcome = self.staging.outcome(one.index, task)
-        if outcome is None:
-            raise StateError(
-                f"task {one.subtopology}_{task} of slice {one.index} is not staged",
-                where=str(self.staging.path),
-                hint="run the backfill again with resume",
-            )
-        return outcome
+        """What became of a task."""
+        return self.outcomes[one.index][task]
 
     def _slice_of(self, store: str) -> Slice:
         for one in self.plan.slices:
@@ -174,7 +166,16 @@ def outcome_row(outcome: Outcome, task: int) -> Arrow:
     )
 
 
-def _sink_records(rows: Arrow) -> Iterator[SinkRecord]:
-    columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("key", "value", "timestamp")]
-    headers = headers_of(rows.column("headers")) or [NO_HEADERS] * rows.num_rows
-    return (SinkRecord(*row) for row in zip(*columns, headers, strict=True))
+def changelog_entries(batches: Iterable[Arrow]) -> Iterator[ChangelogEntry]:
+    """Rows of a store as objects."""
+    for rows in batches:
+        columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("key", "value", "timestamp")]
+        yield from map(ChangelogEntry, *columns)
+
+
+def sink_records(batches: Iterable[Arrow]) -> Iterator[SinkRecord]:
+    """Rows of a sink as objects."""
+    for rows in batches:
+        columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("key", "value", "timestamp")]
+        headers = headers_of(rows.column("headers")) or [NO_HEADERS] * rows.num_rows
+        yield from map(SinkRecord, *columns, headers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from pystreams.backfill.application import Application, Loaded, check_fingerprint
 from pystreams.backfill.feeding import Feed, GivenOrder, chunks
+from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.outcome import Digest, Outcome
 from pystreams.backfill.plan import Slice
 from pystreams.backfill.recorder import Recorder
@@ -37,12 +38,11 @@ from pystreams.clock import ManualClock
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
-from pystreams.record import ContextCell
+from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.partition_group import NEVER_IDLE
-from pystreams.runtime.stream_task import Position, StreamTask, TaskServices
+from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.runtime.task_lifecycle import TaskStatus
 from pystreams.state.cache import ThreadCache
-from pystreams.state.task_state import TaskState
 
 #: Rows that are handed on together.
 OUTPUT_ROWS = 10_000
@@ -54,34 +54,43 @@ _THREAD = "backfill"
 class StageWork:
     """What a worker process needs to run tasks of a slice; picklable.
 
-    ``partitions`` counts those of all topics, ``inputs`` are the topics that come from outside. ``work_dir`` is where
-    tasks keep their stores while they run (None: the machine's temporary folder).
+    ``partitions`` counts those of all topics, ``ranges`` are what is read from outside, by all slices.
     """
 
     application: Application
     fingerprint: str
     slice: Slice
     partitions: Mapping[str, int]
-    inputs: frozenset[str]
+    ranges: tuple[InputRange, ...]
     commit_records: int
     cache_max_bytes: int
     cut_time_ms: int
-    work_dir: str | None = None
 
 
-def run_stage(work: StageWork, task: int, batches: Iterable[Arrow]) -> Iterator[Arrow]:
-    """Run the task with number ``task``. Yields batches of ``EXCHANGE_SCHEMA``, the outcome last.
+def run_stage(
+    work: StageWork,
+    task: int,
+    batches: Iterable[Arrow],
+    *,
+    work_dir: str | None = None,
+    report: Callable[[int], None] | None = None,
+) -> Iterator[Arrow]:
+    """Run the task with number ``task``. Yields batches of ``EXCHANGE_SCHEMA``, each of one kind,
+    topic and partition; the outcome last.
+
+    ``work_dir`` is where the task keeps its stores while it runs (None: the machine's temporary folder); ``report`` is
+    told again and again how many records have been processed.
 
     Raises what the task raises: ``ProcessingError``, ``SerializationError``, ``ProductionError``; ``TopologyError`` if
     this process has another topology.
     """
     loaded = work.application.load()
     check_fingerprint(loaded, work.fingerprint)
-    if work.work_dir is not None:
-        Path(work.work_dir).mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="pystreams-backfill-", dir=work.work_dir))
+    if work_dir is not None:
+        Path(work_dir).mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="pystreams-backfill-", dir=work_dir))
     try:
-        run = _TaskRun(work, loaded, task, folder)
+        run = _TaskRun(work, loaded, task, folder, report or _nothing)
         try:
             yield from run.rows(batches)
         finally:
@@ -93,20 +102,23 @@ def run_stage(work: StageWork, task: int, batches: Iterable[Arrow]) -> Iterator[
 class _TaskRun:
     """One task at work."""
 
-    def __init__(self, work: StageWork, loaded: Loaded, task: int, folder: Path) -> None:
+    def __init__(
+        self, work: StageWork, loaded: Loaded, task: int, folder: Path, report: Callable[[int], None]
+    ) -> None:
         self._work = work
+        self._report = report
         self._loaded = loaded
         self._id = TaskId(work.slice.subtopology, task)
         self._metrics = Metrics()
         self._carried = Outcome()
         self._consumed = 0
-        self._cell = ContextCell()
         self._order = GivenOrder()
         self._sub = loaded.built.subtopologies[self._id.subtopology]
-        self._stream: StreamTask | None = None
+        ranges = {range.partition.topic for range in work.ranges}
+        self._recorder = Recorder(upstream_id(*self._id), self._id.partition, self._partition_count, ranges)
         self._times = ChangeTimes(folder, self._sub.stores)
         try:
-            self._state = self._open_state(folder)
+            self._stream, self._state = self._new_task(folder)
         except BaseException:
             self._times.close()
             raise
@@ -114,31 +126,30 @@ class _TaskRun:
     def rows(self, batches: Iterable[Arrow]) -> Iterator[Arrow]:
         """Everything that the task gives."""
         records = self._restored(batches)
-        recorder, stream = self._start()
+        self._start()
         feed = Feed(self._id.partition, self._order, dict(self._carried.taken))
         for batch in records:
             for chunk, commit_due in chunks(batch, self._consumed, self._work.commit_records):
-                self._process(stream, feed, chunk)
+                self._process(feed, chunk)
                 self._consumed += chunk.num_rows
                 if commit_due:
-                    self._commit(stream)
-                if recorder.rows >= OUTPUT_ROWS and (taken := recorder.take()) is not None:
-                    yield taken
-        self._commit(stream)
-        if (taken := recorder.take()) is not None:
-            yield taken
+                    self._commit()
+                yield from self._recorder.take()
+                self._report(self._consumed)
+        self._commit()
+        yield from self._recorder.take(everything=True)
         digests: dict[str, Digest] = {}
         for name in self._state.stores:
             digests[name] = Digest()
             yield from self._content(name, digests[name])
-        yield self._outcome(stream, recorder, feed, digests)
-        stream.suspend()
-        stream.close()
+        yield self._outcome(feed, digests)
+        self._stream.suspend()
+        self._stream.close()
 
     def close(self) -> None:
         """Let go of everything; processors that still run are closed, too."""
         try:
-            if self._stream is not None and self._stream.status is not TaskStatus.CLOSED:
+            if self._stream.status is not TaskStatus.CLOSED:
                 self._stream.close()
         finally:
             self._state.close()
@@ -168,56 +179,35 @@ class _TaskRun:
                 self._times.restore(name, zip(keys, changes.timestamps, strict=True))
         return of_kind(batch, Kind.RECORD)
 
-    def _open_state(self, folder: Path) -> TaskState:
-        application_id = self._loaded.config.application_id
-        return TaskState.open(
-            folder,
-            self._sub.stores,
-            task_id=self._id,
-            cell=self._cell,
-            cache=ThreadCache(self._work.cache_max_bytes),
-            log_change=self._times.log_change,
-            topic_of=lambda store: f"{application_id}-{store}-changelog",
-            expired=self._metrics.counter(DROPPED_RECORDS, thread_id=_THREAD, task_id=self._id).add,
-        )
-
-    def _start(self) -> tuple[Recorder, StreamTask]:
-        work, carried = self._work, self._carried
-        recorder = Recorder(
-            upstream_id(*self._id),
-            self._id.partition,
-            self._partition_count,
-            work.inputs,
-            carried.sequences,
-        )
+    def _new_task(self, folder: Path) -> NewTask:
+        work, task = self._work, self._id
         services = TaskServices(
             config=self._loaded.config.override({"max_task_idle_ms": NEVER_IDLE}),
             metrics=self._metrics,
             clock=ManualClock(work.cut_time_ms),
-            producer=recorder,
+            producer=self._recorder,
             partition_count=self._partition_count,
             lag=lambda _: 0,
             thread_id=_THREAD,
         )
-        partitions = [
-            TopicPartition(input.topic, self._id.partition)
-            for input in work.slice.topics_of(self._id.partition)
-        ]
-        stream = StreamTask(
-            self._id,
+        return new_task(
+            task,
             self._sub.nodes,
-            partitions,
-            cell=self._cell,
-            state=self._state,
+            self._sub.stores,
+            [TopicPartition(input.topic, task.partition) for input in work.slice.topics_of(task.partition)],
             services=services,
+            directory=folder,
+            cache=ThreadCache(work.cache_max_bytes),
+            log_change=self._times.log_change,
             order=self._order,
         )
-        self._stream = stream
-        stream.restoring()
+
+    def _start(self) -> None:
+        carried = self._carried
+        self._recorder.go_on(carried.sequences)
         times = carried.partition_times
-        stream.start({p: Position(0, times.get(p.topic, -1)) for p in partitions}, carried.operator_state)
-        stream.timing.stream_time = max(stream.timing.stream_time, *times.values(), -1)
-        return recorder, stream
+        positions = {p: Position(0, times.get(p.topic, -1)) for p in self._stream.partitions}
+        self._stream.start(positions, carried.operator_state, max(times.values(), default=-1))
 
     def _partition_count(self, topic: str) -> int:
         """A topic that the plan does not know (chosen by record, dead letters) is as wide as the slice."""
@@ -225,20 +215,21 @@ class _TaskRun:
 
     # Records
 
-    def _process(self, stream: StreamTask, feed: Feed, chunk: Arrow) -> None:
+    def _process(self, feed: Feed, chunk: Arrow) -> None:
+        stream = self._stream
         for batch in feed.batches(chunk):
             stream.add_batch(batch)
         waiting = [partition for partition in stream.partitions if stream.buffered(partition)]
         while any(stream.buffered(partition) for partition in waiting):
             stream.process(chunk.num_rows, self._work.cut_time_ms)
             if stream.commit_requested:
-                self._commit(stream)
+                self._commit()
 
-    def _commit(self, stream: StreamTask) -> None:
-        stream.flush()
+    def _commit(self) -> None:
+        self._stream.flush()
         self._state.commit({})
         self._times.commit()
-        stream.committed()
+        self._stream.committed()
 
     # At the end
 
@@ -262,10 +253,8 @@ class _TaskRun:
         )
         return self._rows(Kind.STATE, store, end - len(batch), columns)
 
-    def _outcome(
-        self, stream: StreamTask, recorder: Recorder, feed: Feed, digests: Mapping[str, Digest]
-    ) -> Arrow:
-        carried = self._carried
+    def _outcome(self, feed: Feed, digests: Mapping[str, Digest]) -> Arrow:
+        stream, carried = self._stream, self._carried
         times = {p.topic: stream.partition_time(p) for p in stream.partitions}
         outcome = Outcome(
             carried.records + self._consumed,
@@ -273,7 +262,8 @@ class _TaskRun:
             {**carried.partition_times, **times},
             feed.taken,
             {**carried.operator_state, **stream.operator_state()},
-            recorder.sequences,
+            self._recorder.sequences,
+            self._recorder.written,
             digests,
         )
         columns = (
@@ -294,6 +284,10 @@ class _TaskRun:
             pa.array(range(start, start + size), pa.int64()),
             (*columns, headers_column(None, size)),
         )
+
+
+def _nothing(_: int) -> None:
+    """Nobody wants to know."""
 
 
 def _again(first: Arrow, rest: Iterator[Arrow]) -> Iterator[Arrow]:

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pystreams.record import Headers
-from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, pack_window_suffix, unpack_int64
+from pystreams.state.formats import pack_int64, unpack_int64
 from pystreams.state.resources import RocksResources, shared_resources
 from pystreams.state.rocksdb import RocksDatabase
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import LogChange, Store
-from pystreams.state.window_layer import WindowLayer
 
 #: Changelog key, value, timestamp.
 Entry = tuple[bytes, bytes, int]
@@ -78,24 +77,11 @@ class ChangeTimes:
 
 def entries(store: Store, times: ChangeTimes) -> Iterator[Entry]:
     """All entries of a store as its changelog has them; expired windows are left out. Commit before."""
-    layer = getattr(store, "layer", None)
-    pairs = store.overlay.scan(None, None) if layer is None else _windows(layer, store.spec)  # type: ignore[attr-defined]
-    name = store.spec.name
-    if store.spec.kind in _TIMESTAMPED:
-        for key, raw in pairs:
-            yield key, raw[TIMESTAMP_BYTES:], unpack_int64(raw)[0]
-    else:
-        for key, raw in pairs:
-            yield key, raw, times.of(name, key)
-
-
-def _windows(layer: WindowLayer, spec: StoreSpec) -> Iterator[tuple[bytes, bytes]]:
-    oldest = layer.observed_ms - spec.retention_ms
-    split = layer.layout.split
-    for physical, raw in layer.overlay.scan(None, None):
-        key, start, sequence = split(physical)
-        if start > oldest:
-            yield key + pack_window_suffix(start, sequence), raw
+    name = store.name
+    return (
+        (key, value, times.of(name, key) if timestamp is None else timestamp)
+        for key, value, timestamp in store.logged()
+    )
 
 
 def _nothing(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from pystreams.errors import SerializationError
 from pystreams.ids import TopicPartition
@@ -17,6 +17,9 @@ from pystreams.record import Headers, RecordBatch
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
 #: What a consumer reads: inputs, changelogs, or topics of global tables.
 ConsumerPurpose = Literal["main", "restore", "global"]
+
+#: How long a log may take to answer a question.
+ANSWER_TIMEOUT_MS: Final = 30_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as it is."""
+    """A topic as it is. ``config`` is empty if we may not see it."""
 
     name: str
     partitions: int
@@ -43,6 +46,16 @@ class CommittedOffset:
 
     offset: int
     metadata: str = ""
+
+
+class Write(NamedTuple):
+    """A record to write to a partition; ``timestamp`` in ms."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +121,11 @@ class Member(Protocol):
         """False while offsets cannot be committed (not joined, or a join is under way)."""
         ...
 
+    def confirm(self) -> None:
+        """Before something is written that cannot be taken back: have the log confirm that this is still a member, if
+        that is doubtful. Raises ``TaskMigratedError``, ``BrokerUnavailableError``."""
+        ...
+
     def committed(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, CommittedOffset | None]:
@@ -118,8 +136,9 @@ class Member(Protocol):
         """Have the assignor run again, with this member's fresh ``user_data``."""
         ...
 
-    def close(self, *, leave: bool = True) -> None:
-        """Stop being a member; ``leave=False`` lets the session run out instead."""
+    def close(self, *, leave: bool | None = None) -> None:
+        """Stop being a member. Who leaves makes room for others at once, who does not when its session is over. None: a
+        static member does not leave, because it comes back; any other does."""
         ...
 
 
@@ -207,8 +226,71 @@ class Producer(Protocol):
     def close(self) -> None: ...
 
 
+class Deletion(Protocol):
+    """Records that are being deleted."""
+
+    @property
+    def done(self) -> bool:
+        """True once they are, or will not be."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until they are deleted. Raises ``TopicError``, ``OffsetOutOfRangeError`` for an offset past the end."""
+        ...
+
+
+class TransactionalProducer(Protocol):
+    """Writes what readers of committed records see once it is committed.
+
+    Whoever makes another one with the same transactional id ends the transaction of this one, for good. A log that
+    cannot do that refuses to make the other one while this one lives.
+    """
+
+    @property
+    def transaction_records_max(self) -> int | None:
+        """Commit at least so often, because a transaction is kept in memory; None: it may be of any size."""
+        ...
+
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        """Raises ``ProductionError``, ``SerializationError``."""
+        ...
+
+    def commit(self) -> None:
+        """Make all that was sent since the last commit visible, or nothing. Raises ``ProductionError`` and
+        ``BrokerError``: among others where somebody else has taken the transactional id over."""
+        ...
+
+    def close(self) -> None:
+        """What was not committed is dropped."""
+        ...
+
+
+class GroupCommitter(Protocol):
+    """Commits offsets of a group without members together with records. Fenced as a ``TransactionalProducer`` is."""
+
+    def commit(self, records: Sequence[Write], offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """All of it or nothing. Raises ``BrokerError`` if the group has members, asked when all but the last step is
+        done: who joins later finds the records, or waits for the transaction when it reads them. Also if somebody else
+        has taken the transactional id over."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Admin(Protocol):
     """Topics, offsets and groups as a whole."""
+
+    def partition_counts(self) -> dict[str, int]:
+        """The number of partitions of every topic."""
+        ...
 
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
         """The topics that exist among ``names`` (None: all)."""
@@ -225,13 +307,17 @@ class Admin(Protocol):
 
     def delete_topics(self, names: Collection[str]) -> None: ...
 
-    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Delete everything before the given offsets."""
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
+        """Begin to delete everything before the given offsets."""
         ...
 
     def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
 
-    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
+        """Raises ``BrokerUnavailableError`` if there is no answer in time."""
+        ...
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         """The first offset whose record has at least the timestamp; the end offset if there is none."""
@@ -263,6 +349,11 @@ class Broker(Protocol):
         ...
 
     @property
+    def log_id(self) -> str:
+        """Another log has another one, also at the same place."""
+        ...
+
+    @property
     def transactional(self) -> bool:
         """True if a commit is atomic over outputs, changelogs and offsets (exactly once)."""
         ...
@@ -274,6 +365,14 @@ class Broker(Protocol):
         ...
 
     def producer(self, client_id: str, transactional_id: str) -> Producer: ...
+
+    def transactional_producer(self, client_id: str, transactional_id: str) -> TransactionalProducer: ...
+
+    def group_committer(self, client_id: str, group: str, transactional_id: str) -> GroupCommitter: ...
+
+    def opener(self) -> Callable[[], Broker]:
+        """Connects anew to the same log when it is called; picklable, for other processes."""
+        ...
 
     def member(
         self,

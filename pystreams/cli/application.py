@@ -19,3 +19,11 @@ def input_topics(built: BuiltTopology) -> list[str]:
     return sorted(
         {topic for sub in built.subtopologies for topic in sub.source_topics if topic not in internal}
     )
+
+
+def output_topics(built: BuiltTopology) -> list[str]:
+    """The topics that an application writes for others, sorted. Without those that are chosen record by record."""
+    internal = built.internal_topics
+    return sorted(
+        {topic for sub in built.subtopologies for topic in sub.sink_topics if topic not in internal}
+    )

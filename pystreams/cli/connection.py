@@ -4,34 +4,59 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pystreams.broker.port import Admin, Broker, TopicDescription
 from pystreams.cli.nearest import did_you_mean, listing
 from pystreams.errors import BrokerUnavailableError, TopicError
 from pystreams.ids import TopicPartition
 
+if TYPE_CHECKING:
+    from pystreams.config import StreamsConfig
+
 
 @contextmanager
 def open_broker(
     embedded_log: Path | None, bootstrap_servers: str | None, *, create: bool = False
 ) -> Iterator[Broker]:
-    """Kafka at ``bootstrap_servers``; without them the embedded log at ``embedded_log``, or at the place where
-    applications keep theirs. Raises ``BrokerUnavailableError`` if it is not there."""
-    broker = _kafka(bootstrap_servers) if bootstrap_servers else _embedded(embedded_log, create=create)
-    try:
+    """Kafka at ``bootstrap_servers``, with the login that the environment has; without them the embedded log at
+    ``embedded_log``, or at the place where applications keep theirs. Raises ``BrokerUnavailableError`` if it is not
+    there."""
+    broker = (
+        _kafka(_from_environment(bootstrap_servers))
+        if bootstrap_servers
+        else _embedded(embedded_log, create=create)
+    )
+    with closing(broker):
         yield broker
-    finally:
-        broker.close()
 
 
-def _kafka(bootstrap_servers: str) -> Broker:
-    from pystreams.broker.kafka import KafkaBroker
-    from pystreams.config import merge_settings, settings_from_environment
+@contextmanager
+def open_broker_of(config: StreamsConfig) -> Iterator[Broker]:
+    """The log of an application, which has to be there, with the application's own login."""
+    broker = _kafka(config) if config.bootstrap_servers else _embedded(config.embedded_log, create=False)
+    with closing(broker):
+        yield broker
 
-    settings = merge_settings(settings_from_environment(os.environ))
-    return KafkaBroker(bootstrap_servers, client_settings=settings.get("client_settings"))
+
+def _from_environment(bootstrap_servers: str) -> StreamsConfig:
+    from pystreams.config import StreamsConfig, merge_settings, settings_from_environment
+
+    found = merge_settings(settings_from_environment(os.environ))
+    return StreamsConfig(
+        application_id="pystreams",
+        bootstrap_servers=bootstrap_servers,
+        client_settings=found.get("client_settings", {}),
+    )
+
+
+def _kafka(config: StreamsConfig) -> Broker:
+    from pystreams.clock import SystemClock
+    from pystreams.runtime.client_start import open_broker
+
+    return open_broker(config, SystemClock())
 
 
 def _embedded(embedded_log: Path | None, *, create: bool) -> Broker:

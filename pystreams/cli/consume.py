@@ -12,7 +12,7 @@ import typer
 from pystreams.broker.port import Admin, Consumer
 from pystreams.cli.connection import existing_topic, open_admin, open_broker, partitions_of
 from pystreams.cli.console import note
-from pystreams.cli.formats import Format, format_named, read_time, show_bytes, show_time
+from pystreams.cli.formats import FORMAT_NAMES, Format, format_named, read_time, show_bytes, show_time
 from pystreams.cli.nearest import did_you_mean
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.errors import ConfigError
@@ -45,7 +45,7 @@ def consume(
     ] = None,
     key_type: Annotated[
         str,
-        typer.Option("--key-type", metavar="TYPE", help="auto, str, int, float, bool, uuid, json or hex."),
+        typer.Option("--key-type", metavar="TYPE", help=f"auto, {FORMAT_NAMES}."),
     ] = "auto",
     value_type: Annotated[
         str,

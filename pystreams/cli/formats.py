@@ -23,21 +23,26 @@ class Format:
     show: Callable[[bytes], str]
 
 
-def _read_int(text: str) -> bytes:
-    try:
-        return struct.pack(">q", int(text))
-    except struct.error:
-        raise ValueError(f"{text} does not fit into 8 bytes") from None
+def _number(name: str, code: str, parse: Callable[[str], float]) -> Format:
+    """A number as Java packs it: big-endian, by its code in ``struct``."""
+    packed = struct.Struct(f">{code}")
 
-
-def _show_packed(code: str) -> Callable[[bytes], str]:
-    def show(data: bytes) -> str:
+    def read(text: str) -> bytes:
+        number = parse(text)
         try:
-            return str(struct.unpack(code, data)[0])
-        except struct.error:
-            raise ValueError(f"{len(data)} bytes instead of {struct.calcsize(code)}") from None
+            return packed.pack(number)
+        except (struct.error, OverflowError):
+            raise ValueError(f"it does not fit into {packed.size} bytes") from None
 
-    return show
+    def show(data: bytes) -> str:
+        if len(data) != packed.size:
+            raise ValueError(f"{len(data)} bytes instead of {packed.size}")
+        return str(packed.unpack(data)[0])
+
+    return Format(name, read, show)
+
+
+_INT = _number("int", "q", int)
 
 
 def _read_bool(text: str) -> bytes:
@@ -68,7 +73,7 @@ def _guess(data: bytes) -> str:
     if text is not None:
         return text
     if len(data) == 8:
-        return _show_packed(">q")(data)
+        return _INT.show(data)
     inner = _printable(data[:-8]) if len(data) > 8 else None
     if inner is not None and data[-8:-5] in (b"\x00\x00\x00", b"\x00\x00\x01"):
         return f"{inner}@{show_time(struct.unpack('>q', data[-8:])[0])}"
@@ -112,8 +117,11 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         f.name: f
         for f in (
             Format("str", str.encode, bytes.decode),
-            Format("int", _read_int, _show_packed(">q")),
-            Format("float", lambda text: struct.pack(">d", float(text)), _show_packed(">d")),
+            _INT,
+            _number("int32", "i", int),
+            _number("int16", "h", int),
+            _number("float", "d", float),
+            _number("float32", "f", float),
             Format("bool", _read_bool, _show_bool),
             Format("uuid", lambda text: str(uuid.UUID(text)).encode(), bytes.decode),
             Format("json", _read_json, _show_json),
@@ -121,6 +129,9 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         )
     }
 )
+
+#: For people.
+FORMAT_NAMES = listing(FORMATS, most=len(FORMATS))
 
 #: What ``consume`` shows when nothing is said.
 AUTO = Format("auto", str.encode, _guess)

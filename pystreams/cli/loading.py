@@ -94,7 +94,8 @@ def _no_such_module(name: str, missing: str) -> AppLoadError:
     parent, _, last = missing.rpartition(".")
     if parent:
         package = sys.modules.get(parent)
-        folders = list(getattr(package, "__path__", ()))
+        # A namespace package lists a folder as often as it is on the path.
+        folders = list(dict.fromkeys(getattr(package, "__path__", ())))
         if not folders:
             return AppLoadError(
                 f"There is no module {name}",

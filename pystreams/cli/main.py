@@ -10,6 +10,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from pystreams.cli.archive import archive
+from pystreams.cli.backfill import backfill
 from pystreams.cli.console import show_error
 from pystreams.cli.consume import consume
 from pystreams.cli.describe import describe
@@ -69,9 +71,11 @@ def common(
 app.command(rich_help_panel="Applications")(run)
 app.command(rich_help_panel="Applications")(describe)
 app.command(rich_help_panel="Applications")(reset)
+app.command(rich_help_panel="Applications")(backfill)
 app.add_typer(topics_app, name="topics", rich_help_panel="Records")
 app.command(rich_help_panel="Records")(produce)
 app.command(rich_help_panel="Records")(consume)
+app.command(rich_help_panel="Records")(archive)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -90,7 +94,7 @@ def _run(app: typer.Typer, arguments: Sequence[str] | None) -> NoReturn:
     try:
         app(args=None if arguments is None else list(arguments))
     except StreamsError as error:
-        show_error(error)
+        show_error(error, sys.argv[1:] if arguments is None else arguments)
         sys.exit(exit_of(error))
     finally:
         if arguments is None:

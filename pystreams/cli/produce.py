@@ -11,7 +11,7 @@ import typer
 from pystreams.broker.port import Broker, Producer, TopicDescription
 from pystreams.cli.connection import existing_topic, open_admin, open_broker
 from pystreams.cli.console import messages, note
-from pystreams.cli.formats import Format, format_named, read_text, read_time, show_time
+from pystreams.cli.formats import FORMAT_NAMES, Format, format_named, read_text, read_time, show_time
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError, SerializationError, StreamsError
@@ -39,9 +39,7 @@ def produce(
             show_default=False,
         ),
     ] = None,
-    key_type: Annotated[
-        str, typer.Option("--key-type", metavar="TYPE", help="str, int, float, bool, uuid, json or hex.")
-    ] = "str",
+    key_type: Annotated[str, typer.Option("--key-type", metavar="TYPE", help=f"{FORMAT_NAMES}.")] = "str",
     value_type: Annotated[
         str, typer.Option("--value-type", metavar="TYPE", help="The same. [bold]json[/] checks each line.")
     ] = "str",

@@ -23,8 +23,9 @@ LINE_INTERVAL_MS = 2_000.0
 class Meter:
     """Records per second over the last moments, and over all."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, window_ms: float = RATE_WINDOW_MS) -> None:
         self._clock = clock
+        self._window_ms = window_ms
         self._began_ms = clock.monotonic_ms()
         self._samples: deque[tuple[float, int]] = deque([(self._began_ms, 0)])
         self.processed = 0
@@ -34,7 +35,7 @@ class Meter:
         now_ms = self._clock.monotonic_ms()
         self.processed = processed
         self._samples.append((now_ms, processed))
-        while len(self._samples) > 2 and now_ms - self._samples[0][0] > RATE_WINDOW_MS:
+        while len(self._samples) > 2 and now_ms - self._samples[0][0] > self._window_ms:
             self._samples.popleft()
 
     def rate(self) -> float:

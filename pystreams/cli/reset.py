@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from pystreams.broker.port import Admin, Broker, CommittedOffset
-from pystreams.cli.connection import open_admin, open_broker, partitions_of
+from pystreams.cli.connection import open_admin, open_broker_of, partitions_of
 from pystreams.cli.console import note, show_table
 from pystreams.cli.consume import start_positions
 from pystreams.cli.options import (
@@ -73,7 +73,7 @@ def reset(
     name = settings.application_id
     topics = input_topics(build_topology(app, settings))
     with (
-        open_broker(settings.embedded_log, settings.bootstrap_servers) as broker,
+        open_broker_of(settings) as broker,
         open_admin(broker) as admin,
     ):
         plan = plan_reset(admin, broker, name, topics, settings.state_dir, to)
@@ -129,7 +129,7 @@ def plan_reset(
             f"{application_id} is running",
             where=broker.description,
             why=f"its group has {len(members)} member{'' if len(members) == 1 else 's'}",
-            hint="stop all its instances first",
+            hint="stop all its instances first; one that was killed leaves when its session is over",
         )
     topics = admin.describe_topics()
     internal = {name for name in topics if _is_internal_of(name, application_id)}
@@ -146,6 +146,8 @@ def plan_reset(
 
 
 def _is_internal_of(topic: str, application_id: str) -> bool:
+    if topic.startswith((f"{application_id}-backfill-manifest", f"{application_id}-backfill-emitted-")):
+        return True
     return topic.startswith(f"{application_id}-") and topic.endswith(("-changelog", "-repartition"))
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any
 
 from pystreams.cli.console import note, output, show_table
-from pystreams.config import ENVIRONMENT_PREFIX, StreamsConfig, merge_settings, settings_from_environment
+from pystreams.config import (
+    ENVIRONMENT_PREFIX,
+    StreamsConfig,
+    is_secret,
+    merge_settings,
+    settings_from_environment,
+)
 from pystreams.errors import ConfigError
 
 
@@ -41,7 +48,9 @@ def parse_pairs(pairs: Sequence[str], example: str) -> dict[str, str]:
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise ConfigError(f"{pair!r} is no setting", hint=f"write NAME=VALUE, as in {example}")
+            named = re.split(r"[^\w.-]", pair, maxsplit=1)[0]
+            told = named if is_secret(named) else pair
+            raise ConfigError(f"{told!r} is no setting", hint=f"write NAME=VALUE, as in {example}")
         parsed[name.strip()] = value.strip()
     return parsed
 

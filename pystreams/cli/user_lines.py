@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sysconfig
 import traceback
 from pathlib import Path
@@ -14,12 +15,23 @@ _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 
 _FRAMES_MAX = 5
 
+_FRAME = re.compile(r' {2}File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)\n {4}(?P<code>.+)')
+
 
 def user_lines(error: BaseException | None) -> str:
     """The last frames of a traceback that are neither pystreams' nor the standard library's, with their source."""
-    trace = error.__traceback__ if error is not None else None
-    frames = [f for f in traceback.extract_tb(trace) if _is_the_users(f.filename)]
+    frames = [f for f in _frames(error) if _is_the_users(f.filename)]
     return "\n".join(f"{f.filename}:{f.lineno}, in {f.name}\n    {f.line}" for f in frames[-_FRAMES_MAX:])
+
+
+def _frames(error: BaseException | None) -> list[traceback.FrameSummary]:
+    """What was raised in another process comes with its traceback as text."""
+    if error is None:
+        return []
+    if str(error).startswith("Traceback (most recent call last)"):
+        found = _FRAME.finditer(str(error))
+        return [traceback.FrameSummary(m["file"], int(m["line"]), m["name"], line=m["code"]) for m in found]
+    return list(traceback.extract_tb(error.__traceback__))
 
 
 def _is_the_users(file: str) -> bool:

@@ -21,7 +21,7 @@ from pystreams.cli.worker_channel import Channel, Job, Message
 from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
 from pystreams.runtime.progress import Progress
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.workers import Failure, Report
+from pystreams.runtime.worker import Failure, Report
 
 #: Who has lost its supervisor has so long for its last commit.
 ORPHAN_TIMEOUT_S = 30.0
@@ -101,6 +101,7 @@ class Reporter:
                 records=progress.records,
                 lag=progress.lag,
                 tasks=sum(len(thread.tasks) for thread in progress.threads),
+                all_tasks=self._streams.task_count,
                 caught_up=self._caught_up,
                 # The embedded log hears of a member by its polls alone.
                 patience_ms=config.session_timeout_ms
@@ -163,7 +164,7 @@ def main() -> NoReturn:
     try:
         run_job(job, channel, Leash(messages))
     except StreamsError as error:
-        channel.send(failure_of(error))
+        channel.send(failure_of(error), wait=True)
         sys.exit(exit_of(error))
     sys.exit(Exit.OK)
 

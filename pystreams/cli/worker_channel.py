@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from pystreams.runtime.workers import Failure, Report
+from pystreams.runtime.worker import Failure, Report
 
 _READ_BYTES = 65_536
 
@@ -27,6 +27,12 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     settings: list[str]
     until_caught_up: bool
     verbose: bool
+
+    @property
+    def log_options(self) -> list[str]:
+        """Those of the command line that name the log."""
+        names = ("bootstrap_servers", "embedded_log")
+        return [f"--{name.replace('_', '-')}={self.flags[name]}" for name in names if self.flags.get(name)]
 
 
 class StopRequest(msgspec.Struct, frozen=True, tag=True):
@@ -47,11 +53,12 @@ class Channel:
         self._sending = threading.Lock()
         self._unread = b""
 
-    def send(self, message: Message) -> bool:
-        """False if nobody will read it, or nobody has read for so long that there is no room."""
+    def send(self, message: Message, *, wait: bool = False) -> bool:
+        """False if nobody will read it, or nobody has read for so long that there is no room; with ``wait`` it waits
+        for room, as long as the other side is there."""
         try:
             with self._sending:
-                _, writable, _ = select.select([], [self.socket], [], 0)
+                _, writable, _ = select.select([], [self.socket], [], None if wait else 0)
                 if not writable:
                     return False
                 self.socket.sendall(_encode(message) + b"\n")

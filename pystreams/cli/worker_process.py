@@ -16,6 +16,9 @@ LAST_LINES: Final = 5
 
 _READ_BYTES: Final = 65_536
 
+#: What is longer comes in pieces.
+_LINE_BYTES_MAX: Final = 1 << 20
+
 
 class LineReader:
     """Lines out of a pipe that is read when something is in it."""
@@ -38,6 +41,8 @@ class LineReader:
         if not arrived and not self._unread:
             return None
         *whole, self._unread = (self._unread + (arrived or b"\n")).split(b"\n")
+        if len(self._unread) > _LINE_BYTES_MAX:
+            whole, self._unread = [*whole, self._unread], b""
         return [line.decode(errors="replace") for line in whole]
 
     def close(self) -> None:
@@ -49,22 +54,16 @@ class WorkerProcess:
     channel does."""
 
     def __init__(self, job: Job) -> None:
+        """Start it. Raises ``OSError`` if the system has no room for it."""
         self.number = job.number
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
         ours, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - this program itself
-                [
-                    *(sys.executable, "-m", "pystreams.cli.worker"),
-                    *("--application", job.application, "--number", str(job.number)),
-                    *("--channel", str(theirs.fileno())),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+            try:
+                self._process = _popen(job, theirs.fileno())
+            except OSError:
+                ours.close()
+                raise
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self.output = LineReader(self._process.stdout)
@@ -94,3 +93,18 @@ class WorkerProcess:
         """Release what belongs to a process that has ended."""
         for opened in (self.channel, self.output, self.log):
             opened.close()
+
+
+def _popen(job: Job, descriptor: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - this program itself
+        [
+            *(sys.executable, "-m", "pystreams.cli.worker"),
+            *("--application", job.application, "--number", str(job.number)),
+            *("--channel", str(descriptor)),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=[descriptor],
+        start_new_session=True,
+    )

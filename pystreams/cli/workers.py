@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self, TextIO
+from typing import Any, Final, Protocol, Self, TextIO
 
-from pystreams.cli.console import log_to_stderr, note, show_parts
+from pystreams.cli.console import EnduringStream, log_to_stderr, note, on_the_same_log, show_parts
+from pystreams.cli.exits import Exit
 from pystreams.cli.progress import Meter
 from pystreams.cli.worker_channel import Job
 from pystreams.cli.worker_process import WorkerProcess
 from pystreams.cli.workers_display import workers_display_for_terminal
 from pystreams.clock import SystemClock
 from pystreams.runtime.signals import stop_on_signals
-from pystreams.runtime.workers import Failure, Instruction, Kill, Report, Start, Stop, Supervision, Tell
+from pystreams.runtime.worker import Failure, Report
+from pystreams.runtime.workers import Instruction, Kill, Start, Stop, Supervision, Tell
 
-_WAIT_S = 0.1
+_WAIT_S: Final = 0.1
+
+#: More than a pipe or socket holds, read after read.
+_LAST_READS_MAX: Final = 8
 
 
 class _Readable(Protocol):
@@ -84,16 +88,25 @@ class Supervisor:
         return {number: process.pid for number, process in self._processes.items()}
 
     def _carry_out(self, instructions: Sequence[Instruction]) -> None:
+        unstarted: dict[int, Failure] = {}
         for instruction in instructions:
             match instruction:
                 case Start(number):
-                    self._start(number)
+                    try:
+                        self._start(number)
+                    except OSError as error:
+                        unstarted[number] = _no_room(error, len(self._processes))
                 case Stop(number):
-                    self._processes[number].stop()
+                    # One that could not be started need not be stopped.
+                    if number in self._processes:
+                        self._processes[number].stop()
                 case Kill(number):
                     self._processes[number].kill()
                 case Tell(text):
                     note(text)
+        for number, failure in unstarted.items():
+            self.supervision.heard(number, failure)
+            self._carry_out(self.supervision.ended(number, Exit.FAILED))
 
     def _start(self, number: int) -> None:
         process = WorkerProcess(self._jobs[number])
@@ -106,9 +119,11 @@ class Supervisor:
             self._selector.register(source.readable, selectors.EVENT_READ, source)
 
     def _bury(self, process: WorkerProcess) -> None:
-        """Hear what it has said last, and forget it. Its own children may hold its pipes open: no end is waited for."""
-        while self._read_what_is_there(0, process):
-            pass
+        """Hear what it has said last, and forget it. Its own children may hold its pipes open, and go on writing: no
+        end is waited for."""
+        for _ in range(_LAST_READS_MAX):
+            if not self._read_what_is_there(0, process):
+                break
         for source in self._sources(process):
             self._selector.unregister(source.readable)
         del self._processes[process.number]
@@ -142,19 +157,19 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, verbose: bool) ->
     clock = SystemClock()
     supervision = Supervision(len(jobs), clock, until_caught_up=until_caught_up)
     meter = Meter(clock)
-    log_to_stderr(verbose)
     stop = threading.Event()
     with (
         stop_on_signals(stop),
         workers_display_for_terminal(meter, clock) as display,
         Supervisor(supervision, {job.number: job for job in jobs}) as supervisor,
     ):
+        log_to_stderr(verbose)
         supervisor.run(stop, lambda: display.update(supervision, supervisor.pids()))
     meter.update(supervision.summary().records)
-    return _tell_the_end(supervision, meter)
+    return _tell_the_end(supervision, meter, jobs[0].log_options)
 
 
-def _tell_the_end(supervision: Supervision, meter: Meter) -> int:
+def _tell_the_end(supervision: Supervision, meter: Meter, log_options: Sequence[str]) -> int:
     failure = supervision.failure
     if failure is not None:
         show_parts(
@@ -163,7 +178,7 @@ def _tell_the_end(supervision: Supervision, meter: Meter) -> int:
             line=failure.line,
             why=failure.why,
             log=failure.log,
-            next=failure.hint,
+            next=on_the_same_log(failure.hint, log_options),
         )
         if not supervision.has_run:
             return failure.exit_code
@@ -173,6 +188,15 @@ def _tell_the_end(supervision: Supervision, meter: Meter) -> int:
     ending = "Stopped, and all is committed" if failure is None else "Stopped by a failure"
     note(f"{ending}: {numbers}, {workers}, {restarts}.")
     return 0 if failure is None else failure.exit_code
+
+
+def _no_room(error: OSError, started: int) -> Failure:
+    return Failure(
+        "a worker cannot be started",
+        why=f"{error}; {started} are there",
+        hint="start fewer workers, or raise the limits of open files and processes (ulimit -n, ulimit -u)",
+        action="retry",
+    )
 
 
 def _counted(number: int, noun: str) -> str:
@@ -189,10 +213,6 @@ def _relay_log(process: WorkerProcess, line: str) -> None:
 
 
 def _print(line: str, stream: TextIO) -> None:
-    """Whoever read our output may be gone: the workers go on."""
-    try:
-        print(line, file=stream, flush=True)
-    except BrokenPipeError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+    enduring = EnduringStream(stream)
+    enduring.write(f"{line}\n")
+    enduring.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol, Self
 from pystreams.cli.console import messages
 from pystreams.cli.progress import LineDisplay, Meter
 from pystreams.clock import Clock, Deadline
-from pystreams.runtime.workers import Supervision, Worker
+from pystreams.runtime.worker import Worker
+from pystreams.runtime.workers import Supervision
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -65,8 +67,10 @@ class WorkersTable:
     def __enter__(self) -> Self:
         from rich.live import Live
 
-        # What workers print goes above the table: they print through this process.
-        self._live = Live(console=messages(), auto_refresh=False, transient=True)
+        # What workers print goes above the table (they print through this process), but never out of a pipe into it.
+        self._live = Live(
+            console=messages(), auto_refresh=False, transient=True, redirect_stdout=sys.stdout.isatty()
+        )
         self._live.start()
         return self
 

@@ -53,8 +53,8 @@ class ClientSetting:
     clients: tuple[Client, ...]
     #: Checks a value; None: the setting is refused.
     parse: Parse | None = None
-    #: What is in force if nothing is given; None: what the client does by itself.
-    default: str | Mapping[Client, str] | None = None
+    #: What is in force if nothing is given, for all, or by kind and for single clients; None: what the client does.
+    default: str | Mapping[Client | Role, str] | None = None
     #: librdkafka's properties, each with what makes its value out of Java's.
     librdkafka: Mapping[str, Convert] = field(default_factory=dict)
     #: kafka-python's argument.
@@ -68,15 +68,17 @@ class ClientSetting:
     #: Why there is no such setting here, and what to do instead.
     refused: str = ""
 
-    def default_for(self, client: Client) -> str | None:
-        """What is in force for this kind of client if nothing is given."""
-        return self.default.get(client) if isinstance(self.default, Mapping) else self.default
+    def default_for(self, client: Client, role: Role | None = None) -> str | None:
+        """What is in force for this kind of client, or for one of them, if nothing is given."""
+        if not isinstance(self.default, Mapping):
+            return self.default
+        return self.default.get(role or client, self.default.get(client))
 
 
 def told(
     clients: tuple[Client, ...],
     parse: Parse,
-    default: str | Mapping[Client, str] | None,
+    default: str | Mapping[Client | Role, str] | None,
     librdkafka: str | Mapping[str, Convert],
     member: str = "",
 ) -> ClientSetting:

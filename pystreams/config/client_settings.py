@@ -9,7 +9,7 @@ from pystreams.config.client_setting import PRECEDENCE, PREFIXES, ClientSetting,
 from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.config.secret import shown
 from pystreams.config.security import Security, security_of
-from pystreams.config.values import as_text
+from pystreams.config.values import INT_MAX, as_text, trimmed
 from pystreams.errors import ConfigError
 
 _BY_UNDERSCORES: Final = {name.replace(".", "_"): name for name in CLIENT_SETTINGS}
@@ -57,7 +57,7 @@ def client_value(name: str, given: Any) -> str:
     row = CLIENT_SETTINGS[split_prefix(name.replace(".", "_"))[1].replace("_", ".")]
     assert row.parse is not None
     try:
-        return as_text(row.parse(given))
+        return as_text(row.parse(trimmed(given)))
     except ValueError as expected:
         raise ConfigError(f"{name} cannot be {shown(name, given)}", why=f"expected {expected}") from None
 
@@ -77,6 +77,8 @@ def client_settings(given: Any) -> Mapping[str, str]:
                 f"{given_name} is a setting of the application",
                 hint=f"give it by itself, as {CLIENT_SETTINGS[name].held_by}",
             )
+        if name in found:
+            raise ConfigError(f"{name} is given twice", hint="with dots and with underscores it is the same")
         found[name] = client_value(name, value)
     return found
 
@@ -93,18 +95,45 @@ def given_for(settings: Mapping[str, str], role: Role) -> dict[str, str]:
 
 
 def in_force(settings: Mapping[str, str], role: Role) -> dict[str, str]:
-    """Every setting of one client by its Java name, defaults included; those that it decides itself are left out."""
+    """Every setting of one client by its Java name, defaults included; those that it decides itself are left out.
+
+    Raises ``ConfigError`` for settings that contradict each other.
+    """
     client = PREFIXES[PRECEDENCE[role][1]]
     given = given_for(settings, role)
     found = {}
     for name, row in CLIENT_SETTINGS.items():
-        value = given.get(name, row.default_for(client)) if client in row.clients else None
+        value = given.get(name, row.default_for(client, role)) if client in row.clients else None
         if value is not None and not row.held_by:
             found[name] = value
-    # As Java does: whoever asks for a longer pause at first does not mean a shorter one later.
+    _fit_pauses(found, given)
+    if role == "producer":
+        _fit_delivery_timeout(found, given)
+    return found
+
+
+def _fit_pauses(found: dict[str, str], given: Mapping[str, str]) -> None:
+    """Source: CommonClientConfigs.postProcessReconnectBackoffConfigs, ExponentialBackoff."""
+    # Whoever asks for a longer pause at first does not mean a shorter one later.
     if "reconnect.backoff.ms" in given and "reconnect.backoff.max.ms" not in given:
         found["reconnect.backoff.max.ms"] = given["reconnect.backoff.ms"]
-    return found
+    for pause in ("reconnect.backoff", "retry.backoff"):
+        found[f"{pause}.ms"] = min(found[f"{pause}.ms"], found[f"{pause}.max.ms"], key=int)
+
+
+def _fit_delivery_timeout(found: dict[str, str], given: Mapping[str, str]) -> None:
+    """A record waits for others, then is sent at least once. Source: KafkaProducer.configureDeliveryTimeout."""
+    needed_ms = min(int(found["linger.ms"]) + int(found["request.timeout.ms"]), INT_MAX)
+    if int(found["delivery.timeout.ms"]) >= needed_ms:
+        return
+    if "delivery.timeout.ms" in given:
+        raise ConfigError(
+            f"delivery.timeout.ms ({found['delivery.timeout.ms']}) is below"
+            f" linger.ms + request.timeout.ms ({needed_ms})",
+            why="a record would expire before its first request was answered",
+            hint="raise delivery.timeout.ms, or lower producer.linger.ms or producer.request.timeout.ms",
+        )
+    found["delivery.timeout.ms"] = str(needed_ms)
 
 
 def held_by_application(settings: Mapping[str, str]) -> dict[str, str]:

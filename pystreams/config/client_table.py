@@ -36,8 +36,13 @@ def _thrice(value: str) -> str:
 
 
 def _no_negative(value: str) -> str:
-    """Java says -1 for the system's buffer, librdkafka 0."""
+    """Where Java says -1 (the system's buffer, never), librdkafka says 0."""
     return str(max(0, int(value)))
+
+
+def _largest_message(value: str) -> str:
+    """What is fetched at once must have room for one message, says librdkafka; only producers look at its size."""
+    return str(min(int(value), 1_000_000))
 
 
 def _at_least_one(value: str) -> str:
@@ -92,9 +97,9 @@ _CONNECTION: Final[Mapping[str, ClientSetting]] = {
     ),
     "connections.max.idle.ms": told(
         ALL,
-        duration(0, maximum=INT_MAX),
+        duration(1, -1, INT_MAX),
         {"consumer": "540000", "producer": "540000", "admin": "300000"},
-        "connections.max.idle.ms",
+        {"connections.max.idle.ms": _no_negative},
         "connections_max_idle_ms",
     ),
     "enable.metrics.push": told(ALL, flag, "true", "enable.metrics.push"),
@@ -178,14 +183,23 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
     ),
     "check.crcs": told(CONSUMER, flag, "true", "check.crcs"),
     "client.rack": told(CONSUMER, any_text, "", "client.rack"),
-    "fetch.max.bytes": told(CONSUMER, size(1_024, maximum=2_147_483_135), "52428800", "fetch.max.bytes"),
+    "fetch.max.bytes": told(
+        CONSUMER,
+        size(1_024, maximum=2_147_483_135),
+        "52428800",
+        {"fetch.max.bytes": same, "message.max.bytes": _largest_message},
+    ),
     "fetch.max.wait.ms": told(CONSUMER, duration(0, maximum=300_000), "500", "fetch.wait.max.ms"),
     "fetch.min.bytes": told(CONSUMER, size(1, maximum=100_000_000), "1", "fetch.min.bytes"),
     "max.partition.fetch.bytes": told(
         CONSUMER, size(1, maximum=1_000_000_000), "1048576", "max.partition.fetch.bytes"
     ),
     "isolation.level": told(
-        CONSUMER, choice("read_uncommitted", "read_committed"), "read_uncommitted", "isolation.level"
+        CONSUMER,
+        choice("read_uncommitted", "read_committed"),
+        # What a hand-over wrote to a changelog that was killed, or that another one took over from, is no state.
+        {"consumer": "read_uncommitted", "restore.consumer": "read_committed"},
+        "isolation.level",
     ),
     "max.poll.records": own(
         CONSUMER,

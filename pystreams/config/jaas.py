@@ -18,6 +18,17 @@ _MODULES: Final = {
     f"{_SECURITY}scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     f"{_SECURITY}oauthbearer.OAuthBearerLoginModule": ("OAUTHBEARER",),
 }
+_OAUTH_OPTION: Final = (
+    r"clientId|clientSecret|scope|(extension|unsecuredLoginExtension)_[A-Za-z]+"
+    r"|unsecuredLogin((String|Number|List)Claim_.+|PrincipalClaimName|ScopeClaimName|LifetimeSeconds)"
+)
+#: What may be said to the login module of a mechanism.
+_OPTIONS: Final = {
+    "PLAIN": r"username|password",
+    "SCRAM-SHA-256": r"username|password|tokenauth",
+    "SCRAM-SHA-512": r"username|password|tokenauth",
+    "OAUTHBEARER": _OAUTH_OPTION,
+}
 _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 _TOKEN: Final = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([\w.$-]+)|([=;]))""", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\([0-3]?[0-7]{1,2}|.)", re.DOTALL)
@@ -46,7 +57,14 @@ def jaas_options(config: str, mechanism: str) -> dict[str, str]:
             f"{_SETTING} is for {' and '.join(mechanisms)}, but sasl.mechanism is {mechanism}",
             hint="choose the login module of the mechanism, or the mechanism of the login module",
         )
-    return _pairs(options)
+    found = _pairs(options)
+    unknown = [name for name in found if not re.fullmatch(_OPTIONS[mechanism], name)]
+    if unknown:
+        raise ConfigError(
+            f"{_SETTING} has an option that is not known here: {unknown[0]}",
+            why=f"it would have no effect on the login by {mechanism}",
+        )
+    return found
 
 
 def _tokens(config: str) -> list[tuple[str, bool]]:

@@ -35,8 +35,8 @@ REFUSED: Final = {
     "default_production_exception_handler": _ITS_NAME.format("production_exception_handler"),
     "dsl_store_format": "stores have one format: values with timestamps, as Java's default",
     "dsl_store_suppliers_class": _STORES,
-    "ensure_explicit_internal_resource_naming": "pystreams describe shows the names of internal topics and stores;"
-    " name= and step= set them",
+    "ensure_explicit_internal_resource_naming": "the topology is checked while it is made:"
+    " App(..., ensure_explicit_internal_resource_naming=True)",
     "max_warmup_replicas": _STANDBYS,
     "num_standby_replicas": _STANDBYS,
     "probing_rebalance_interval_ms": _STANDBYS,
@@ -88,6 +88,12 @@ TOPIC_SETTINGS: Final = (
     "segment.ms",
     "unclean.leader.election.enable",
 )
+#: The beginnings of settings that are none here.
+_REFUSED_PREFIXES: Final = {
+    "client_tag_": _RACKS,
+    "config_providers_": CLIENT_SETTINGS["config.providers"].refused,
+    "metrics_context_": CLIENT_SETTINGS["metric.reporters"].refused,
+}
 _TOPIC: Final = "topic_"
 _SURE: Final = 0.85
 _LIKELY: Final = 0.6
@@ -108,10 +114,11 @@ def resolved(given_name: str, fields: frozenset[str]) -> tuple[str, str]:
     client_setting = full_name(name, given_name)
     if client_setting is not None:
         return "client_settings", client_setting
-    if name in REFUSED:
-        raise ConfigError(f"{given_name} is no setting here", why=REFUSED[name])
-    if name.startswith("client_tag_"):
-        raise ConfigError(f"{given_name} is no setting here", why=_RACKS)
+    why = REFUSED.get(name) or next(
+        (why for prefix, why in _REFUSED_PREFIXES.items() if name.startswith(prefix)), ""
+    )
+    if why:
+        raise ConfigError(f"{given_name} is no setting here", why=why)
     meant = nearest(given_name, fields, _LIKELY)
     raise ConfigError(
         f"{given_name} is no setting",

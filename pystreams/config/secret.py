@@ -13,6 +13,11 @@ _SECRET: Final = re.compile(
 )
 #: Where something is, not what it is.
 _PLACE: Final = re.compile(r"[._-](url|location|file|id|provider)$")
+#: What is given for these by mistake may be the secret itself: one text for all settings, or a token.
+_NEIGHBOURS: Final = frozenset({"client_settings", "oauth_token_provider"})
+#: A login that stands in an address: ``https://alice:secret@host``.
+_LOGIN: Final = re.compile(r"[^\s,'\"/]*:[^\s,'\"]*@")
+_HIDDEN: Final = "[hidden]"
 
 
 def is_secret(name: str) -> bool:
@@ -24,9 +29,9 @@ def is_secret(name: str) -> bool:
 def shown(name: str, value: Any) -> str:
     """A value as it stands in messages; a secret is never shown."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{n}={shown(n, v)}" for n, v in value.items()) or "none"
+        return ", ".join(f"{n}={shown(str(n), v)}" for n, v in value.items()) or "none"
     if callable(value):
         return str(getattr(value, "__qualname__", None) or type(value).__qualname__)
-    if is_secret(name):
-        return "[hidden]"
-    return str(value) if isinstance(value, Path) else repr(value)
+    if is_secret(name) or name in _NEIGHBOURS:
+        return _HIDDEN
+    return _LOGIN.sub(f"{_HIDDEN}@", str(value) if isinstance(value, Path) else repr(value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,6 +17,7 @@ _PEM_NAMES: Final = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
 }
+_JAVA_NAMES: Final = {pem: java for java, pem in _PEM_NAMES.items()}
 _STORES: Final = {
     "ssl.truststore": ("ssl.ca.location",),
     "ssl.keystore": ("ssl.certificate.location", "ssl.key.location"),
@@ -23,6 +25,7 @@ _STORES: Final = {
 _OAUTH: Final = "sasl.oauthbearer."
 _CREDENTIALS: Final = f"{_OAUTH}client.credentials.client."
 _UNSECURED: Final = "unsecuredLogin"
+_EXTENSION: Final = re.compile(r"(?:extension|unsecuredLoginExtension)_(.+)")
 _WAYS: Final = (
     "give the function oauth_token_provider, or sasl.oauthbearer.token.endpoint.url with the client's id"
     " and secret"
@@ -62,10 +65,12 @@ TokenSource = ClientCredentials | TokenFile | UnsecuredToken
 @dataclass(frozen=True, slots=True)
 class Security:
     """``settings`` are those of one client, with logins and certificates by librdkafka's names; ``tokens`` says where
-    OAUTHBEARER has its tokens from, if not from a function of the program."""
+    OAUTHBEARER has its tokens from, if not from a function of the program; ``extensions`` go with each token
+    (RFC 7628, 3.1)."""
 
     settings: Mapping[str, str] = field(repr=False)
     tokens: TokenSource | None = None
+    extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def security_of(settings: Mapping[str, str], *, has_token_provider: bool) -> Security:
@@ -86,7 +91,8 @@ def security_of(settings: Mapping[str, str], *, has_token_provider: bool) -> Sec
         )
     options = {} if jaas is None else jaas_options(jaas, mechanism)
     if mechanism == "OAUTHBEARER":
-        return Security(plain, _token_source(settings, options, has_token_provider=has_token_provider))
+        source = _token_source(settings, options, has_token_provider=has_token_provider)
+        return Security(plain, source, _extensions(options))
     _add_password(plain, options, mechanism)
     return Security(plain)
 
@@ -111,13 +117,18 @@ def _unfold_store(store: str, plain: dict[str, str]) -> None:
             plain[pem_name] = plain.pop(name)
 
 
+def java_name(name: str) -> str:
+    """What people call a setting of librdkafka's; most have one name."""
+    return _JAVA_NAMES.get(name, name)
+
+
 def _check_key(plain: Mapping[str, str]) -> None:
     for kind in ("location", "pem"):
         certificate, key = f"ssl.certificate.{kind}" in plain, f"ssl.key.{kind}" in plain
         if certificate != key:
             missing, there = ("key", "certificate") if certificate else ("certificate", "key")
             raise ConfigError(
-                f"ssl.{there}.{kind} is given without ssl.{missing}.{kind}",
+                f"{java_name(f'ssl.{there}.{kind}')} is given without {java_name(f'ssl.{missing}.{kind}')}",
                 why="a client shows who it is with both",
                 hint="one PEM file may hold both: name it twice",
             )
@@ -144,7 +155,7 @@ def _token_source(
     settings: Mapping[str, str], options: Mapping[str, str], *, has_token_provider: bool
 ) -> TokenSource | None:
     url = settings.get(f"{_OAUTH}token.endpoint.url")
-    unsecured = {name for name in options if name.startswith(_UNSECURED)}
+    unsecured = {name for name in options if name.startswith(_UNSECURED) and not _EXTENSION.fullmatch(name)}
     ways = [has_token_provider, url is not None, bool(unsecured)]
     if sum(ways) != 1:
         raise ConfigError(
@@ -169,6 +180,11 @@ def _token_source(
         settings.get(f"{_OAUTH}scope", options.get("scope", "")),
         settings.get(f"{_OAUTH}header.urlencode") == "true",
     )
+
+
+def _extensions(options: Mapping[str, str]) -> dict[str, str]:
+    """What some services ask for beside the token, such as the cluster that is meant."""
+    return {match[1]: value for name, value in options.items() if (match := _EXTENSION.fullmatch(name))}
 
 
 def _unsecured(options: Mapping[str, str]) -> UnsecuredToken:

@@ -31,6 +31,13 @@ _KERBEROS: Final = (
 )
 
 
+def _protocol(value: object) -> str:
+    """Java takes small letters, too."""
+    text_given = value.upper() if isinstance(value, str) else value
+    chosen: str = choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")(text_given)
+    return chosen
+
+
 def _mechanism(value: object) -> str:
     if value == "GSSAPI":
         raise ValueError(f"PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; {_KERBEROS}")
@@ -63,7 +70,7 @@ _OAUTH: Final = "a token is fetched there, with the client's id and secret; `fil
 SECURITY_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     "security.protocol": told(
         ALL,
-        choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        _protocol,
         "PLAINTEXT",
         "security.protocol",
         "security_protocol",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pystreams.config.client_settings import client_settings, split_prefix
@@ -20,24 +20,33 @@ GATHERED: Final[Mapping[str, Parse]] = {"topic_config": topic_settings, "client_
 def _parts(source: Mapping[str, Any], fields: frozenset[str]) -> Iterator[tuple[str, str, Any]]:
     """Field, part and value of everything that a source has. Raises ``ConfigError`` for what it gives twice."""
     seen: set[tuple[str, str]] = set()
-    for given_name, value in source.items():
+    for given_name, given in source.items():
         name, part = resolved(given_name, fields)
-        if (name, part) in seen:
-            raise ConfigError(
-                f"{given_name} is given twice", hint="with dots and with underscores it is the same"
-            )
-        seen.add((name, part))
-        if value is None:
-            continue
-        if name in GATHERED and not part:
-            try:
-                yield from ((name, key, one) for key, one in GATHERED[name](value).items())
-            except ValueError as expected:
+        for key, value in (
+            _apart(given_name, name, given) if name in GATHERED and not part else [(part, given)]
+        ):
+            if (name, key) in seen:
                 raise ConfigError(
-                    f"{given_name} cannot be {shown(name, value)}", why=f"expected {expected}"
-                ) from None
-        else:
-            yield name, part, value
+                    f"{key or given_name} is given twice",
+                    why=f"the second time as {given_name}",
+                    hint="with dots, with underscores and in a mapping it is the same",
+                )
+            seen.add((name, key))
+            if value is not None:
+                yield name, key, value
+
+
+def _apart(given_name: str, name: str, given: Any) -> Iterable[tuple[str, Any]]:
+    """The parts of a mapping that is given whole."""
+    if given is None:
+        return ()
+    try:
+        parts: Mapping[str, Any] = GATHERED[name](given)
+    except ValueError as expected:
+        raise ConfigError(
+            f"{given_name} cannot be {shown(name, given)}", why=f"expected {expected}"
+        ) from None
+    return parts.items()
 
 
 def merged(sources: tuple[Mapping[str, Any], ...], fields: frozenset[str]) -> dict[str, Any]:
@@ -64,16 +73,19 @@ def origins(sources: Mapping[str, Mapping[str, Any]], fields: frozenset[str]) ->
     return found
 
 
-def from_environment(environ: Mapping[str, str], fields: frozenset[str]) -> dict[str, str]:
+def from_environment(
+    environ: Mapping[str, str], fields: frozenset[str], check: Callable[[str, str, str], object]
+) -> dict[str, str]:
     """The settings among environment variables. Empty ones count as absent; variables that are nothing like a setting
-    are left to others, and a near miss raises ``ConfigError``."""
+    are left to others, and a near miss raises ``ConfigError``. So does a value that ``check`` refuses, which is given
+    field, part and value."""
     found: dict[str, str] = {}
     for variable, value in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or not value:
             continue
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         try:
-            resolved(name, fields)
+            check(*resolved(name, fields), value)
         except ConfigError as error:
             if error.why or split_prefix(name)[0] or nearest(name, fields):
                 raise ConfigError(

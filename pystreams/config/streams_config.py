@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from pystreams.config import sources
-from pystreams.config.client_settings import client_settings, held_by_application
+from pystreams.config.client_settings import client_settings, client_value, held_by_application
 from pystreams.config.offset_reset import offset_reset
 from pystreams.config.secret import is_secret, shown
 from pystreams.config.values import (
+    INT_MAX,
     Parse,
     choice,
     duration,
@@ -32,6 +33,7 @@ from pystreams.config.values import (
     text,
     token_provider,
     topic_settings,
+    trimmed,
 )
 from pystreams.errors import ConfigError
 
@@ -66,7 +68,7 @@ class StreamsConfig:
         default_factory=dict, repr=False, metadata={"parse": client_settings}
     )
     #: A function that gives tokens for the login with OAUTHBEARER, each with the time it expires (s since 1970).
-    oauth_token_provider: Any = _setting(None, token_provider)
+    oauth_token_provider: Any = field(default=None, repr=False, metadata={"parse": token_provider})
     #: The beginning of the names of clients and threads; None: the application's and the process's id.
     client_id: str | None = _setting(None, text)
     #: What a failure may do to results; None: as good as the log can, which for the embedded log is exactly once.
@@ -131,7 +133,7 @@ class StreamsConfig:
     #: Which rewritings of the topology are allowed.
     topology_optimization: str = _setting("none", choice("none"))
     #: Replicas of internal topics; -1: the broker's default.
-    replication_factor: int = _setting(-1, number(1, besides=-1))
+    replication_factor: int = _setting(-1, number(1, besides=-1, maximum=2**15 - 1))
     #: Settings of all internal topics, by Kafka's names; one by one they are given as ``topic.retention.ms``.
     topic_config: Mapping[str, str] = field(default_factory=dict, metadata={"parse": topic_settings})
     #: Added to a window's retention for its changelog, so that clocks may differ.
@@ -147,11 +149,11 @@ class StreamsConfig:
     #: rebalance. The worker's and the thread's numbers are appended; every state directory needs an id of its own.
     group_instance_id: str | None = _setting(None, text)
     #: A member that is not heard of for this long has left the group.
-    session_timeout_ms: int = _setting(45_000, duration(1))
+    session_timeout_ms: int = _setting(45_000, duration(1, maximum=INT_MAX))
     #: How often a member says that it is there.
-    heartbeat_interval_ms: int = _setting(3_000, duration(1))
+    heartbeat_interval_ms: int = _setting(3_000, duration(1, maximum=INT_MAX))
     #: A thread that processes this long without polling has left the group.
-    max_poll_interval_ms: int = _setting(300_000, duration(1))
+    max_poll_interval_ms: int = _setting(300_000, duration(1, maximum=INT_MAX))
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -270,9 +272,17 @@ def merge_settings(*given: Mapping[str, Any]) -> dict[str, Any]:
 def settings_from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The settings among environment variables: ``PYSTREAMS_POLL_MS=50`` is poll_ms. Empty ones count as absent.
 
-    Variables with the prefix that are nothing like a setting are left to others; a near miss raises ``ConfigError``.
+    Variables with the prefix that are nothing like a setting are left to others; a near miss raises ``ConfigError``, as
+    does a value that is none.
     """
-    return sources.from_environment(environ, _NAMES)
+    return sources.from_environment(environ, _NAMES, _parsed_part)
+
+
+def _parsed_part(name: str, part: str, given: Any) -> Any:
+    """``part`` is that of a mapping that is given in parts."""
+    if name == "client_settings" and part:
+        return client_value(part, given)
+    return given if part else _parsed(name, given, _PARSERS[name])
 
 
 def origins_of(given: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -282,7 +292,7 @@ def origins_of(given: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 def _parsed(name: str, given: Any, parse: Parse) -> Any:
     try:
-        return parse(given)
+        return parse(trimmed(given))
     except ValueError as expected:
         raise ConfigError(
             f"{name} cannot be {shown(name, given)}", why=f"expected {expected}", hint=_default_hint(name)

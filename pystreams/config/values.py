@@ -17,6 +17,11 @@ Parse = Callable[[Any], Any]
 INT_MAX: Final = 2**31 - 1
 
 
+def trimmed(given: Any) -> Any:
+    """A text without the space around it, as Java takes it: secrets in files end with a new line."""
+    return given.strip() if isinstance(given, str) else given
+
+
 def text(given: Any) -> str:
     """Some text, not empty."""
     if not isinstance(given, str) or not given:
@@ -42,13 +47,17 @@ def name_of_application(given: Any) -> str:
     return given
 
 
+_HOST: Final = r"(?:[\w.%-]+|\[[\da-fA-F:.%\w]+\])"
+
+
 def servers(given: Any) -> str:
     """``host:port,host:port``, from a text or a list."""
     parts = (
         given.split(",") if isinstance(given, str) else given if isinstance(given, list | tuple) else [given]
     )
     parts = [s.strip() if isinstance(s, str) else "" for s in parts]
-    if not parts or not all(re.fullmatch(r"\S+:\d{1,5}", s) for s in parts):
+    found = [re.fullmatch(rf"{_HOST}:(\d{{1,5}})", s, re.ASCII) for s in parts]
+    if not found or not all(match and 0 < int(match[1]) < 65_536 for match in found):
         raise ValueError("HOST:PORT, or several with commas between")
     return ",".join(parts)
 
@@ -57,7 +66,10 @@ def path(given: Any) -> Path:
     """A path, ``~`` allowed."""
     if not isinstance(given, str | Path) or not str(given):
         raise ValueError("a path")
-    return Path(given).expanduser()
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:
+        raise ValueError("a path; there is no such user") from None
 
 
 def flag(given: Any) -> bool:

@@ -9,6 +9,7 @@ from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde import BYTES, STR, serde_for
 from pystreams.serde.base import AnySerde, Serde
+from pystreams.serde.primitives import StrSerde
 from pystreams.topology.deferred import DeferredSerde
 
 T = TypeVar("T")
@@ -63,7 +64,9 @@ def aggregate_serde(initializer: UserFunction, store: str) -> AnySerde:
 
 
 def is_text(serde: AnySerde) -> bool:
-    return serde is STR or (isinstance(serde, DeferredSerde) and serde.fallback is STR)
+    # Not by identity: an application that was sent to another process has serdes of its own.
+    known = serde.fallback if isinstance(serde, DeferredSerde) else serde
+    return isinstance(known, StrSerde)
 
 
 def common(one: AnySerde, other: AnySerde, what: str) -> AnySerde:

@@ -45,11 +45,19 @@ class ActiveTask:
     def inputs(self) -> frozenset[TopicPartition]:
         return self.stream.partitions
 
-    @property
-    def commit_needed(self) -> bool:
+    def needs_commit(self, position_of: Callable[[TopicPartition], int]) -> bool:
         """There is work to commit, or a place where reading began and that the next start would not find again:
-        ``latest`` is somewhere else then, and what came in between would be left out."""
-        return self.stream.commit_needed or not self.inputs <= self.committed.keys() | self.fresh.keys()
+        ``latest`` is somewhere else then, and what came in between would be left out. Or the consumer has gone past the
+        marker of a transaction: a log that ends with it would be said to have more, and once retention has taken it,
+        something would seem to be lost."""
+        return self.stream.commit_needed or any(
+            self._is_past_commit(partition, position_of(partition)) for partition in self.inputs
+        )
+
+    def _is_past_commit(self, partition: TopicPartition, position: int) -> bool:
+        committed = self.committed.get(partition)
+        known = self.fresh.get(partition) if committed is None else committed.offset
+        return known is None or (position > known and not self.stream.buffered(partition))
 
     def start(
         self, positions: Mapping[TopicPartition, int], beginnings: Mapping[TopicPartition, int]

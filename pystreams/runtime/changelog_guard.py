@@ -6,7 +6,9 @@ restore would take it for the truth. At least once, the log cannot refuse it. (K
 owner knows how much it has written itself: a changelog that has grown by more was written to by somebody else. What
 was written since is read again then, and every key whose last record is not the store's value is logged once more.
 
-It is done after a commit, which proves that this member is the owner. Logs whose commits are atomic need none of it.
+Who finds such records may be the one that was frozen: then the stranger is its successor, and in the right. So nothing
+is logged before the log has confirmed, after the reading, that the task is still this member's: what it has committed
+is committed once more, which is refused to whoever was replaced. Logs whose commits are atomic need none of this.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
+from typing import Final
 
-from pystreams.broker.port import Admin, Consumer
+from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TopicPartition
@@ -24,62 +27,107 @@ from pystreams.runtime.active_task import ActiveTask
 
 log = logging.getLogger(__name__)
 
-_READ_TIMEOUT_MS = 10_000.0
-_READ_POLL_MS = 100.0
+#: How often changelogs are looked at to which nothing was written meanwhile.
+CHECK_INTERVAL_MS: Final = 30_000.0
+#: The thread has better things to do than to wait for a broker that is away: there is a next time.
+_CHECK_TIMEOUT_MS: Final = 2_000.0
+_READ_TIMEOUT_MS: Final = 10_000.0
+_READ_POLL_MS: Final = 100.0
 
 #: Value and timestamp of a record, as a changelog holds them.
 Logged = tuple[bytes | None, int]
 
 
 class ChangelogGuard:
-    """Guards the changelogs of one thread's tasks. ``consumer`` makes a consumer for the rare case."""
+    """Guards the changelogs of one thread's tasks."""
 
-    def __init__(self, consumer: Callable[[], Consumer], admin: Admin, clock: Clock) -> None:
+    def __init__(
+        self,
+        consumer: Callable[[], Consumer],
+        admin: Admin,
+        confirm: Callable[[ActiveTask], object],
+        clock: Clock,
+    ) -> None:
+        """``consumer`` makes a consumer for the rare case. ``confirm`` has the log confirm a task's last commit: raises
+        ``TaskMigratedError`` if the task is not this member's any more."""
         self._consumer = consumer
         self._admin = admin
+        self._confirm = confirm
         self._clock = clock
+        self._next_check_ms = clock.monotonic_ms() + CHECK_INTERVAL_MS
 
     def check(self, tasks: Collection[ActiveTask], end_offsets: Mapping[TopicPartition, int]) -> int:
         """Compare end offsets after a commit with what the tasks have written. Gives the number of records that were
-        logged once more; they are part of the next commit."""
+        logged once more; they are part of the next commit.
+
+        Raises ``TaskMigratedError`` if it is this member that was replaced.
+        """
         repaired = 0
         for task in tasks:
             for store, partition in task.changelogs.items():
                 end = end_offsets.get(partition)
                 if end is None:
                     continue
-                start = task.log_ends[store]
-                if end - start > task.logged[store]:
+                strangers = end - task.log_ends[store] - task.logged[store]
+                # Without a commit nothing tells whose the task is, and there is no state to speak of.
+                if strangers > 0 and not task.committed:
+                    continue
+                if strangers > 0:
                     try:
-                        repaired += self._repair(task, store, partition, start, end)
+                        repaired += self._repair(task, store, partition, end, strangers)
                     except BrokerUnavailableError as error:
                         log.warning(
                             "task %s: changelog %s is looked at later: %s", task.task_id, partition, error
                         )
-                        continue
+                        return repaired
                 else:
                     task.logged[store] = 0
                 task.log_ends[store] = end
         return repaired
 
-    def check_all(self, tasks: Collection[ActiveTask]) -> int:
-        """The same for all changelogs, also for those to which nothing was written lately."""
+    def check_all(self, tasks: Collection[ActiveTask], timeout_ms: float = ANSWER_TIMEOUT_MS) -> int:
+        """The same for all changelogs, also for those to which nothing was written lately. Also raises
+        ``BrokerUnavailableError``."""
         partitions = [partition for task in tasks for partition in task.changelogs.values()]
-        return self.check(tasks, self._admin.end_offsets(partitions)) if partitions else 0
+        return self.check(tasks, self._admin.end_offsets(partitions, timeout_ms)) if partitions else 0
 
-    def _repair(self, task: ActiveTask, store: str, partition: TopicPartition, start: int, end: int) -> int:
-        strangers = end - start - task.logged[store]
-        found = self._read(partition, start, end)
+    def now_and_then(self, tasks: Collection[ActiveTask]) -> None:
+        """``check_all``, if it is time to; later, if the broker is away."""
+        now_ms = self._clock.monotonic_ms()
+        if now_ms < self._next_check_ms:
+            return
+        self._next_check_ms = now_ms + CHECK_INTERVAL_MS
+        try:
+            self.check_all(tasks, _CHECK_TIMEOUT_MS)
+        except BrokerUnavailableError as error:
+            log.info("changelogs are looked at later: %s", error)
+
+    def take_back(self, tasks: Collection[ActiveTask]) -> None:
+        """Before tasks start again from their last commit: have what they have logged since followed by what their
+        stores held then. Otherwise it would be restored with them, and what is processed once more would count twice.
+
+        Call it with what the stores wrote since forgotten; flush the producer after it.
+        Raises ``BrokerUnavailableError``.
+        """
+        logged = [
+            (task, store, task.changelogs[store])
+            for task in tasks
+            for store, count in task.logged.items()
+            if count
+        ]
+        if not logged:
+            return
+        ends = self._admin.end_offsets([partition for _, _, partition in logged], _CHECK_TIMEOUT_MS)
+        for task, store, partition in logged:
+            _log_again(task, store, self._read(partition, task.log_ends[store], ends[partition]))
+
+    def _repair(
+        self, task: ActiveTask, store: str, partition: TopicPartition, end: int, strangers: int
+    ) -> int:
+        found = self._read(partition, task.log_ends[store], end)
+        self._confirm(task)
         task.logged[store] = 0
-        repaired = 0
-        for key, last in found.items():
-            current = task.state.as_logged(store, key)
-            if current is None:
-                continue
-            value, timestamp = current
-            if (value, last[1] if timestamp is None else timestamp) != last:
-                task.log_changes[store](key, value, timestamp, NO_HEADERS)
-                repaired += 1
+        repaired = _log_again(task, store, found)
         log.warning(
             "task %s: %d records of changelog %s are not this task's: a former owner, frozen or cut off for a time, "
             "has written them late; %d of %d keys are logged again",
@@ -94,6 +142,8 @@ class ChangelogGuard:
     def _read(self, partition: TopicPartition, start: int, end: int) -> dict[bytes, Logged]:
         """The last record of every key in a stretch of a changelog."""
         found: dict[bytes, Logged] = {}
+        # Retention may have taken the first of them.
+        start = max(start, self._admin.beginning_offsets([partition])[partition])
         deadline = Deadline(self._clock, _READ_TIMEOUT_MS)
         with closing(self._consumer()) as consumer:
             consumer.assign({partition: start})
@@ -109,3 +159,17 @@ class ChangelogGuard:
                         if key is not None:
                             found[key] = value, timestamp
         return found
+
+
+def _log_again(task: ActiveTask, store: str, found: Mapping[bytes, Logged]) -> int:
+    """Log what the store holds under the keys that were ``found`` with something else; give the number of records."""
+    repaired = 0
+    for key, last in found.items():
+        current = task.state.as_logged(store, key)
+        if current is None:
+            continue
+        value, timestamp = current
+        if (value, last[1] if timestamp is None else timestamp) != last:
+            task.log_changes[store](key, value, timestamp, NO_HEADERS)
+            repaired += 1
+    return repaired

@@ -10,7 +10,9 @@ from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
+from pystreams.runtime.hand_over_check import HandOverCheck
 from pystreams.runtime.restore import RestoreListener
+from pystreams.runtime.state_cleanup import StateCleanup
 from pystreams.state.directory import StateDirectory
 from pystreams.state.resources import RocksResources
 from pystreams.state.worker_number import WorkerNumber
@@ -28,6 +30,8 @@ class ClientContext:
     clock: Clock
     metrics: Metrics
     directory: StateDirectory
+    cleanup: StateCleanup
+    hand_over: HandOverCheck
     resources: RocksResources
     process_id: str
     #: Keeps this client's names apart from those of others with the same process id.
@@ -63,6 +67,16 @@ class ClientContext:
         """The first offset whose record is at most ``duration_ms`` old by its timestamp; the end offset if none is."""
         time_ms = max(0, self.clock.now_ms() - duration_ms)
         return self.admin.offsets_for_times({partition: time_ms})[partition]
+
+    def everything_is_committed(self) -> bool:
+        """True if the group's committed offsets are the end offsets of all inputs."""
+        admin, inputs = self.admin, sorted({p for of_task in self.inputs.values() for p in of_task})
+        before = admin.end_offsets(inputs)
+        committed = admin.group_offsets(self.built.application_id)
+        beginnings = admin.beginning_offsets(inputs)
+        reached = {p: max(committed[p].offset if p in committed else 0, beginnings[p]) for p in inputs}
+        # The end offsets only grow: if they are the same before and after, they were the same in between.
+        return reached == before == admin.end_offsets(inputs)
 
     def instance_id(self, thread: int) -> str | None:
         """Who a thread is as a static member; None: nobody in particular. Source: StreamsConfig.getMainConsumerConfigs,

@@ -13,8 +13,10 @@ from pystreams.config import StreamsConfig
 from pystreams.errors import TopicError
 from pystreams.metrics import Metrics
 from pystreams.runtime.client_context import ClientContext
+from pystreams.runtime.hand_over_check import HandOverCheck
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.retention_check import check_retention
+from pystreams.runtime.state_cleanup import StateCleanup
 from pystreams.runtime.topic_setup import plan_topics
 from pystreams.serde import serde_for
 from pystreams.state.directory import StateDirectory
@@ -88,9 +90,11 @@ def prepare(
     plan = plan_topics(admin, built, config, broker.description)
     with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
         check_retention(plan, built, config, admin, consumer, clock)
+    hand_over = HandOverCheck(broker, admin, built, clock)
+    hand_over.check()
     directory = StateDirectory(config.state_dir, config.application_id)
-    if config.state_cleanup_dir_max_age_ms >= 0:
-        _forget_old_state(directory, config.state_cleanup_dir_max_age_ms, clock)
+    cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
+    cleanup.at_start(config.state_cleanup_dir_max_age_ms)
     admin.create_topics(plan.missing)
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(
@@ -109,6 +113,8 @@ def prepare(
         clock=clock,
         metrics=metrics,
         directory=directory,
+        cleanup=cleanup,
+        hand_over=hand_over,
         resources=resources,
         process_id=directory.process_id,
         worker=WorkerNumber(directory.path, worker),
@@ -116,12 +122,6 @@ def prepare(
         partition_count=partition_counter(admin, plan.partition_counts),
         restore_listener=restore_listener,
     )
-
-
-def _forget_old_state(directory: StateDirectory, max_age_ms: int, clock: Clock) -> None:
-    gone = directory.clean_up(max_age_ms, clock)
-    if gone:
-        log.info("deleted state that is older than %d ms: %s", max_age_ms, ", ".join(map(str, gone)))
 
 
 def partition_counter(admin: Admin, known: dict[str, int]) -> Callable[[str], int]:

@@ -2,6 +2,7 @@
 
 One commit covers all running tasks of a thread, because they share a producer:
 
+    member.confirm        nothing is written by whoever was replaced, as far as that can be known
     flush caches          dirty entries are forwarded and logged, in the order of their last update
     producer.commit       outputs, changelogs and input offsets become durable; the one step that decides
     state.commit          stores, with the changelog offsets that the log gave
@@ -15,11 +16,15 @@ restore reads the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from pystreams.broker.port import CommittedOffset, Consumer, Member, Producer
 from pystreams.ids import TopicPartition
 from pystreams.runtime.active_task import ActiveTask
 from pystreams.runtime.changelog_guard import ChangelogGuard
+
+#: How long the ends of changelogs are asked for before tasks are given up.
+_LEAVE_TIMEOUT_MS: Final = 5_000.0
 
 #: Tells which task is at work, so that a failure can be blamed on it.
 Working = Callable[[ActiveTask | None], None]
@@ -49,6 +54,7 @@ class Committer:
         Raises what the broker raises: ``BrokerUnavailableError`` (nothing is lost, try again), ``TaskMigratedError``,
         ``ProductionError``; and what flushing runs into.
         """
+        self._member.confirm()
         for task in tasks:
             self._working(task)
             task.stream.flush()
@@ -74,8 +80,7 @@ class Committer:
         if self._guard is not None:
             self._guard.check(tasks, end_offsets)
 
-    def commit_for_good(self, tasks: Sequence[ActiveTask]) -> None:
-        """Commit before tasks are given up: all changelogs are left as they should be."""
-        self.commit(tasks)
-        if self._guard is not None and self._guard.check_all(tasks):
+    def leave_in_order(self, tasks: Sequence[ActiveTask]) -> None:
+        """After a commit, before tasks are given up: all changelogs are left as they should be."""
+        if self._guard is not None and self._guard.check_all(tasks, _LEAVE_TIMEOUT_MS):
             self.commit(tasks)

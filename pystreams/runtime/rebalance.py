@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pystreams.errors import TopicError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.task_lifecycle import TaskStatus
 
@@ -58,8 +59,18 @@ def plan_assignment(
     inputs_of: Mapping[TaskId, Inputs],
 ) -> list[Instruction]:
     """From the tasks at hand to those whose inputs are all assigned. A task of which another member still holds an
-    input comes with a later assignment."""
+    input comes with a later assignment.
+
+    Raises ``TopicError`` for a partition of which this member knows no task: nobody would ever read it.
+    """
     available = frozenset(assigned)
+    unknown = available.difference(*inputs_of.values())
+    if unknown:
+        raise TopicError(
+            f"the group assigns partitions that this member knows nothing of: {', '.join(map(str, sorted(unknown)))}",
+            why="the member that leads the group was started after topics or partitions were added, this one before",
+            hint="restart this instance",
+        )
     target = {task: inputs for task, inputs in inputs_of.items() if inputs <= available}
     closing = sorted(task for task, (_, inputs) in current.items() if target.get(task) != inputs)
     staying = current.keys() - closing
@@ -73,5 +84,6 @@ def plan_assignment(
 
 
 def plan_loss(current: Collection[TaskId]) -> list[Instruction]:
-    """The membership is gone: nothing may be committed any more."""
-    return [*(CloseTask(task) for task in sorted(current)), AbortAll(), Claim(frozenset())]
+    """The membership is gone: nothing may be committed any more. What waits to be sent is forgotten first, because to
+    close takes its time, and once more at the end, because processors may write while they are closed."""
+    return [AbortAll(), *(CloseTask(task) for task in sorted(current)), AbortAll(), Claim(frozenset())]

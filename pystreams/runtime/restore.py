@@ -75,6 +75,8 @@ class Restorer:
         self._stores: dict[TopicPartition, StoreRestore] = {}
         self._since_ms = self._logged_ms = clock.monotonic_ms()
         self._restored = 0
+        #: The last step was given records: more of them may be there already.
+        self.busy = False
 
     @property
     def active(self) -> bool:
@@ -113,12 +115,14 @@ class Restorer:
         """Restore for about ``budget_ms``, waiting up to ``wait_ms`` if nothing has arrived."""
         outcome = RestoreOutcome()
         deadline = Deadline(self._clock, budget_ms)
+        self.busy = False
         while any(r.position < r.end_offset for r in self._stores.values()):
             try:
                 batches = self._consumer.poll(wait_ms)
             except OffsetOutOfRangeError as error:
                 outcome.corrupted = self._out_of_range(error)
                 break
+            self.busy = bool(batches)
             for batch in batches:
                 self._apply(batch, outcome)
             self._advance()

@@ -66,12 +66,18 @@ def time_limits(plan: TopicPlan, built: BuiltTopology, dead_letter_topic: str | 
         written.add(dead_letter_topic)
     limits: dict[str, int] = {}
     for topic in sorted(written):
-        config = plan.config(topic)
-        retention_ms = int(config.get("retention.ms", -1))
-        by_timestamp = config.get("message.timestamp.type", "CreateTime") == "CreateTime"
-        if "delete" in config.get("cleanup.policy", "delete") and retention_ms >= 0 and by_timestamp:
-            limits[topic] = retention_ms
+        limit = retention_of(plan.config(topic))
+        if limit is not None:
+            limits[topic] = limit
     return limits
+
+
+def retention_of(config: Mapping[str, str]) -> int | None:
+    """The age in ms past which a topic with these settings deletes records by their timestamps; None: it does not."""
+    retention_ms = int(config.get("retention.ms", -1))
+    by_timestamp = config.get("message.timestamp.type", "CreateTime") == "CreateTime"
+    deletes = "delete" in config.get("cleanup.policy", "delete")
+    return retention_ms if deletes and retention_ms >= 0 and by_timestamp else None
 
 
 def _oldest_input(

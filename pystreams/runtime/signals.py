@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a request to stop."""
+"""SIGINT, SIGTERM and SIGHUP as a request to stop. Source: the shutdown hooks of a JVM."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ from typing import Any
 
 @contextmanager
 def stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Within the block the first SIGINT or SIGTERM sets ``stop``; a second one does what it did before. Outside of the
-    main thread, which alone may handle signals, nothing is changed."""
+    """Within the block the first SIGINT, SIGTERM or SIGHUP sets ``stop``; a second SIGINT or SIGTERM does what it did
+    before. Who ignores SIGHUP (``nohup``) goes on doing so. Outside of the main thread, which alone may handle signals,
+    nothing is changed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before: dict[signal.Signals, Any] = {}
 
-    def restore() -> None:
-        while before:
-            signal.signal(*before.popitem())
+    def restore(*numbers: signal.Signals) -> None:
+        for number in numbers:
+            if number in before:
+                signal.signal(number, before.pop(number))
 
-    def handle(_number: int, _frame: FrameType | None) -> None:
-        restore()
+    def handle(number: int, _frame: FrameType | None) -> None:
+        # A terminal that is closed may tell it twice, the kernel and the shell: that is no impatience.
+        if number != signal.SIGHUP:
+            restore(signal.SIGINT, signal.SIGTERM)
         stop.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue
         before[number] = signal.signal(number, handle)
     try:
         yield
     finally:
-        restore()
+        restore(*before)

@@ -161,11 +161,16 @@ class StreamTask:
         """The stores are about to be filled."""
         self._become(TaskStatus.RESTORING)
 
-    def start(self, committed: Mapping[TopicPartition, Position], operator_state: Mapping[str, int]) -> None:
+    def start(
+        self,
+        committed: Mapping[TopicPartition, Position],
+        operator_state: Mapping[str, int],
+        stream_time: int = -1,
+    ) -> None:
         """The stores are filled: open operators, initialize processors, and go on where the last commit ended.
 
-        ``operator_state`` is what ``operator_state()`` gave then. Raises ``ProcessingError`` if a processor's ``init``
-        does.
+        ``operator_state`` is what ``operator_state()`` gave then; ``stream_time`` the task's, where it is further than
+        that of its partitions. Raises ``ProcessingError`` if a processor's ``init`` does.
         """
         self._become(TaskStatus.RUNNING)
         self.memory.committed = operator_state
@@ -174,6 +179,7 @@ class StreamTask:
         for partition in sorted(self.partitions):
             with setting_up(f"the source of {partition}", self.task_id):
                 queues[partition] = self._queue(partition, linked)
+        self.timing.stream_time = max(self.timing.stream_time, stream_time)
         for partition, (offset, time) in committed.items():
             queues[partition].resume_at(offset, time)
             self.timing.stream_time = max(self.timing.stream_time, time)

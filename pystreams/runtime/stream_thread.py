@@ -11,13 +11,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pystreams.broker.port import Assigned, Lost, MemberEvent
 from pystreams.clock import Deadline
 from pystreams.errors import (
     OffsetOutOfRangeError,
-    ProcessingError,
     StateCorruptedError,
     StreamsError,
     TaskMigratedError,
@@ -34,6 +33,8 @@ from pystreams.runtime.stopwatch import Stopwatch
 from pystreams.runtime.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.task_opening import TaskOpener
 from pystreams.runtime.thread_calls import CallQueue
+from pystreams.runtime.thread_end import ask_all_to_stop, placed
+from pystreams.runtime.thread_owner import ThreadOwner
 from pystreams.runtime.thread_summary import ThreadSummary
 from pystreams.runtime.transitions import THREAD_SUCCESSORS, ThreadState, check_transition
 from pystreams.runtime.trouble import Trouble
@@ -52,31 +53,7 @@ _JOINING_POLL_MS = 10.0
 #: Restoring may use this much of a round while other tasks are running, and this much if none is.
 _RESTORE_BESIDE_MS, _RESTORE_ALONE_MS = 20.0, 200.0
 _RETRY_PAUSE_MS = 100.0
-#: How long a failed thread stays a member to tell all others to stop.
-_GOODBYE_MS = 30_000.0
 _SNAPSHOT_INTERVAL_MS = 100.0
-
-
-class ThreadOwner(Protocol):
-    """The client, as its threads see it. Called from the threads."""
-
-    def thread_changed(self, thread: StreamThread, old: ThreadState, new: ThreadState) -> None: ...
-
-    def thread_failed(self, thread: StreamThread, error: BaseException) -> bool:
-        """The thread is about to end because of ``error``; True if it is to tell the group to stop altogether."""
-        ...
-
-    def thread_ended(self, thread: StreamThread) -> None:
-        """Everything that the thread held is released."""
-        ...
-
-    def application_shutdown(self) -> None:
-        """A member of the group asked the whole application to stop."""
-        ...
-
-    def housekeeping(self) -> None:
-        """Called now and then by every thread."""
-        ...
 
 
 class StreamThread:
@@ -105,6 +82,7 @@ class StreamThread:
         self._cache_bytes = cache_bytes
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._stopping = threading.Event()
+        self._gone_for_good = False
         self._commit_asked = threading.Event()
         self._calls: CallQueue[TaskManager] = CallQueue(name)
         #: What the membership told and is not carried out yet, because something failed on the way.
@@ -117,7 +95,6 @@ class StreamThread:
         self._worked = False
         self._last_commit_ms = self._clock.monotonic_ms()
         self._last_snapshot_ms = 0.0
-        self._next_purge_ms = self._last_commit_ms + context.config.repartition_purge_interval_ms
         config = context.config
         self._trouble = Trouble(self._clock, config.task_timeout_ms)
         self._commit_interval_ms = config.effective_commit_interval_ms(
@@ -132,8 +109,10 @@ class StreamThread:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """End after the record at work, with a commit. Returns at once."""
+    def stop(self, *, for_good: bool = False) -> None:
+        """End after the record at work, with a commit. Returns at once. A static member leaves only ``for_good``:
+        otherwise it is expected back."""
+        self._gone_for_good |= for_good
         self._stopping.set()
         if hasattr(self, "_tasks"):
             self._tasks.interrupt()
@@ -169,9 +148,9 @@ class StreamThread:
     # Life
 
     def _run(self) -> None:
-        opened: list[Any] = []
+        closing: list[Callable[[], None]] = []
         try:
-            self._open(opened)
+            self._open(closing)
             while not self._stopping.is_set():
                 self._guarded_round()
             self._set_state(ThreadState.PENDING_SHUTDOWN)
@@ -179,7 +158,7 @@ class StreamThread:
         except BaseException as error:  # noqa: BLE001 - whatever ends a thread is its owner's to judge
             self._fail(error)
         finally:
-            self._release(opened)
+            self._release(closing)
 
     def _close_tasks(self) -> None:
         try:
@@ -187,15 +166,15 @@ class StreamThread:
         except TaskMigratedError as error:
             log.warning("[%s] stopped without a last commit: %s", self.name, error)
 
-    def _open(self, opened: list[Any]) -> None:
+    def _open(self, closing: list[Callable[[], None]]) -> None:
         context, broker = self._context, self._context.broker
         self._set_state(ThreadState.STARTING)
         consumer = broker.consumer(f"{self.name}-consumer")
-        opened.append(consumer)
+        closing.append(consumer.close)
         restore_consumer = broker.consumer(f"{self.name}-restore-consumer", "restore")
-        opened.append(restore_consumer)
+        closing.append(restore_consumer.close)
         producer = broker.producer(f"{self.name}-producer", self._transactional_id)
-        opened.append(producer)
+        closing.append(producer.close)
         member = broker.member(
             self.name,
             context.built.application_id,
@@ -204,12 +183,12 @@ class StreamThread:
             GroupAssignor(context.inputs, context.stateful),
             context.instance_id(self.index),
         )
-        opened.append(member)
+        closing.append(lambda: member.close(leave=True if self._gone_for_good else None))
         self._clients = ThreadClients(member, consumer, producer)
         self._restorer = Restorer(restore_consumer, context.admin, context.clock, context.restore_listener)
         opener = TaskOpener(context, consumer, producer, self._cache, self.name)
         stopwatch = Stopwatch(self.name, self._clock)
-        opened.append(stopwatch)
+        closing.append(stopwatch.close)
         self._tasks = TaskManager(context, self._clients, opener, self._restorer, stopwatch, self.name)
 
     def _subscription(self) -> bytes:
@@ -225,7 +204,8 @@ class StreamThread:
         )
 
     def _fail(self, error: BaseException) -> None:
-        error = self._placed(error)
+        working = self._tasks.working if hasattr(self, "_tasks") else None
+        error = placed(error, None if working is None else working.task_id, self.name)
         self.error = error
         if self.state is not ThreadState.PENDING_SHUTDOWN:
             self._set_state(ThreadState.PENDING_SHUTDOWN)
@@ -235,50 +215,16 @@ class StreamThread:
             except StreamsError:
                 log.exception("[%s] a failure while closing after another", self.name)
         if self._owner.thread_failed(self, error) and hasattr(self, "_clients"):
-            self._stop_application()
+            self.shutdown_requested = True
+            ask_all_to_stop(self._clients.member, self._clock, self.name)
 
-    def _placed(self, error: BaseException) -> BaseException:
-        """The error with the task that was at work. A call of ``sys.exit`` is one, too: it would end a thread here, and
-        nobody would hear of it."""
-        working = self._tasks.working if hasattr(self, "_tasks") else None
-        place = self.name if working is None else f"task {working.task_id}"
-        if isinstance(error, StreamsError):
-            if working is not None and place not in error.where:
-                error.extend(where=place)
-            return error
-        if not isinstance(error, SystemExit):
-            return error
-        failure = ProcessingError(
-            f"a function of the program called sys.exit({'' if error.code is None else error.code})",
-            where=place,
-            hint="raise an exception to stop at a record; to end the application, call close() of its Streams",
-        )
-        failure.__cause__ = error
-        return failure
-
-    def _stop_application(self) -> None:
-        """Stay a member without tasks, and ask the others to stop, until they have left the group."""
-        member, deadline = self._clients.member, Deadline(self._clock, _GOODBYE_MS)
-        self.shutdown_requested = True
-        others, pause = True, threading.Event()
-        try:
-            member.claim(())
-            member.request_rejoin()
-            while others and not deadline.expired():
-                for event in member.poll():
-                    others = not isinstance(event, Assigned) or decode_plan(event.user_data).members > 1
-                    member.claim(())
-                pause.wait(_JOINING_POLL_MS / 1000)
-        except StreamsError as error:
-            log.warning("[%s] could not tell the group to stop: %s", self.name, error)
-
-    def _release(self, opened: list[Any]) -> None:
+    def _release(self, closing: list[Callable[[], None]]) -> None:
         # In reverse: the member leaves first, while what it worked with is still there.
-        for client in reversed(opened):
+        for close in reversed(closing):
             try:
-                client.close()
+                close()
             except Exception:
-                log.exception("[%s] a failure while closing %s", self.name, type(client).__name__)
+                log.exception("[%s] a failure while closing %s", self.name, close.__qualname__)
         self._set_state(ThreadState.DEAD)
         self._publish()
         self._calls.refuse()
@@ -347,6 +293,8 @@ class StreamThread:
         self, generation: int, partitions: tuple[TopicPartition, ...], tasks: int, members: int
     ) -> None:
         before = self._tasks.task_ids()
+        if not before:
+            self._context.hand_over.check()
         if before and not {p for task in self._tasks.tasks() for p in task.inputs} <= set(partitions):
             self._set_state(ThreadState.PARTITIONS_REVOKED)
         self._set_state(ThreadState.PARTITIONS_ASSIGNED)
@@ -393,7 +341,7 @@ class StreamThread:
         if self._worked or self._calls.waiting or self._stopping.is_set():
             return 0
         if self.state is not ThreadState.RUNNING:
-            return 0 if self._restorer.active else _JOINING_POLL_MS
+            return 0 if self._restorer.busy else _JOINING_POLL_MS
         timeout_ms = float(self._context.config.poll_ms)
         if self._tasks.commit_needed:
             timeout_ms = min(timeout_ms, self._ms_to_commit())
@@ -442,10 +390,7 @@ class StreamThread:
             self._commits.add()
             self._cache.resize(self._cache_bytes)
         self._last_commit_ms = self._clock.monotonic_ms()
-        if self._last_commit_ms >= self._next_purge_ms:
-            self._next_purge_ms = self._last_commit_ms + config.repartition_purge_interval_ms
-            tasks.check_changelogs()
-            tasks.purge()
+        tasks.upkeep()
 
     def _ms_to_commit(self) -> float:
         return self._last_commit_ms + self._commit_interval_ms - self._clock.monotonic_ms()

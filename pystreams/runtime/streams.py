@@ -14,12 +14,11 @@ import logging
 import threading
 from collections.abc import Callable
 from datetime import timedelta
-from enum import Enum
 
 from pystreams.broker.port import Broker
 from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig
-from pystreams.errors import ConfigError, StateError, StreamsError
+from pystreams.errors import BrokerUnavailableError, ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, names
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.client_start import Buildable, build_topology, open_broker, prepare
@@ -28,11 +27,12 @@ from pystreams.runtime.queries import LocalStore
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.signals import stop_on_signals
 from pystreams.runtime.stream_thread import StreamThread
-from pystreams.runtime.transitions import (
-    CLIENT_SUCCESSORS,
-    ClientState,
-    ThreadState,
-    check_transition,
+from pystreams.runtime.transitions import CLIENT_SUCCESSORS, ClientState, ThreadState, check_transition
+from pystreams.runtime.uncaught import (
+    UncaughtExceptionHandler,
+    UncaughtExceptionResponse,
+    response_to,
+    shut_down_client,
 )
 from pystreams.topology.topology import Topology
 
@@ -40,17 +40,6 @@ log = logging.getLogger(__name__)
 
 #: Called with the new and the old state, from whichever thread made the change.
 StateListener = Callable[[ClientState, ClientState], None]
-
-
-class UncaughtExceptionResponse(Enum):
-    """What is to happen when a stream thread has failed. Source: StreamsUncaughtExceptionHandler."""
-
-    REPLACE_THREAD = "replace_thread"
-    SHUTDOWN_CLIENT = "shutdown_client"
-    SHUTDOWN_APPLICATION = "shutdown_application"
-
-
-UncaughtExceptionHandler = Callable[[BaseException], UncaughtExceptionResponse]
 
 _GOING = frozenset({ClientState.REBALANCING, ClientState.RUNNING})
 _ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
@@ -100,10 +89,9 @@ class Streams:
         self._closer: threading.Thread | None = None
         self._state_listener: StateListener | None = None
         self._restore_listener: RestoreListener | None = None
-        self._exception_handler: UncaughtExceptionHandler = _shut_down_client
+        self._exception_handler: UncaughtExceptionHandler = shut_down_client
         #: ``run`` is at work, and will raise what ends the client.
         self._raises = False
-        self._next_cleanup_ms = self._clock.monotonic_ms() + config.state_cleanup_delay_ms
 
     def __repr__(self) -> str:
         return f"Streams({self.config.application_id!r}, {self._state.name}, {len(self._threads)} threads)"
@@ -163,6 +151,8 @@ class Streams:
             raise
         self._set_state(ClientState.REBALANCING)
         with self._changed:
+            if self._state not in _GOING:
+                return  # closed meanwhile
             threads = [self._new_thread() for _ in range(self.config.num_stream_threads)]
         for thread in threads:
             thread.start()
@@ -208,9 +198,14 @@ class Streams:
             raise self.failure
 
     def reached_the_end(self) -> bool:
-        """As ``caught_up``; if not, has committed what is processed, since that may be all that is missing."""
-        if self.caught_up():
-            return True
+        """As ``caught_up``; if not, has committed what is processed, since that may be all that is missing. A log that
+        does not answer now cannot tell."""
+        try:
+            if self.caught_up():
+                return True
+        except BrokerUnavailableError as error:
+            log.warning("whether everything is processed is not known: %s", error)
+            return False
         if self.progress().lag == 0:
             self.request_commit()
         return False
@@ -240,7 +235,7 @@ class Streams:
             if self._state not in _GOING or not candidates:
                 return None
             thread = candidates[-1]
-            thread.stop()
+            thread.stop(for_good=True)
         self.wait_for(lambda: thread not in self._threads, timeout)
         with self._changed:
             self._share_cache()
@@ -256,6 +251,11 @@ class Streams:
                 self._records_of_ended_threads + sum(thread.records for thread in threads), threads
             )
 
+    @property
+    def task_count(self) -> int:
+        """How many tasks the application has, in all its processes together; 0 before the start."""
+        return 0 if self._context is None else len(self._context.inputs)
+
     def metadata_for_local_threads(self) -> tuple[ThreadProgress, ...]:
         """The threads of this client with their tasks."""
         return self.progress().threads
@@ -270,16 +270,7 @@ class Streams:
             return False
         if not all(self._settled(thread) for thread in list(self._threads)):
             return False
-        admin, inputs = (
-            self._context.admin,
-            sorted({p for of_task in self._context.inputs.values() for p in of_task}),
-        )
-        before = admin.end_offsets(inputs)
-        committed = admin.group_offsets(self.config.application_id)
-        beginnings = admin.beginning_offsets(inputs)
-        reached = {p: max(committed[p].offset if p in committed else 0, beginnings[p]) for p in inputs}
-        # The end offsets only grow: if they are the same before and after, they were the same in between.
-        return reached == before == admin.end_offsets(inputs)
+        return self._context.everything_is_committed()
 
     def request_commit(self) -> None:
         """Have every thread commit soon."""
@@ -323,11 +314,7 @@ class Streams:
             self._log_failure(thread, error)
             return False
         self.metrics.counter(names.FAILED_STREAM_THREADS).add()
-        try:
-            response = self._exception_handler(error)
-        except Exception:
-            log.exception("the uncaught exception handler itself failed; the client shuts down")
-            response = UncaughtExceptionResponse.SHUTDOWN_CLIENT
+        response = response_to(error, self._exception_handler)
         with self._changed:
             if self._state not in _GOING:
                 self._log_failure(thread, error)
@@ -377,18 +364,8 @@ class Streams:
                 self._begin_close(ClientState.PENDING_ERROR)
 
     def housekeeping(self) -> None:
-        now = self._clock.monotonic_ms()
-        with self._changed:
-            if now < self._next_cleanup_ms or self._context is None:
-                return
-            self._next_cleanup_ms = now + self.config.state_cleanup_delay_ms
-        try:
-            gone = self._context.directory.clean_up(self.config.state_cleanup_delay_ms, self._clock)
-        except StateError as error:
-            log.warning("state of tasks that left could not be deleted: %s", error)
-            return
-        if gone:
-            log.info("deleted the state of tasks that are elsewhere: %s", ", ".join(map(str, gone)))
+        if self._context is not None:
+            self._context.cleanup.now_and_then()
 
     # Inside
 
@@ -468,7 +445,3 @@ class Streams:
             except Exception:
                 # It must not stop what the change is part of, such as the end of the client.
                 log.exception("the state listener failed at %s -> %s", old.name, state.name)
-
-
-def _shut_down_client(_error: BaseException) -> UncaughtExceptionResponse:
-    return UncaughtExceptionResponse.SHUTDOWN_CLIENT

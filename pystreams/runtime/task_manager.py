@@ -8,7 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pystreams.broker.port import Consumer, Member, Producer
-from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError, StateLockedError, StreamsError
+from pystreams.errors import (
+    BrokerUnavailableError,
+    OffsetOutOfRangeError,
+    StateCorruptedError,
+    StateLockedError,
+    StreamsError,
+)
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.record import RecordBatch
@@ -18,6 +24,7 @@ from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.commit import Committer
 from pystreams.runtime.offset_metadata import merge_committed
 from pystreams.runtime.positions import start_positions
+from pystreams.runtime.purge import Purge
 from pystreams.runtime.rebalance import (
     AbortAll,
     Claim,
@@ -68,9 +75,15 @@ class TaskManager:
         self._producer = clients.producer
         self._opener = opener
         self._restorer = restorer
-        self._guard = _guard_of(context, thread)
+        self._guard = _guard_of(context, clients, thread)
         self._committer = Committer(
             clients.producer, clients.member, clients.consumer, self._set_working, self._guard
+        )
+        self._purge = Purge(
+            context.admin,
+            context.built.internal_topics,
+            context.config.repartition_purge_interval_ms,
+            context.clock,
         )
         self._created = context.metrics.counter(names.TASKS_CREATED, thread_id=thread)
         self._closed = context.metrics.counter(names.TASKS_CLOSED, thread_id=thread)
@@ -83,7 +96,6 @@ class TaskManager:
         self._locked: dict[TaskId, tuple[float, float]] = {}
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
-        self._purge_refused = False
         #: Partitions that are not read for now, because enough of them is waiting.
         self.paused: set[TopicPartition] = set()
 
@@ -100,7 +112,7 @@ class TaskManager:
 
     @property
     def commit_needed(self) -> bool:
-        return any(task.commit_needed for task in self._running)
+        return any(task.needs_commit(self._consumer.position) for task in self._running)
 
     @property
     def commit_requested(self) -> bool:
@@ -156,7 +168,8 @@ class TaskManager:
         for instruction in plan:
             match instruction:
                 case CommitAll():
-                    self._committer.commit_for_good(self._running)
+                    self._committer.commit(self._running)
+                    self._committer.leave_in_order(self._running)
                 case CloseTask(task_id):
                     self._waiting.pop(task_id, None)
                     self._locked.pop(task_id, None)
@@ -192,30 +205,58 @@ class TaskManager:
         log.warning("task %s: %s", task_id, error)
         inputs = self._tasks[task_id].inputs
         if self._tasks[task_id].status is TaskStatus.RUNNING:
-            self.revive()
+            self.revive(spoilt=task_id)
         else:
             self._close(task_id)
         self._waiting[task_id] = inputs
         self._context.directory.wipe(task_id)
 
-    def revive(self) -> None:
-        """Forget everything since the last commit: tasks that have started are made anew and go on from there."""
-        for task in [task for task in self._tasks.values() if task.status is not TaskStatus.RESTORING]:
+    def revive(self, *, spoilt: TaskId | None = None) -> None:
+        """Forget everything since the last commit: tasks that have started are made anew and go on from there. The
+        state of one that is ``spoilt`` is good for nothing."""
+        started = [task for task in self._tasks.values() if task.status is not TaskStatus.RESTORING]
+        self._take_back([task for task in started if task.task_id != spoilt])
+        for task in started:
             self._waiting[task.task_id] = task.inputs
             self._close(task.task_id)
         # Last: what a processor writes while it is closed is forgotten, too.
         self._producer.abort()
 
+    def _take_back(self, tasks: Sequence[ActiveTask]) -> None:
+        """Have the changelogs end with what was committed, if they hold more."""
+        if self._guard is None:
+            return
+        self._producer.abort()
+        try:
+            for task in tasks:
+                task.state.abort()
+            # Whether the last commit has arrived or not: these have their state as of what the group has.
+            self._guard.take_back([task for task in tasks if self._has_last_commit(task)])
+            self._producer.commit({}, None)
+        except StreamsError as error:
+            log.warning("what is done once more may be counted twice in the stores: %s", error)
+
+    def _has_last_commit(self, task: ActiveTask) -> bool:
+        committed = self._member.committed(task.inputs)
+        return task.committed == {p: at for p, at in committed.items() if at is not None}
+
     def close(self, *, commit: bool) -> None:
         """Give up everything, after a commit or without."""
         try:
             if commit and self._running:
-                self._committer.commit_for_good(self._running)
+                self._committer.commit(self._running)
+                self._leave_in_order()
         finally:
             self._waiting.clear()
             for task_id in list(self._tasks):
                 self._close(task_id)
             self._producer.abort()
+
+    def _leave_in_order(self) -> None:
+        try:
+            self._committer.leave_in_order(self._running)
+        except BrokerUnavailableError as error:
+            log.warning("changelogs are left as they are: %s", error)
 
     def _try_open(self, task_id: TaskId) -> None:
         try:
@@ -306,6 +347,9 @@ class TaskManager:
         """Let each task process up to ``max_records``, or what it can in a tenth of a second; the number processed."""
         processed = 0
         for task in self._running:
+            if not self._member.can_commit():
+                # A function has hung for so long that others have the tasks by now.
+                break
             self.working = task
             self._stopwatch.watch(task.stream)
             processed += task.stream.process(max_records, now_ms)
@@ -338,34 +382,12 @@ class TaskManager:
         """Commit all running tasks."""
         self._committer.commit(self._running)
 
-    def check_changelogs(self) -> None:
-        """See whether somebody else has written to the tasks' changelogs, also to those that lie still."""
+    def upkeep(self) -> None:
+        """What is to be done now and then, after a commit: see whether somebody else has written to changelogs, also to
+        those that lie still, and delete what internal topics need not keep."""
         if self._guard is not None:
-            self._guard.check_all(self._running)
-
-    def purge(self) -> None:
-        """Delete what is processed and committed from the application's own topics between sub-topologies.
-
-        A refusal costs disk space and no results: it is logged, once until it works again, and tried again next time.
-        Source: org.apache.kafka.streams.processor.internals.TaskManager.maybePurgeCommittedRecords.
-        """
-        internal = self._context.built.internal_topics
-        done = {
-            partition: committed.offset
-            for task in self._running
-            for partition, committed in task.committed.items()
-            if partition.topic in internal
-        }
-        if not done:
-            return
-        try:
-            self._context.admin.delete_records(done)
-        except StreamsError as error:
-            if not self._purge_refused:
-                log.warning("repartition topics keep what is processed: %s", error)
-            self._purge_refused = True
-        else:
-            self._purge_refused = False
+            self._guard.now_and_then(self._running)
+        self._purge.now_and_then(self._running)
 
     def check_positions(self, error: OffsetOutOfRangeError) -> None:
         """The consumer fell out of a partition, because records were deleted before they were read: an error for a task
@@ -403,8 +425,13 @@ class TaskManager:
         self.working = task
 
 
-def _guard_of(context: ClientContext, thread: str) -> ChangelogGuard | None:
+def _guard_of(context: ClientContext, clients: ThreadClients, thread: str) -> ChangelogGuard | None:
     broker = context.broker
     if broker.transactional:
         return None
-    return ChangelogGuard(lambda: broker.consumer(f"{thread}-guard", "restore"), context.admin, context.clock)
+    return ChangelogGuard(
+        lambda: broker.consumer(f"{thread}-guard", "restore"),
+        context.admin,
+        lambda task: clients.producer.commit(task.committed, clients.member),
+        context.clock,
+    )

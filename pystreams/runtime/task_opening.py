@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from pystreams.broker.port import Consumer, Producer
 from pystreams.errors import StateCorruptedError
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.metrics import names
-from pystreams.record import ContextCell, Headers
+from pystreams.record import Headers
 from pystreams.runtime.active_task import ActiveTask
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.codegen import CompiledCode, compile_nodes
-from pystreams.runtime.linking import setting_up
-from pystreams.runtime.stream_task import StreamTask, TaskServices
+from pystreams.runtime.hand_over_check import state_origin
+from pystreams.runtime.new_task import NewTask, new_task
+from pystreams.runtime.stream_task import TaskServices
 from pystreams.state.cache import ThreadCache
 from pystreams.state.store import LogChange
-from pystreams.state.task_state import TaskState
 
 log = logging.getLogger(__name__)
 
@@ -47,35 +46,36 @@ class TaskOpener:
 
         Raises ``StateLockedError`` while another thread or process has the task's directory.
         """
-        cell = ContextCell()
         logged = dict.fromkeys(self._context.subtopology(task_id).changelogs, 0)
         log_changes = {store: self._log_change(task_id, store, logged) for store in logged}
         try:
-            state = self._open_state(task_id, cell, log_changes)
+            stream, state = self._new_task(task_id, log_changes)
         except StateCorruptedError as error:
             log.warning("task %s: %s; deleting the local state, it will be restored", task_id, error)
             self._context.directory.wipe(task_id)
-            state = self._open_state(task_id, cell, log_changes)
-        context = self._context
-        sub = context.subtopology(task_id)
-        try:
-            stream = StreamTask(
-                task_id,
-                sub.nodes,
-                context.inputs[task_id],
-                cell=cell,
-                state=state,
-                services=self._services,
-                code=self._compiled(task_id),
-            )
-            stream.restoring()
-        except BaseException:
-            state.close()
-            raise
+            stream, state = self._new_task(task_id, log_changes)
         changelogs = {
-            store: TopicPartition(topic, task_id.partition) for store, topic in sub.changelogs.items()
+            store: TopicPartition(topic, task_id.partition)
+            for store, topic in self._context.subtopology(task_id).changelogs.items()
         }
         return ActiveTask(stream, state, changelogs, log_changes=log_changes, logged=logged)
+
+    def _new_task(self, task_id: TaskId, log_changes: Mapping[str, LogChange]) -> NewTask:
+        context = self._context
+        sub = context.subtopology(task_id)
+        return new_task(
+            task_id,
+            sub.nodes,
+            sub.stores,
+            context.inputs[task_id],
+            services=self._services,
+            directory=context.directory.task_directory(task_id),
+            cache=self._cache,
+            log_change=log_changes.get,
+            resources=context.resources,
+            origin=state_origin(context.broker, context.hand_over.attempt),
+            code=self._compiled(task_id),
+        )
 
     def _compiled(self, task_id: TaskId) -> CompiledCode:
         """The code of the task's sub-topology, compiled for the first of its tasks."""
@@ -85,27 +85,6 @@ class TaskOpener:
             code = compile_nodes(self._context.subtopology(task_id).nodes, name)
             self._code[task_id.subtopology] = code
         return code
-
-    def _open_state(
-        self, task_id: TaskId, cell: ContextCell, log_changes: Mapping[str, LogChange]
-    ) -> TaskState:
-        context = self._context
-        application_id = context.built.application_id
-        dropped = context.metrics.counter(
-            names.DROPPED_RECORDS, thread_id=self._services.thread_id, task_id=task_id
-        )
-        with setting_up("the task's stores", task_id):
-            return TaskState.open(
-                context.directory.task_directory(task_id),
-                context.subtopology(task_id).stores,
-                task_id=task_id,
-                cell=cell,
-                cache=self._cache,
-                log_change=log_changes.get,
-                topic_of=lambda store: f"{application_id}-{store}-changelog",
-                resources=context.resources,
-                expired=dropped.add,
-            )
 
     def _log_change(self, task_id: TaskId, store: str, logged: dict[str, int]) -> LogChange:
         topic = self._context.subtopology(task_id).changelogs[store]

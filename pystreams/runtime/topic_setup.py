@@ -6,7 +6,8 @@ Source: org.apache.kafka.streams.processor.internals.{InternalTopicManager,Repar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pystreams.broker.port import Admin, TopicDescription, TopicSpec
@@ -16,6 +17,8 @@ from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.partitions import Partitioning, resolve_partitions
 
+log = logging.getLogger(__name__)
+
 _COMMON = {"message.timestamp.type": "CreateTime"}
 _REPARTITION = {**_COMMON, "cleanup.policy": "delete", "segment.bytes": "52428800", "retention.ms": "-1"}
 _WINDOWED = frozenset({"window", "timestamped_window", "session"})
@@ -23,16 +26,17 @@ _WINDOWED = frozenset({"window", "timestamped_window", "session"})
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """The tasks, the topics that exist, and those of the application's own that are still to be created."""
+    """The tasks, the partitions of all topics that exist, those of them that the application writes to, and those of
+    its own that are still to be created."""
 
     partitioning: Partitioning
+    existing: Mapping[str, int]
     found: Mapping[str, TopicDescription]
     missing: Sequence[TopicSpec]
 
     @property
     def partition_counts(self) -> dict[str, int]:
-        counts = {name: topic.partitions for name, topic in self.found.items()}
-        return counts | {topic.name: topic.partitions for topic in self.missing}
+        return {**self.existing, **{topic.name: topic.partitions for topic in self.missing}}
 
     def config(self, topic: str) -> Mapping[str, str]:
         """The settings that a topic has or will have."""
@@ -46,14 +50,30 @@ def plan_topics(admin: Admin, built: BuiltTopology, config: StreamsConfig, where
 
     Raises ``TopicError``, ``TopologyError``.
     """
-    found = admin.describe_topics()
-    _check_users_topics(built, found, config, where)
-    partitioning = resolve_partitions(built, {name: topic.partitions for name, topic in found.items()})
+    existing = admin.partition_counts()
+    _check_users_topics(built, existing, config, where)
+    partitioning = resolve_partitions(built, existing)
     specs = internal_topics(built, partitioning, config)
+    # Of no others: a cluster has thousands of topics, and most are none of our business.
+    found = admin.describe_topics({spec.name for spec in specs} | _written(built, config))
+    unseen = sorted(name for name, topic in found.items() if not topic.config)
+    if unseen:
+        log.warning(
+            "the settings of %s are not checked, because this application may not see them (DESCRIBE_CONFIGS)",
+            ", ".join(unseen),
+        )
     for spec in specs:
         if spec.name in found:
             _verify(spec, found[spec.name], where)
-    return TopicPlan(partitioning, found, [spec for spec in specs if spec.name not in found])
+    return TopicPlan(partitioning, existing, found, [spec for spec in specs if spec.name not in found])
+
+
+def _written(built: BuiltTopology, config: StreamsConfig) -> set[str]:
+    """The topics that records are written to, but for changelogs."""
+    written = {topic for sub in built.subtopologies for topic in sub.sink_topics}
+    if config.errors_dead_letter_queue_topic_name is not None:
+        written.add(config.errors_dead_letter_queue_topic_name)
+    return written
 
 
 def internal_topics(
@@ -90,14 +110,12 @@ def _changelog_settings(
 
 
 def _check_users_topics(
-    built: BuiltTopology, found: Mapping[str, TopicDescription], config: StreamsConfig, where: str
+    built: BuiltTopology, existing: Collection[str], config: StreamsConfig, where: str
 ) -> None:
     internal = built.internal_topics
     read = {topic for sub in built.subtopologies for topic in sub.source_topics}
-    written = {topic for sub in built.subtopologies for topic in sub.sink_topics}
-    if config.errors_dead_letter_queue_topic_name is not None:
-        written.add(config.errors_dead_letter_queue_topic_name)
-    missing = sorted(topic for topic in read | written if topic not in internal and topic not in found)
+    used = read | _written(built, config)
+    missing = sorted(topic for topic in used if topic not in internal and topic not in existing)
     if not missing:
         return
     uses = [f"{topic} ({'read' if topic in read else 'written'})" for topic in missing]
@@ -119,6 +137,8 @@ def _verify(spec: TopicSpec, found: TopicDescription, where: str) -> None:
             hint="give the inputs their former number of partitions, or give the application a new application_id "
             "(or reset it: pystreams reset) so that it starts afresh",
         )
+    if not found.config:
+        return
     wanted, policy = spec.config["cleanup.policy"], found.config.get("cleanup.policy", "delete")
     loss = _loss(set(wanted.split(",")), set(policy.split(",")))
     if loss:

@@ -44,13 +44,12 @@ class IntSerde(Serde[int]):
 
     def __init__(self, size: Literal[8, 4, 2] = 8) -> None:
         self._size = size
-        self._struct = _INTS[size]
 
     def serializer(self, topic: str) -> Callable[[int], bytes]:
-        return self._struct.pack
+        return _INTS[self._size].pack
 
     def deserializer(self, topic: str) -> Callable[[bytes], int]:
-        unpack = self._struct.unpack
+        unpack = _INTS[self._size].unpack
 
         def read_int(data: bytes) -> int:
             value: int

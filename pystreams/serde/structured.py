@@ -74,6 +74,10 @@ class _StructuredSerde(Serde[T]):
 
         return read
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Codecs cannot be pickled; the type is all that it takes to make them again."""
+        return type(self), (self.type,)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type_name(self.type)})"
 

@@ -13,7 +13,14 @@ from pystreams.state.items import Items, PlainItems, TimestampedItems
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.overlay import Overlay
 from pystreams.state.sorted_map import SortedKeys
-from pystreams.state.store import Store, StoreContext, after_prefix
+from pystreams.state.store import (
+    Logged,
+    Store,
+    StoreContext,
+    after_prefix,
+    plain_pairs,
+    timestamped_pairs,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -176,6 +183,9 @@ class KeyValueStore(_AnyKeyValueStore[K, V]):
         #: Set the value of a serialised key; None deletes it.
         self.write: Callable[[bytes, Any], None] = items.put
 
+    def logged(self) -> Iterator[Logged]:
+        return plain_pairs(self.overlay.scan(None, None))
+
 
 class TimestampedKeyValueStore(_AnyKeyValueStore[K, ValueAndTimestamp[V]], Generic[K, V]):
     """Values with their timestamps by key; ``read`` gives ``(value, timestamp)``. The changelog has the plain value
@@ -188,3 +198,6 @@ class TimestampedKeyValueStore(_AnyKeyValueStore[K, ValueAndTimestamp[V]], Gener
         super().__init__(context, overlay, items)
         #: Set the value (None: delete) and timestamp of a serialised key.
         self.write: Callable[[bytes, Any, int], None] = items.write
+
+    def logged(self) -> Iterator[Logged]:
+        return timestamped_pairs(self.overlay.scan(None, None))

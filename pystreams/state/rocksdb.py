@@ -90,6 +90,16 @@ class RocksTable:
     ) -> Iterator[tuple[bytes, bytes]]:
         return self.scan(lower, upper, upper_inclusive=True, reverse=reverse)
 
+    def ingest(self, files: Iterable[Path]) -> None:
+        """Take sorted files (``sorted_files``) into the table; they are moved."""
+        options = rocksdict.IngestExternalFileOptions()
+        options.set_move_files(True)
+        try:
+            for file in files:
+                self._family.ingest_external_file([str(file)], options)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            _fail(error, "write", self._database.path)
+
     def approximate_count(self) -> int:
         return self._family.property_int_value("rocksdb.estimate-num-keys") or 0
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pystreams.record import ContextCell, Headers
 from pystreams.state.cache import NamedCache, ThreadCache
+from pystreams.state.formats import TIMESTAMP_BYTES, unpack_int64
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.spec import StoreSpec
 
@@ -17,6 +18,9 @@ log = logging.getLogger(__name__)
 
 #: Appends (key, value, timestamp, headers) to a store's changelog; value None deletes.
 LogChange: TypeAlias = Callable[[bytes, "bytes | None", "int | None", Headers], None]
+
+#: What a store's changelog says of a key last: key, value, timestamp (None: the store keeps none).
+Logged: TypeAlias = "tuple[bytes, bytes, int | None]"
 
 #: The byte before which no key sorts and behind which every longer key with that prefix sorts.
 _BYTE_MAX = 0xFF
@@ -78,6 +82,11 @@ class Store:
         """True if the store survives its process."""
         return self.spec.persistent
 
+    def logged(self) -> Iterator[Logged]:
+        """All that the store holds in the format of its changelog, without windows past their retention. Call it with
+        the cache flushed."""
+        raise NotImplementedError
+
     def flush_cache(self) -> None:
         """Forward and log the cached entries that have changed, in the order of their last update."""
         if self.cache is not None:
@@ -118,6 +127,16 @@ class Store:
     def _tracked(self, iterator: StoreIterator[Any, Any]) -> StoreIterator[Any, Any]:
         self._iterators.add(iterator)
         return iterator
+
+
+def plain_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Logged]:
+    """Stored pairs of a store that keeps no timestamps, as its changelog has them."""
+    return ((key, stored, None) for key, stored in pairs)
+
+
+def timestamped_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Logged]:
+    """Stored pairs of a timestamped store as its changelog has them."""
+    return ((key, stored[TIMESTAMP_BYTES:], unpack_int64(stored)[0]) for key, stored in pairs)
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

@@ -7,7 +7,7 @@ crash never costs local state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Any
@@ -106,6 +106,7 @@ class TaskState:
         topic_of: Callable[[str], str] = str,
         resources: RocksResources | None = None,
         expired: Callable[[], None] = _nothing,
+        origin: str | None = "",
     ) -> TaskState:
         """Open the stores that ``specs`` describe.
 
@@ -113,7 +114,8 @@ class TaskState:
         keeps apart the tasks that share a cache. ``cache`` None (or one of 0 bytes) means that
         no store is cached. ``log_change`` gives the function that appends to a store's changelog, None for a store
         without one; ``topic_of`` names the topic that a store's serdes are told (default: the store's name);
-        ``expired`` is called for each write that a window store drops because it is too late.
+        ``expired`` is called for each write that a window store drops because it is too late. Local state that was
+        begun under another ``origin`` is taken for damaged; None: whatever it was.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
@@ -146,7 +148,7 @@ class TaskState:
                     expired=expired,
                 )
                 state._add(context)
-            state._load()
+            state._load(None if origin is None else origin.encode())
             return state
         except BaseException:
             if state is not None:
@@ -181,35 +183,28 @@ class TaskState:
         self.stores[spec.name] = store
         self._parts[spec.name] = _Part(spec, store, overlay, layer)
 
-    def _load(self) -> None:
+    def _load(self, origin: bytes | None) -> None:
         database = self._database
         if database is None:
             return
         stored = database.metadata()
         marks: dict[bytes, bytes] = {}
+        if origin is not None and stored.get(b"origin", b"") != origin:
+            if stored:
+                raise self._disagreement(
+                    "the local state of a task belongs to another log, or to the time before a backfill's hand-over",
+                    f"it follows {stored.get(b'origin', b'an unknown log').decode()}, not {origin.decode()}",
+                )
+            marks[b"origin"] = origin
         for name, part in self._parts.items():
             if not part.durable:
                 continue
             mark = _layout_mark(part.spec, part.layer.layout if part.layer else None)
             found = stored.get(b"layout/" + name.encode())
             if found is not None and found != mark:
-                # Only the user can decide to lose what no changelog can bring back.
-                failure, hint = (
-                    (
-                        StateCorruptedError,
-                        "the task's stores will be deleted and restored from their changelogs",
-                    )
-                    if all(other.spec.logged for other in self._parts.values() if other.durable)
-                    else (
-                        StateError,
-                        "a store of this task has no changelog: delete the directory to start anew",
-                    )
-                )
-                raise failure(
+                raise self._disagreement(
                     f"store {name} was written in another layout",
-                    where=f"RocksDB in {database.path}",
-                    why=f"it is {found.decode()} there and {mark.decode()} in the topology",
-                    hint=hint,
+                    f"it is {found.decode()} there and {mark.decode()} in the topology",
                 )
             if found is None:
                 marks[b"layout/" + name.encode()] = mark
@@ -227,6 +222,15 @@ class TaskState:
                 self._metadata[name_bytes.decode()] = value
         if marks:
             database.write((), metadata=marks)
+
+    def _disagreement(self, what: str, why: str) -> StateError:
+        """Only the user can decide to lose what no changelog can bring back."""
+        where = str(self.directory)
+        if all(part.spec.logged for part in self._parts.values() if part.durable):
+            hint = "the task's stores will be deleted and restored from their changelogs"
+            return StateCorruptedError(what, where=where, why=why, hint=hint)
+        hint = "a store of this task has no changelog: delete the directory to start anew"
+        return StateError(what, where=where, why=why, hint=hint)
 
     @property
     def uncommitted_bytes(self) -> int:
@@ -365,6 +369,10 @@ class TaskState:
         else:
             part.table.apply(changes)
         self._offsets[store] = batch.next_offset
+
+    def ingest(self, store: str, files: Iterable[Path]) -> None:
+        """Take over sorted files of entries as a persistent store's table has them. Open it anew before it is used."""
+        self._parts[store].table.ingest(files)
 
     def as_logged(self, store: str, key: bytes) -> tuple[bytes | None, int | None] | None:
         """What the changelog should hold last under one of its keys: value (None: deleted) and timestamp (None: the

@@ -12,7 +12,7 @@ from pystreams.state.item_cache import ItemCache
 from pystreams.state.items import Items, PlainItems, TimestampedItems
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.sorted_map import SortedKeys, TimesByKey
-from pystreams.state.store import Store, StoreContext
+from pystreams.state.store import Logged, Store, StoreContext, plain_pairs, timestamped_pairs
 from pystreams.state.window_layer import TIME_MAX, WindowLayer
 from pystreams.windowed import Windowed
 
@@ -257,6 +257,9 @@ class WindowStore(_AnyWindowStore[K, V]):
     def __init__(self, context: StoreContext, layer: WindowLayer) -> None:
         super().__init__(context, layer, PlainItems(context, layer, WindowCache))
 
+    def logged(self) -> Iterator[Logged]:
+        return plain_pairs(self.layer.logged())
+
     def write(self, key: bytes, start: int, value: Any) -> None:
         """Set the value of a serialised key's window; None deletes it."""
         self._items.put((key, start), value, key)
@@ -278,3 +281,6 @@ class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K
 
         #: Set the value (None: delete) and timestamp of a serialised key's window.
         self.write: Callable[[bytes, int, Any, int], None] = write_window
+
+    def logged(self) -> Iterator[Logged]:
+        return timestamped_pairs(self.layer.logged())

@@ -305,6 +305,14 @@ class WindowLayer:
                 ):
                     yield (key, start), value
 
+    def logged(self) -> Iterator[tuple[bytes, bytes]]:
+        """All windows that are not past their retention, by their keys of the changelog."""
+        first, split = self._first_visible(0), self.layout.split
+        for physical, value in self.overlay.scan(None, None):
+            key, start, sequence = split(physical)
+            if start >= first:
+                yield key + pack_window_suffix(start, sequence), value
+
     def _first_visible(self, time_from: int) -> int:
         return max(time_from, self.observed_ms - self._retention_ms + 1)
 

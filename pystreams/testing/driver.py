@@ -25,11 +25,10 @@ from pystreams.errors import StateError, TopicError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
-from pystreams.record import NO_HEADERS, ContextCell, Headers, RecordBatch
-from pystreams.runtime.stream_task import Position, StreamTask, TaskServices
+from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.runtime.new_task import NewTask, new_task
+from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.state.cache import ThreadCache
-from pystreams.state.resources import shared_resources
-from pystreams.state.task_state import TaskState
 from pystreams.testing.java_order import JavaOrder
 from pystreams.testing.producer import MemoryProducer, ProducedRecord
 from pystreams.testing.topics import Duration, InputTopic, OutputTopic, Time, to_ms
@@ -98,14 +97,13 @@ class TopologyTestDriver:
             self._written.add(self.config.errors_dead_letter_queue_topic_name)
         self._outputs: dict[str, deque[ProducedRecord]] = {}
         self._producer = MemoryProducer()
-        self._cell = ContextCell()
         self._failed = self._closed = False
         self.metrics = Metrics()
         self._folder = tempfile.TemporaryDirectory(prefix="pystreams-test-driver-")
         try:
-            self._state = self._open_state(built)
+            self._task, self._state = self._new_task(built)
             try:
-                self._task = self._start_task()
+                self._task.start(dict.fromkeys(self._task.partitions, Position(0, -1)), {})
             except BaseException:
                 self._state.close()
                 raise
@@ -221,7 +219,7 @@ class TopologyTestDriver:
         if name not in self._state.stores:
             known = ", ".join(sorted(self._state.stores)) or "none"
             raise StateError(f"there is no store {name!r}", hint=f"the topology's stores: {known}")
-        self._cell.record = (None, -1, -1, 0, NO_HEADERS)
+        self._task.cell.record = (None, -1, -1, 0, NO_HEADERS)
         return self._state.stores[name]
 
     @property
@@ -318,29 +316,15 @@ class TopologyTestDriver:
 
     # Set-up
 
-    def _open_state(self, built: BuiltTopology) -> TaskState:
-        specs = {spec.name: spec for spec in built.stores}
-        users = (node.stores for node in self._nodes if isinstance(node, ProcessorNode))
-        return TaskState.open(
-            Path(self._folder.name),
-            [specs[name] for name in dict.fromkeys(name for names in users for name in names)],
-            task_id=_TASK,
-            cell=self._cell,
-            cache=ThreadCache(self.config.statestore_cache_max_bytes),
-            log_change=self._log_change,
-            topic_of=lambda store: f"{built.application_id}-{store}-changelog",
-            resources=shared_resources(),
-            expired=self.metrics.counter(DROPPED_RECORDS, thread_id=_THREAD, task_id=_TASK).add,
-        )
-
     def _log_change(self, store: str) -> LogChange | None:
         topic, log_change = self._changelogs.get(store), self._producer.log_change
         if topic is None:
             return None
         return lambda key, value, timestamp, headers: log_change(topic, 0, key, value, timestamp, headers)
 
-    def _start_task(self) -> StreamTask:
-        partitions = [TopicPartition(topic, 0) for topic in self._offsets]
+    def _new_task(self, built: BuiltTopology) -> NewTask:
+        specs = {spec.name: spec for spec in built.stores}
+        users = (node.stores for node in self._nodes if isinstance(node, ProcessorNode))
         services = TaskServices(
             config=self.config,
             metrics=self.metrics,
@@ -350,18 +334,17 @@ class TopologyTestDriver:
             lag=lambda _: 0,
             thread_id=_THREAD,
         )
-        task = StreamTask(
+        return new_task(
             _TASK,
             self._nodes,
-            partitions,
-            cell=self._cell,
-            state=self._state,
+            [specs[name] for name in dict.fromkeys(name for names in users for name in names)],
+            [TopicPartition(topic, 0) for topic in self._offsets],
             services=services,
+            directory=Path(self._folder.name),
+            cache=ThreadCache(self.config.statestore_cache_max_bytes),
+            log_change=self._log_change,
             order=JavaOrder(),
         )
-        task.restoring()
-        task.start(dict.fromkeys(partitions, Position(0, -1)), {})
-        return task
 
     def _output_queue(self, topic: str) -> deque[ProducedRecord]:
         queue = self._outputs.get(topic)

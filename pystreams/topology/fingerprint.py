@@ -7,6 +7,7 @@ import inspect
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from itertools import zip_longest
 from typing import Any
 
 from pystreams.functions import UserFunction
@@ -28,8 +29,52 @@ def fingerprint(subtopologies: Sequence[SubTopology]) -> str:
     Not covered: what user functions do, where they stand and what they are called (only that there is one at that
     place); timestamp extractors and partitioners; caching and topic settings, which may change between runs.
     """
-    text = json.dumps([_VERSION, [_subtopology(sub) for sub in subtopologies]], sort_keys=True)
+    text = json.dumps([_VERSION, shape(subtopologies)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def shape(subtopologies: Sequence[SubTopology]) -> list[dict[str, Any]]:
+    """What the fingerprint is made of, as JSON: to tell later what is different."""
+    return [_subtopology(sub) for sub in subtopologies]
+
+
+def first_difference(was: Any, now: Any) -> str:
+    """Where two shapes differ first, for people; empty if they do not."""
+    for number, (then, today) in enumerate(zip_longest(was, now)):
+        place = f"sub-topology {number}"
+        if then is None or today is None:
+            return f"{place} {'is new' if then is None else 'is gone'}"
+        for part in ("nodes", "stores", "internal", "copartitioned"):
+            found = _difference_in(part, then.get(part), today.get(part))
+            if found:
+                return f"{place}: {found}"
+    return ""
+
+
+_NAMES = {
+    "nodes": "node",
+    "stores": "store",
+    "internal": "partitions of internal topics",
+    "copartitioned": "topics that are partitioned alike",
+}
+
+
+def _difference_in(part: str, was: Any, now: Any) -> str:
+    what = _NAMES[part]
+    if part not in ("nodes", "stores"):
+        return "" if was == now else f"{what} were {json.dumps(was)}, now {json.dumps(now)}"
+    # A node is [kind, name, ...], a store [name, ...].
+    at = 1 if part == "nodes" else 0
+    for then, today in zip_longest(was or (), now or ()):
+        if then is None:
+            return f"{what} {today[at]} is new"
+        if today is None:
+            return f"{what} {then[at]} is gone"
+        if then[at] != today[at]:
+            return f"{what} {then[at]} was there, where now is {today[at]}"
+        if then != today:
+            return f"{what} {today[at]} was {json.dumps(then)}, now {json.dumps(today)}"
+    return ""
 
 
 def same_setting(one: Any, other: Any) -> bool:

@@ -13,6 +13,7 @@ from pystreams.functions import UserFunction
 from pystreams.processor import Processor
 from pystreams.serde import BYTES, serde_for
 from pystreams.serde.base import AnySerde, Serde
+from pystreams.serde.primitives import BytesSerde
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.deferred import DeferredSerde
@@ -357,4 +358,4 @@ def _source_serde(given: type | Serde[Any] | None, part: str, name: str) -> AnyS
 def _default(configured: type | AnySerde | None) -> AnySerde | None:
     """Bytes as a default say only that nobody chose one: a function that returns bytes is told by its type."""
     serde = None if configured is None else serde_for(configured)
-    return None if serde is BYTES else serde
+    return None if isinstance(serde, BytesSerde) else serde

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pystreams.app import App
-from pystreams.backfill.application import LocalApplication, NamedApplication, loaded
+from pystreams.backfill.application import NamedApplication, loaded
 from pystreams.backfill.cut import Until, cut
-from pystreams.backfill.inline import InlineBackfill
+from pystreams.backfill.executor import Executor, PartitionFunction
+from pystreams.backfill.inline import InlineExecutor
 from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS, Manifest
 from pystreams.backfill.plan import Plan, make_plan
-from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord
+from pystreams.backfill.result import (
+    BackfillResult,
+    ChangelogEntry,
+    SinkRecord,
+    changelog_entries,
+    sink_records,
+)
+from pystreams.backfill.run import Planned, run
 from pystreams.backfill.sources import BATCH_ROWS, MemorySource, Source
+from pystreams.backfill.staging import Selection
 from pystreams.clock import ManualClock
 from pystreams.dsl.builder import StreamsBuilder
 from pystreams.ids import TopicPartition
@@ -86,16 +96,17 @@ class Backfill:
         until: Until = None,
         commit_records: int = DEFAULT_COMMIT_RECORDS,
         batch_rows: int = BATCH_ROWS,
+        executor: Executor | None = None,
         **settings: Any,
     ) -> None:
+        self.executor = executor or InlineExecutor(batch_rows)
         if isinstance(program, NamedApplication):
             self.application: Any = program
         else:
-            self.application = LocalApplication(program, settings)
+            self.application = self.executor.application(program, settings)
         self.loaded = self.application.load()
         self.source = source
         self.folder = folder
-        self.batch_rows = batch_rows
         self.plan: Plan = make_plan(self.loaded.built, source.partitions())
         self.manifest: Manifest = cut(
             self.plan,
@@ -107,26 +118,38 @@ class Backfill:
         )
 
     def run(self, *, resume: bool = False) -> BackfillResult:
-        topics = {partition.topic for partition in self.plan.external_inputs}
-        return InlineBackfill(
-            self.application,
-            self.plan,
-            self.manifest,
-            dict.fromkeys(topics, self.source),
-            self.folder,
-            self.batch_rows,
-        ).run(resume=resume)
+        planned = Planned(self.loaded, self.application, self.plan, self.manifest, self.source)
+        return run(planned, self.executor, str(self.folder), resume=resume)
 
 
 def everything(result: BackfillResult) -> dict[str, Any]:
     """All that E1 compares: changelogs, sinks, offsets with metadata, and what the manifest says of each slice."""
-    stores = [store for one in result.plan.slices if one.final for store in one.stores]
+    written = sorted({partition.topic for partition in result.written()})
+    changelogs = {store: _read(result, result.store_rows(store), _entries) for store in result.stores()}
     return {
-        "changelogs": {store: result.changelog(store) for store in stores},
-        "sinks": {topic: result.sink(topic) for topic in sorted({p.topic for p in result.written()})},
+        "changelogs": {store: dict(enumerate(of_store)) for store, of_store in changelogs.items()},
+        "sinks": {topic: _sinks(result, topic) for topic in written},
         "offsets": result.offsets(),
         "slices": result.manifest.slices,
     }
+
+
+def _sinks(result: BackfillResult, topic: str) -> dict[int, list[SinkRecord]]:
+    found = _read(result, result.sink_rows(topic), _records)
+    return {p.partition: found[p.partition] for p in result.written() if p.topic == topic}
+
+
+def _read(result: BackfillResult, selection: Selection, function: PartitionFunction) -> list[Any]:
+    """By partition, in one go: on Spark a job for each would take most of a test's time."""
+    return [pickle.loads(told) for told in result.for_each_partition(selection, function)]
+
+
+def _entries(partition: int, batches: Iterator[Any]) -> bytes:
+    return pickle.dumps(sorted(changelog_entries(batches)))
+
+
+def _records(partition: int, batches: Iterator[Any]) -> bytes:
+    return pickle.dumps(list(sink_records(batches)))
 
 
 def merged(history: History) -> list[tuple[str, Line]]:

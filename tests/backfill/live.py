@@ -104,7 +104,7 @@ def raw(log: Log, partition: TopicPartition) -> list[Line]:
     start = log.admin.beginning_offsets([partition])[partition]
     end = log.admin.end_offsets([partition])[partition]
     found: list[Line] = []
-    with closing(log.broker.consumer("raw")) as consumer:
+    with closing(log.broker.consumer("raw", "restore")) as consumer:
         consumer.assign({partition: start})
         while consumer.position(partition) < end:
             for batch in consumer.poll(100):

@@ -130,14 +130,16 @@ def test_handing_over_again_writes_nothing_and_clears_what_is_left(new_log: NewL
     hand_over(result, log.broker)
     changelog = TopicPartition("wc-counts-changelog", 0)
     once = raw(log, changelog)
-    manifest = hand_over(result, log.broker)
+    again = hand_over(result, log.broker)
     assert raw(log, changelog) == once
-    assert manifest.stage is Stage.COMMITTED
-    assert published_manifest(log.broker, "wc") == manifest
+    assert again.complete_before
+    assert again.manifest.stage is Stage.COMMITTED
+    assert published_manifest(log.broker, "wc") == again.manifest
 
     nothing = Backfill(program("word count", log), EmbeddedSource(str(log.path / "log.db")), log.path / "none",
                        until={TopicPartition("lines", p): 0 for p in range(2)})  # fmt: skip
-    hand_over(nothing.run(), log.broker)
+    deleted = hand_over(nothing.run(), log.broker).stores["counts"]
+    assert (deleted.written, deleted.deleted) == (0, 12)
     assert left_on(log, program("word count", log), []).changelogs[changelog] == []
     assert {p: o.offset for p, o in log.committed("wc").items() if p.topic == "lines"} == {
         TopicPartition("lines", 0): 0,

@@ -15,11 +15,11 @@ import pytest
 from pystreams.backfill.application import NamedApplication
 from pystreams.backfill.order import ORDER
 from pystreams.backfill.outcome import Outcome
-from pystreams.backfill.records import EXCHANGE_SCHEMA, Kind, of_kind
+from pystreams.backfill.records import EXCHANGE_SCHEMA, Kind, of_kind, pc, upstream_id
 from pystreams.backfill.result import BackfillResult, outcome_row
 from pystreams.backfill.stage import StageWork, run_stage
+from pystreams.backfill.staging import Selection
 from pystreams.errors import TopologyError
-from pystreams.ids import TopicPartition
 from tests.backfill.kit import Backfill, memory
 from tests.backfill.programs import PROGRAMS, history
 
@@ -31,7 +31,7 @@ def work_of(backfill: Backfill, index: int) -> StageWork:
         fingerprint=backfill.plan.fingerprint,
         slice=backfill.plan.slices[index],
         partitions=backfill.plan.partitions,
-        inputs=frozenset(p.topic for p in backfill.plan.external_inputs),
+        ranges=manifest.inputs,
         commit_records=manifest.commit_records,
         cache_max_bytes=manifest.cache_max_bytes,
         cut_time_ms=manifest.cut_time_ms,
@@ -45,11 +45,11 @@ def shuffled_input(backfill: Backfill, result: BackfillResult, index: int, task:
     if one.carried_from is not None:
         batches.append(outcome_row(result.outcome(backfill.plan.slices[one.carried_from], task), task))
         for store in one.stores:
-            batches += result.staging.state(one.carried_from, task, store, 1_000)
+            batches += result.rows(Selection(Kind.STATE, store, (one.carried_from,), one.tasks), task)
     for input in one.inputs:
-        for upstream in input.upstream:
-            for writer in range(backfill.plan.slices[upstream].tasks):
-                batches += result.staging.records(upstream, writer, TopicPartition(input.topic, task), 1_000)
+        if input.internal:
+            selection = Selection(Kind.RECORD, input.topic, input.upstream, input.partitions)
+            batches += result.rows(selection, task)
     table = pa.Table.from_batches(batches, EXCHANGE_SCHEMA)
     places = list(range(table.num_rows))
     random.Random(seed).shuffle(places)
@@ -79,9 +79,11 @@ def test_sorted_rows_give_what_the_inline_run_gave(name: str, tmp_path: Path) ->
             assert all(batch.schema == EXCHANGE_SCHEMA for batch in rows)
             records = pa.Table.from_batches([of_kind(batch, Kind.RECORD) for batch in rows], EXCHANGE_SCHEMA)
             staged = [
-                batch
-                for partition in result.staging.written(one.index, task)
-                for batch in result.staging.records(one.index, task, partition, 1_000)
+                batch.filter(pc.equal(batch.column("upstream"), upstream_id(one.subtopology, task)))
+                for partition in result.outcome(one, task).written
+                for batch in result.rows(
+                    Selection(Kind.RECORD, partition.topic, (one.index,), one.tasks), partition.partition
+                )
             ]
             by = [("topic", "ascending"), ("partition", "ascending"), ("sequence", "ascending")]
             assert records.sort_by(by).equals(pa.Table.from_batches(staged, EXCHANGE_SCHEMA).sort_by(by))
@@ -113,13 +115,8 @@ def test_a_stage_that_is_given_up_leaves_no_files(tmp_path: Path) -> None:
     backfill = Backfill(PROGRAMS["word count"](), memory(history("word count", 3, 2)), tmp_path / "staging")
     result = backfill.run()
     work = work_of(backfill, 1)
-    running = run_stage(
-        StageWork(
-            **{name: getattr(work, name) for name in work.__slots__} | {"work_dir": str(tmp_path / "work")}
-        ),
-        0,
-        shuffled_input(backfill, result, 1, 0, 1),
-    )
+    rows = shuffled_input(backfill, result, 1, 0, 1)
+    running = run_stage(work, 0, rows, work_dir=str(tmp_path / "work"))
     next(running)
     assert list((tmp_path / "work").iterdir())
     running.close()

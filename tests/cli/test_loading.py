@@ -80,6 +80,12 @@ def test_a_misspelt_module_is_answered_with_the_nearest(program):
     assert "did you mean jobs?" in refusal("jbos.orders")
 
 
+def test_a_folder_that_is_on_the_path_twice_is_named_once(program, monkeypatch):
+    program("twice/orders.py", PROGRAM.format(name="app"))
+    monkeypatch.syspath_prepend("")
+    assert f"looked in {Path.cwd() / 'twice'}\n" in refusal("twice.oders") + "\n"
+
+
 def test_a_misspelt_file_is_answered_with_the_nearest(program):
     program("jobs/orders.py", PROGRAM.format(name="app"))
     assert "did you mean orders.py?" in refusal("jobs/oders.py")

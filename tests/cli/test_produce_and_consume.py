@@ -31,7 +31,10 @@ def test_keys_stand_before_the_separator(pystreams, topic):
     "format_,text,shown",
     [
         ("int", "-5", "-5"),
+        ("int32", "-5", "-5"),
+        ("int16", "-5", "-5"),
         ("float", "0.5", "0.5"),
+        ("float32", "0.5", "0.5"),
         ("bool", "true", "true"),
         ("uuid", "12345678-1234-5678-1234-567812345678", "12345678-1234-5678-1234-567812345678"),
         ("json", '{"a": [1]}', '{"a": [1]}'),

@@ -58,7 +58,7 @@ def test_an_empty_topic_is_caught_up_with_at_once(pystreams, wordcount):
     assert pystreams("run", wordcount, "--until-caught-up").code == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_commits_and_stops(folder, pystreams, wordcount, number):
     pystreams("produce", "lines", stdin="a b a\n")
     with subprocess.Popen(
@@ -83,6 +83,17 @@ def test_a_missing_topic_is_answered_with_the_command_that_creates_it(folder, py
     assert answered.code == 4
     assert "pystreams topics create lines" in answered.err
     assert "Traceback" not in answered.err
+
+
+@pytest.mark.parametrize("option", [["--embedded-log", "here.db"], ["--embedded-log=here.db"]])
+@pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["alone", "workers"])
+def test_the_command_that_creates_it_names_the_same_log(folder, pystreams, option, workers):
+    (folder / "elsewhere_program.py").write_text(WORDCOUNT, encoding="utf-8")
+    answered = pystreams("run", "elsewhere_program", *option, *workers)
+    command = re.search(r"pystreams (topics create --embedded-log[= ]here.db lines)", answered.err)
+    assert command is not None, answered.err
+    assert pystreams(*command[1].split()).code == 0
+    assert pystreams("topics", "list", "--embedded-log", "here.db").lines[0].startswith("lines")
 
 
 def test_a_function_that_raises_is_named_with_its_line_and_the_record(folder, pystreams):

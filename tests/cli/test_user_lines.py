@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 from pystreams.cli.user_lines import user_lines
@@ -23,6 +24,12 @@ def test_lines_of_the_standard_library_are_left_out():
     shown = user_lines(error_of(read_a_file_that_is_not_there))
     assert 'Path("nowhere/at/all").read_text' in shown
     assert "pathlib" not in shown
+
+
+def test_a_traceback_of_another_process_is_told_as_text():
+    error = error_of(read_a_file_that_is_not_there)
+    text = "".join(traceback.format_exception(error))
+    assert user_lines(RuntimeError(text)) == user_lines(error)
 
 
 def test_without_an_error_there_is_nothing_to_show():

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.live.support import eventually
@@ -19,11 +19,12 @@ ROOT = Path(__file__).resolve().parents[2]
 class WorkersRun:
     """``pystreams run APPLICATION --workers N`` as a process."""
 
-    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, under: Sequence[str] = (), **environment: str) -> None:
+        """``under`` is a command that runs it."""
         self.text = ""
         path = os.pathsep.join([str(folder), str(ROOT)])
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "pystreams", "run", *arguments],
+            [*under, sys.executable, "-m", "pystreams", "run", *arguments],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": path, **environment},
             stdin=subprocess.DEVNULL,

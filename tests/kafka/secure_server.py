@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import (
     AdminClient,
@@ -79,6 +83,14 @@ class Certificates:
         subprocess.run(["openssl", *arguments], check=True, capture_output=True)
 
 
+def token(life_s: float, **claims: Any) -> str:
+    """One that nobody has signed, which is what the broker takes."""
+    now_s = time.time()
+    parts = ({"alg": "none"}, {"sub": "alice", "iat": now_s, "exp": now_s + life_s, **claims})
+    encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
+    return ".".join(encoded) + "."
+
+
 def plain_login(name: str, password: str) -> str:
     return f"{_SECURITY}.plain.PlainLoginModule required username={quoted(name)} password={quoted(password)};"
 
@@ -99,7 +111,7 @@ class SecureServer(KafkaServer):
         self.mutual = f"localhost:{mutual_port}"
         addresses = {"SASL": self.sasl_port, "MUTUAL": mutual_port}
         inner = [f"PLAINTEXT://127.0.0.1:{self.port}"]
-        listeners = [*inner, f"CONTROLLER://127.0.0.1:{self._controller_port}"]
+        listeners = [*inner, f"CONTROLLER://127.0.0.1:{self.controller_port}"]
         self._properties |= {
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_SSL,MUTUAL:SSL",
             "listeners": ",".join(
@@ -128,10 +140,14 @@ class SecureServer(KafkaServer):
 
     def start(self) -> None:
         super().start()
+        self.add_user(USER, PASSWORD)
+
+    def add_user(self, name: str, password: str) -> None:
+        """Somebody who logs in by SCRAM."""
         client = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             info = ScramCredentialInfo(mechanism, 4_096)
-            change = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+            change = UserScramCredentialUpsertion(name, info, password.encode())
             for future in client.alter_user_scram_credentials([change]).values():
                 future.result()
 

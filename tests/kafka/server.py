@@ -8,10 +8,12 @@ Its jars come from Maven and are kept in ``.pystreams/kafka``; its data lives in
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -48,6 +50,10 @@ PROPERTIES = {
 JVM_OPTIONS = ("-Xmx512m", "-Xms128m", "-XX:+UseSerialGC")
 
 
+class KafkaServerError(RuntimeError):
+    """Kafka does not run; the text is for people."""
+
+
 def why_not() -> str | None:
     """What is missing to run Kafka; None if nothing is."""
     missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
@@ -60,11 +66,13 @@ def fetch_jars(pom: Path = POM, jars: Path = JARS) -> None:
     """Have Maven copy the dependencies of ``pom`` (Kafka's jars) to ``jars``; does nothing if they are there."""
     if jars.is_dir():
         return
+    print("Fetching jars with Maven, which is needed once ...", flush=True)
     jars.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=jars.parent) as folder:
         partial = Path(folder) / "jars"
         command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
-        subprocess.run([*command, f"-DoutputDirectory={partial}"], check=True)
+        if subprocess.run([*command, f"-DoutputDirectory={partial}"], check=False).returncode != 0:
+            raise KafkaServerError("Maven could not fetch the jars; its output says why")
         # Under its own name only once it is whole. Somebody else may have been faster.
         if not jars.is_dir():
             partial.rename(jars)
@@ -97,17 +105,23 @@ class KafkaServer:
         self.controller_port = free_port()
         self._cluster_id = cluster_id or uuid.uuid4().hex[:22]
         self._process: subprocess.Popen[bytes] | None = None
+        self._leash: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Return once it accepts connections. Raises ``RuntimeError`` with the end of its log if it does not."""
+        """Return once it accepts connections. Raises ``KafkaServerError`` with the end of its log if it does not."""
         fetch_jars()
+        if self._accepts():
+            raise KafkaServerError(
+                f"Kafka cannot listen on {self.bootstrap_servers}: somebody else does; another Kafka?"
+            )
         self._data.mkdir(parents=True, exist_ok=True)
         config = self._data / "server.properties"
         config.write_text(self._config())
         with self.log.open("ab") as log:
             if not (self._data / "log" / "meta.properties").exists():
                 tool = ["kafka.tools.StorageTool", "format", "-t", self._cluster_id, "-c", str(config)]
-                subprocess.run(self._java(tool), stdout=log, stderr=log, check=True)
+                if subprocess.run(self._java(tool), stdout=log, stderr=log, check=False).returncode != 0:
+                    raise self._failed("Kafka's storage cannot be formatted")
             self._process = subprocess.Popen(
                 self._java(["kafka.Kafka", str(config)]),
                 stdout=log,
@@ -115,6 +129,7 @@ class KafkaServer:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C is for us; we stop it
             )
+        self._leash = _kill_when_we_are_gone(self._process.pid)
         self._wait_until_up()
 
     def configure(self, properties: Mapping[str, str]) -> None:
@@ -139,6 +154,10 @@ class KafkaServer:
 
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
+        leash, self._leash = self._leash, None
+        if leash is not None:
+            leash.kill()
+            leash.communicate()
         if process is None:
             return
         process.send_signal(number)
@@ -177,8 +196,38 @@ class KafkaServer:
                 return
             time.sleep(0.05)
         self.kill()
+        raise self._failed("Kafka did not start")
+
+    def wait(self) -> None:
+        """Until it ends. Raises ``KafkaServerError`` then, since nobody has stopped it."""
+        assert self._process is not None
+        self._process.wait()
+        raise self._failed("Kafka has ended")
+
+    def _failed(self, what: str) -> KafkaServerError:
         end = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
-        raise RuntimeError(f"Kafka did not start; the end of {self.log}:\n{end}")
+        return KafkaServerError(f"{what}; the end of {self.log}:\n{end}")
+
+
+def _kill_when_we_are_gone(pid: int) -> subprocess.Popen[bytes]:
+    """A process that ends another one as soon as this one is gone, however it went: by ``kill -9``, too."""
+    script = 'read -r _; kill "$1"'
+    return subprocess.Popen(
+        ["sh", "-c", script, "leash", str(pid)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def interrupt_on_signals() -> None:
+    """Have SIGTERM and a closed terminal do what Ctrl-C does. A shell that starts us in the background would have us
+    ignore Ctrl-C, and everything modelled on it."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+            continue  # nohup
+        signal.signal(number, signal.default_int_handler)
 
 
 def main() -> None:
@@ -190,9 +239,7 @@ def main() -> None:
     reason = why_not()
     if reason is not None:
         raise SystemExit(reason)
-    # A shell that starts us in the background would have us ignore Ctrl-C, and everything modelled on it.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+    interrupt_on_signals()
     server = KafkaServer(arguments.data, arguments.port)
     try:
         print(f"Starting Apache Kafka {VERSION} ...", flush=True)
@@ -201,9 +248,12 @@ def main() -> None:
             f"Kafka listens on {server.bootstrap_servers} (process {server.pid}); Ctrl-C stops it.",
             flush=True,
         )
-        signal.pause()
+        server.wait()
+    except KafkaServerError as error:
+        sys.exit(str(error))
     except KeyboardInterrupt:
-        print("Stopping ...", flush=True)
+        with contextlib.suppress(OSError):  # the terminal may be closed
+            print("Stopping ...", flush=True)
     finally:
         server.stop()
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 MAX_POLL_INTERVAL_MS = 2_000
 PARTITIONS = 4
 KEYS = [f"k{number}" for number in range(20)]
-HANGS_AT = 777
+HANGS_AT, RECORDS = 777, 3_000
 
 
 #: Records after it are slow, too. Those that wait behind it take longer than records stay with the producer.
@@ -37,8 +37,12 @@ class Hang:
     def __init__(self) -> None:
         self.hangs = threading.Event()
         self.released = threading.Event()
+        #: What somebody works at after others have done it.
+        self.late: list[int] = []
 
     def __call__(self, value: int) -> int:
+        if self.released.is_set() and value < RECORDS:
+            self.late.append(value)
         if value == HANGS_AT and not self.hangs.is_set():
             self.hangs.set()
             assert self.released.wait(60)
@@ -89,7 +93,7 @@ def test_others_take_over_from_a_function_that_hangs_and_the_counts_are_right(
     write(0, HANGS_AT)
     eventually(lambda: everything_is_committed(cluster), "all is committed")
     # All at once: many records wait behind the one that hangs.
-    write(HANGS_AT, 3_000)
+    write(HANGS_AT, RECORDS)
     assert hang.hangs.wait(30)
     eventually(lambda: PARTITIONS in map(tasks_of, clients), "one client has all tasks")
     eventually(lambda: everything_is_committed(cluster), "all is processed by the other one")
@@ -98,10 +102,11 @@ def test_others_take_over_from_a_function_that_hangs_and_the_counts_are_right(
     eventually(lambda: [tasks_of(streams) for streams in clients] == [2, 2], "it has joined again")
     for streams in clients:
         caught_up(streams)
+    assert hang.late == []
     # Nothing more has come in: the last word is that of the one that took over.
     assert cluster.table("out") == truth
     assert cluster.table("hanging-counts-changelog") == truth
-    write(3_000, 3_100)
+    write(RECORDS, RECORDS + 100)
     for streams in clients:
         eventually(streams.caught_up, "caught up")
     assert cluster.table("out") == truth

@@ -126,6 +126,13 @@ def test_offsets_come_back_with_their_text_byte_for_byte(join: Join, cluster: Cl
     assert cluster.committed("g") == at(7, 0, 2)
 
 
+def test_a_text_that_is_too_long_for_the_brokers_is_told_with_their_setting(join: Join):
+    alone = join("a")
+    follow_until(balanced(alone), alone)
+    with pytest.raises(BrokerError, match=r"cannot be committed(.|\n)*offset\.metadata\.max\.bytes"):
+        alone.member.commit({TopicPartition("t", 0): CommittedOffset(7, "x" * 5_000)})
+
+
 def test_commits_go_on_while_a_join_is_held_up_by_another_member(join: Join):
     first, second = join("a"), join("b")
     follow_until(balanced(first, second), first, second)
@@ -181,6 +188,28 @@ def test_a_commit_of_who_was_replaced_is_refused_and_nothing_of_it_is_written(jo
         first.member.commit(at(5, 0, 1, 2, 3))
     assert cluster.committed("g") == at(1, 0, 1, 2, 3)
     assert isinstance(first.member.poll()[0], Lost)
+
+
+def test_who_has_heard_nothing_for_a_session_asks_before_it_writes(
+    join: Join, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    # Between two heartbeats.
+    alone = join("a", session_timeout_ms=30_000, heartbeat_interval_ms=20_000)
+    follow_until(balanced(alone), alone)
+    coordinator, asked = alone.member._coordinator, []
+    ask = alone.member._connection.heartbeat
+    monkeypatch.setattr(
+        alone.member._connection, "heartbeat", lambda *given: (asked.append(given), ask(*given))
+    )
+    alone.member.confirm()
+    assert asked == []
+    coordinator._confirmed_ms -= 31_000  # as if it had been frozen
+    alone.member.confirm()
+    assert len(asked) == 1
+    alone.member._connection.leave(alone.member.member_id, 5_000)
+    with pytest.raises(TaskMigratedError):
+        alone.member.confirm()
+    assert isinstance(alone.member.poll()[0], Lost)
 
 
 def test_who_is_removed_while_it_joins_hears_of_the_loss_before_anything_new(join: Join):

@@ -1,14 +1,11 @@
-"""Consumer, producer and admin on Kafka keep the promises that the runtime builds on."""
+"""Producer and admin on Kafka keep the promises that the runtime builds on."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import Producer
 
-from pystreams.broker.kafka import consumer as consumer_module
 from pystreams.broker.kafka.consumer import KafkaConsumer
 from pystreams.broker.kafka.producer import KafkaProducer
 from pystreams.broker.port import CommittedOffset, TopicSpec
@@ -24,161 +21,9 @@ from pystreams.errors import (
 )
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
-from pystreams.record import RecordBatch
+from tests.kafka.port_support import P0, P1, poll_until, send
 from tests.kafka.server import free_port
 from tests.kafka.support import Cluster, connect
-
-P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
-
-
-@pytest.fixture
-def producer(cluster: Cluster) -> Iterator[KafkaProducer]:
-    cluster.create("t", partitions=2)
-    producer = cluster.broker.producer("p", "p")
-    yield producer
-    producer.close()
-
-
-@pytest.fixture
-def consumer(cluster: Cluster) -> Iterator[KafkaConsumer]:
-    consumer = cluster.broker.consumer("c")
-    yield consumer
-    consumer.close()
-
-
-def send(producer: KafkaProducer, partition: int, *values: bytes) -> None:
-    for value in values:
-        producer.send("t", partition, b"k", value, 1_000, ())
-    producer.commit({}, None)
-
-
-def poll_until(
-    consumer: KafkaConsumer, condition: Callable[[], bool], seconds: float = 20
-) -> list[RecordBatch]:
-    batches: list[RecordBatch] = []
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, batches
-        batches += consumer.poll(100)
-    return batches
-
-
-def values(batches: list[RecordBatch], partition: TopicPartition = P0) -> list[bytes | None]:
-    return [v for b in batches if (b.topic, b.partition) == partition for v in b.values]
-
-
-# Consumer
-
-
-def test_a_batch_has_all_columns(consumer: KafkaConsumer, producer: KafkaProducer):
-    producer.send("t", 1, b"k", b"v", 5, (("a", b"1"), ("a", None)))
-    producer.send("t", 1, None, None, 6, ())
-    producer.send("t", 1, b"", b"", 7, ())
-    producer.commit({}, None)
-    consumer.assign({P1: 0})
-    (batch,) = poll_until(consumer, lambda: consumer.position(P1) == 3)
-    assert batch == RecordBatch(
-        "t",
-        1,
-        [b"k", None, b""],
-        [b"v", None, b""],
-        [5, 6, 7],
-        [0, 1, 2],
-        [(("a", b"1"), ("a", None)), (), ()],
-        3,
-    )
-
-
-def test_a_batch_without_headers_says_so(consumer: KafkaConsumer, producer: KafkaProducer):
-    send(producer, 0, b"a")
-    consumer.assign({P0: 0})
-    (batch,) = poll_until(consumer, lambda: consumer.position(P0) == 1)
-    assert batch.headers is None
-
-
-def test_the_position_passes_a_hole_at_the_end(
-    cluster: Cluster, consumer: KafkaConsumer, producer: KafkaProducer
-):
-    send(producer, 0, b"a", b"b")
-    cluster.admin.delete_records({P0: 2})
-    consumer.assign({P0: 2})
-    assert poll_until(consumer, lambda: consumer.known_end_offset(P0) is not None) == []
-    assert (consumer.position(P0), consumer.known_end_offset(P0)) == (2, 2)
-    # The marker of a transaction is a record that nobody sees.
-    other = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "x"})
-    other.init_transactions()
-    other.begin_transaction()
-    other.produce("t", b"c", None, 0)
-    other.commit_transaction()
-    batches = poll_until(consumer, lambda: consumer.position(P0) == 4)
-    assert values(batches) == [b"c"]
-    assert consumer.known_end_offset(P0) == 4
-
-
-def test_a_paused_partition_gives_nothing_and_loses_nothing(
-    consumer: KafkaConsumer, producer: KafkaProducer, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(consumer_module, "HELD_RECORDS_MAX", 10)
-    monkeypatch.setattr(consumer_module, "POLL_RECORDS_MAX", 4)
-    consumer.assign({P0: 0, P1: 0})
-    consumer.pause([P0])
-    sent = [b"%d" % i for i in range(100)]
-    send(producer, 0, *sent)
-    send(producer, 1, *sent)
-    batches = poll_until(consumer, lambda: consumer.position(P1) == 100)
-    assert values(batches) == []
-    assert values(batches, P1) == sent
-    assert consumer.position(P0) == 0
-    consumer.resume([P0])
-    batches = poll_until(consumer, lambda: consumer.position(P0) >= 20)
-    consumer.pause([P0])
-    at = consumer.position(P0)
-    assert consumer.poll(200) == []
-    assert consumer.position(P0) == at
-    consumer.resume([P0])
-    batches += poll_until(consumer, lambda: consumer.position(P0) == 100)
-    assert values(batches) == sent
-
-
-def test_partitions_come_and_go_while_others_go_on(consumer: KafkaConsumer, producer: KafkaProducer):
-    send(producer, 0, b"a", b"b")
-    send(producer, 1, b"x", b"y")
-    consumer.assign({P0: 0})
-    assert values(poll_until(consumer, lambda: consumer.position(P0) == 2)) == [b"a", b"b"]
-    consumer.assign({P1: 1})
-    assert values(poll_until(consumer, lambda: consumer.position(P1) == 2), P1) == [b"y"]
-    send(producer, 0, b"c")
-    consumer.unassign([P0])
-    send(producer, 1, b"z")
-    batches = poll_until(consumer, lambda: consumer.position(P1) == 3)
-    assert (values(batches), values(batches, P1)) == ([], [b"z"])
-    consumer.seek({P1: 0})
-    assert values(poll_until(consumer, lambda: consumer.position(P1) == 3), P1) == [b"x", b"y", b"z"]
-
-
-@pytest.mark.parametrize("position", [1, 9])
-def test_a_position_outside_of_the_log_is_an_error(
-    cluster: Cluster, consumer: KafkaConsumer, producer: KafkaProducer, position: int
-):
-    send(producer, 0, b"a", b"b", b"c")
-    cluster.admin.delete_records({P0: 2})
-    send(producer, 1, b"x")
-    consumer.assign({P0: position, P1: 0})
-    with pytest.raises(OffsetOutOfRangeError, match=rf"Offset {position} is not in the log\n  where: .*t-0"):
-        poll_until(consumer, lambda: False)
-    assert consumer.position(P0) == position
-    consumer.seek({P0: 2})
-    assert values(poll_until(consumer, lambda: consumer.position(P0) == 3)) == [b"c"]
-
-
-def test_a_waiting_poll_returns_soon_after_a_record_arrives(consumer: KafkaConsumer, producer: KafkaProducer):
-    consumer.assign({P0: 0})
-    poll_until(consumer, lambda: consumer.known_end_offset(P0) == 0)
-    send(producer, 0, b"a")
-    started = time.monotonic()
-    assert values(consumer.poll(10_000)) == [b"a"]
-    assert time.monotonic() - started < 2
-
 
 # Producer
 
@@ -309,11 +154,11 @@ def test_offsets_are_found_and_records_deleted(cluster: Cluster, producer: Kafka
     producer.commit({}, None)
     assert admin.offsets_for_times({P0: 15, P1: 15}) == {P0: 1, P1: 0}
     assert admin.offsets_for_times({P0: 31}) == {P0: 3}
-    admin.delete_records({P0: 2})
+    admin.delete_records({P0: 2}).wait()
     assert admin.beginning_offsets([P0, P1]) == {P0: 2, P1: 0}
     assert admin.end_offsets([P0, P1]) == {P0: 3, P1: 0}
     with pytest.raises(OffsetOutOfRangeError, match="before offset 9"):
-        admin.delete_records({P0: 9})
+        admin.delete_records({P0: 9}).wait()
 
 
 # Connecting

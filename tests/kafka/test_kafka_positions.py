@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from pystreams.app import App
 from pystreams.broker.port import CommittedOffset
@@ -51,7 +52,7 @@ def test_records_deleted_past_the_committed_offset_stop_a_stateful_application_a
     cluster.write("in", [("k", i, i + 1) for i in range(10)])
     run_to_the_end(cluster, counting(cluster))
     cluster.write("in", [("k", i, i + 1) for i in range(10, 20)])
-    cluster.admin.delete_records({IN: 16})
+    cluster.admin.delete_records({IN: 16}).wait()
     failure = failure_of(cluster.start(counting(cluster)))
     assert isinstance(failure, OffsetOutOfRangeError)
     assert "committed offset 10 of in-0" in failure.what
@@ -95,7 +96,7 @@ def test_records_deleted_before_they_are_read_stop_what_has_state_while_it_runs(
     last = 149_990
     streams = cluster.start(counting(cluster, look) if stateful else copying_slowly(cluster, look))
     eventually(held.is_set, "the record that holds")
-    cluster.admin.delete_records({IN: last})
+    cluster.admin.delete_records({IN: last}).wait()
     go_on.set()
     if stateful:
         failure = failure_of(streams)
@@ -107,3 +108,21 @@ def test_records_deleted_before_they_are_read_stop_what_has_state_while_it_runs(
         copied = [record.value for record in cluster.read("out")]
         assert copied[-10:] == list(range(last, last + 10))
         assert len(copied) < last
+
+
+def test_the_marker_of_a_transaction_that_ends_after_its_records_were_committed_is_committed_too(
+    cluster: Cluster,
+):
+    cluster.create("in", "out")
+    other = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "x"})
+    other.init_transactions()
+    other.begin_transaction()
+    other.produce("in", (1).to_bytes(8), b"k", 0, timestamp=1)
+    other.flush()
+    streams = cluster.start(counting(cluster))
+    eventually(lambda: IN in cluster.committed("counting"), "the record")
+    assert cluster.committed("counting")[IN].offset == 1
+    other.commit_transaction()
+    eventually(lambda: cluster.committed("counting")[IN].offset == 2, "the marker")
+    caught_up(streams)
+    assert cluster.table("out") == {"k": 1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import pickle
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.broker.port import Assigned, CommittedOffset, TopicSpec
+from pystreams.broker.port import Assigned, CommittedOffset, TopicSpec, Write
 from pystreams.ids import TopicPartition
 from tests.kafka.secure_server import (
     KEY_PASSWORD,
@@ -20,6 +22,7 @@ from tests.kafka.secure_server import (
     SecureServer,
     plain_login,
     quoted,
+    token,
 )
 from tests.kafka.support import Follower, connect, deal
 from tests.live.support import eventually
@@ -129,6 +132,39 @@ def test_a_client_may_have_a_login_of_its_own(secure: SecureServer, certificates
     use_everything(secure.sasl, settings)
 
 
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512", "OAUTHBEARER"])
+def test_no_client_logs_a_secret_at_any_level(
+    secure: SecureServer, certificates: Certificates, caplog: pytest.LogCaptureFixture, mechanism: str
+):
+    given: list[str] = []
+
+    def provider() -> tuple[str, float]:
+        given.append(token(600))
+        return given[-1], time.time() + 600
+
+    with_password = by_password(mechanism, certificates.ca)
+    if mechanism == "OAUTHBEARER":
+        del with_password["sasl.username"], with_password["sasl.password"]
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, logger="kafka"):
+        use_everything(
+            secure.sasl, with_password, oauth_token_provider=provider if mechanism == "OAUTHBEARER" else None
+        )
+    assert "SaslAuthenticateRequest" in caplog.text
+    for secret in [PASSWORD, repr(PASSWORD)[1:-1], "looking-glass", *given]:
+        assert secret not in caplog.text
+
+
+def test_a_name_may_have_characters_that_scram_uses_itself(secure: SecureServer, certificates: Certificates):
+    secure.add_user("a=b,c", PASSWORD)
+    settings = by_password("SCRAM-SHA-256", certificates.ca)
+    use_everything(secure.sasl, {**settings, "sasl.username": "a=b,c"})
+
+
+def test_the_extensions_of_a_java_program_go_with_its_token(secure: SecureServer, certificates: Certificates):
+    login = UNSECURED_LOGIN.removesuffix(";") + ' unsecuredLoginExtension_logicalCluster="lkc-1";'
+    use_everything(secure.sasl, by_jaas("OAUTHBEARER", login, certificates.ca))
+
+
 @pytest.fixture(autouse=True)
 def empty(secure: SecureServer) -> Iterator[None]:
     yield
@@ -139,7 +175,8 @@ def empty(secure: SecureServer) -> Iterator[None]:
 
 
 def use_everything(address: str, settings: Mapping[str, Any], **more: Any) -> None:
-    """Create, write, join, read, commit, and look: the clients of an application, each at its work."""
+    """Create, write, join, read, commit, and look: the clients of an application, each at its work; and those of a
+    hand-over, in a worker's process as well."""
     with ExitStack() as stack:
         broker = stack.enter_context(closing(connect(address, client_settings=settings, **more)))
         admin = stack.enter_context(closing(broker.admin()))
@@ -147,7 +184,7 @@ def use_everything(address: str, settings: Mapping[str, Any], **more: Any) -> No
         consumers = [
             stack.enter_context(closing(broker.consumer("c", purpose))) for purpose in ("main", "restore")
         ]
-        admin.create_topics([TopicSpec("t", 1)])
+        admin.create_topics([TopicSpec("t", 1, {"retention.ms": "-1"})])
         producer.send("t", 0, b"k", b"v", 1, ())
         member = stack.enter_context(closing(broker.member("a", "g", ["t"], bytes, deal("t", 1))))
         follower = Follower("a", member, [])
@@ -162,3 +199,15 @@ def use_everything(address: str, settings: Mapping[str, Any], **more: Any) -> No
             consumer.assign({TopicPartition("t", 0): 0})
             batches = eventually(lambda consumer=consumer: consumer.poll(100))
             assert batches[0].values == [b"v"]
+        opener = broker.opener()
+        assert PASSWORD not in repr(opener)
+        # A token provider of a test is a function in a function.
+        worker = opener() if more else pickle.loads(pickle.dumps(opener))()
+        transactions = stack.enter_context(closing(worker)).transactional_producer("w", "w")
+        with closing(transactions):
+            transactions.send("t", 0, b"k", b"w", 1, ())
+            transactions.commit()
+        with closing(broker.group_committer("h", "other", "h")) as committer:
+            committer.commit([Write("t", 0, b"k", b"x", 1)], offsets)
+        assert admin.group_offsets("other") == offsets
+        admin.delete_group("other")

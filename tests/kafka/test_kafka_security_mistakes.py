@@ -77,29 +77,30 @@ def test_no_certificate_where_the_broker_asks_for_one(secure: SecureServer, cert
     assert "does the listener ask for a certificate of yours?" in error.hint
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"ssl_key_password": "wrong-password"},
-        {"ssl_key_password": ""},
-        {"ssl_ca_location": "/nowhere/ca.crt"},
-        {"ssl_certificate_location": "/nowhere/client.crt"},
-    ],
-    ids=["password", "no password", "authority", "certificate"],
-)
-def test_files_that_cannot_be_read(certificates: Certificates, change: dict[str, str]):
-    settings = identity(certificates, **change)
-    if not settings["ssl.key.password"]:
-        del settings["ssl.key.password"]
+@pytest.mark.parametrize("password", ["wrong-password", None])
+def test_an_encrypted_key_without_its_password(certificates: Certificates, password: str | None):
+    settings = identity(certificates, ssl_key_password=password)
+    settings = {name: value for name, value in settings.items() if value is not None}
     error = refusal(ConfigError, "localhost:1", settings)
-    assert error.what == "The certificates for Kafka cannot be used"
+    assert error.what == "The encrypted connection to Kafka cannot be set up"
+    assert str(certificates.encrypted_key) in error.where
+    assert "ssl.key.password" in error.hint
+
+
+@pytest.mark.parametrize("name", ["ssl_ca_location", "ssl_certificate_location", "ssl_key_location"])
+def test_a_file_that_is_not_there(certificates: Certificates, name: str):
+    error = refusal(ConfigError, "localhost:1", identity(certificates, **{name: "nowhere.pem"}))
+    assert error.where == f"{name.replace('_', '.')}=nowhere.pem"
+    assert error.why == "No such file or directory"
+    assert error.hint == f"looked for it from {Path.cwd()}"
 
 
 def test_a_file_that_is_no_certificate(certificates: Certificates, tmp_path: Path):
     path = tmp_path / "ca.crt"
     path.write_text("no certificate")
     error = refusal(ConfigError, "localhost:1", login(certificates, ssl_ca_location=str(path)))
-    assert str(path) in error.where
+    assert error.where == f"ssl.ca.location={path}"
+    assert "certificates as PEM" in error.hint
 
 
 def test_nobody_listens_at_all_is_not_blamed_on_the_login(certificates: Certificates):

@@ -18,7 +18,7 @@ import pytest
 from pystreams.broker.port import TopicSpec
 from pystreams.errors import BrokerError, ConfigError
 from pystreams.ids import TopicPartition
-from tests.kafka.secure_server import REAUTHENTICATION_MS, Certificates, SecureServer
+from tests.kafka.secure_server import REAUTHENTICATION_MS, Certificates, SecureServer, token
 from tests.kafka.support import Follower, connect, deal
 from tests.live.support import eventually
 
@@ -40,14 +40,6 @@ def credentials(url: str, **more: str) -> dict[str, str]:
         "client_credentials_client_secret": CLIENT_SECRET,
         **more,
     }
-
-
-def token(life_s: float, **claims: Any) -> str:
-    """One that nobody has signed, which is what the broker takes."""
-    now_s = time.time()
-    parts = ({"alg": "none"}, {"sub": "alice", "iat": now_s, "exp": now_s + life_s, **claims})
-    encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts)
-    return ".".join(encoded) + "."
 
 
 def test_a_function_of_the_program_gives_tokens_to_both_clients_before_they_expire(

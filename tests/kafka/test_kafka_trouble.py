@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pystreams.errors import BrokerUnavailableError
+from pystreams.runtime import changelog_guard
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster, connect
 from tests.kafka.trouble_support import Counting
@@ -41,6 +42,31 @@ def test_a_broker_that_is_killed_and_comes_back_is_survived(
     counting.write(2_000)
     counting.check(streams)
     assert streams.close(30_000)
+
+
+def test_an_idle_application_whose_broker_is_away_answers_and_closes(
+    fragile_server: KafkaServer, fragile: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    # What it asks the broker now and then, it asks all the time.
+    monkeypatch.setattr(changelog_guard, "CHECK_INTERVAL_MS", 100)
+    fragile.create("in", "out", partitions=2)
+    app = fragile.app("idle", session_timeout_ms=20_000, repartition_purge_interval_ms=100)
+    words = app.stream("in", key=str, value=int).group_by(lambda key, _: key, key=str)
+    words.count(name="counts").to_stream().to("out")
+    fragile.write("in", [("k", i, i + 1) for i in range(10)])
+    streams = fragile.start(app)
+    caught_up(streams)
+    fragile_server.kill()
+    waited_s = []
+    for _ in range(5):
+        started = time.monotonic()
+        assert streams.store("counts").get("k").value == 10
+        waited_s.append(time.monotonic() - started)
+    assert max(waited_s) < 6, waited_s
+    started = time.monotonic()
+    assert streams.close(60_000)
+    assert time.monotonic() - started < 20
+    assert streams.failure is None
 
 
 def test_a_coordinator_that_is_silent_for_longer_than_the_session_is_survived(

@@ -116,6 +116,8 @@ def deny(fragile: Cluster) -> Iterator[Deny]:
         acls = [AclBinding(kind, name, literal, everybody, "*", *rule) for rule in rules]
         for future in client.create_acls(acls).values():
             future.result()
+        of_it = AclBindingFilter(kind, name, literal, None, None, AclOperation.ANY, AclPermissionType.ANY)
+        eventually(lambda: len(client.describe_acls(of_it).result()) == len(acls), "the rules are in force")
 
     yield deny
     every = AclBindingFilter(
@@ -163,6 +165,23 @@ def test_internal_topics_that_must_not_be_created_are_named(fragile: Cluster, de
     deny(ResourceType.BROKER, "kafka-cluster", AclOperation.CREATE)
     deny(ResourceType.TOPIC, "counting-counts-changelog", AclOperation.CREATE)
     fails_with(counting, "counting-counts-changelog", "CREATE", "ACL")
+
+
+def test_topics_whose_settings_must_not_be_seen_are_used_and_those_of_others_are_left_alone(
+    fragile: Cluster, deny: Deny, caplog: pytest.LogCaptureFixture
+):
+    counting = Counting(fragile)
+    fragile.create("alien")
+    for topic in ("alien", "out", "counting-counts-changelog"):
+        deny(ResourceType.TOPIC, topic, AclOperation.DESCRIBE_CONFIGS)
+    counting.write(10)
+    for _ in range(2):
+        # Its changelog is there at the second start.
+        streams = counting.start()
+        counting.check(streams)
+        assert streams.close(30_000)
+    assert "the settings of counting-counts-changelog, out are not checked" in caplog.text
+    assert "alien" not in caplog.text
 
 
 def test_a_permission_that_is_taken_away_under_an_application_stops_it_without_a_commit(

@@ -6,10 +6,14 @@ import logging
 import os
 import signal
 import time
+from collections import Counter
+from random import Random
 
 import pytest
 
+from pystreams import Processor, Record, TimeWindows
 from pystreams.broker.port import TopicSpec
+from pystreams.clock import SystemClock
 from pystreams.errors import DeliveryError, ProductionError, StreamsError
 from pystreams.ids import TopicPartition
 from tests.kafka.server import KafkaServer
@@ -20,6 +24,10 @@ from tests.live.support import KEPT, caught_up
 LIMIT = 5_000
 #: Larger than the limit of the topic, or than what the producer itself takes.
 TOO_LARGE = {"topic": LIMIT, "producer": 1_048_576}
+
+
+#: An hour ahead.
+FUTURE = SystemClock().now_ms() + 3_600_000
 
 
 def write_copies(cluster: Cluster, where: str, handler: str):
@@ -75,6 +83,79 @@ def test_a_record_without_a_key_for_a_compacted_topic_is_left_out_alone(cluster:
     caught_up(cluster.start(app))
     # At least once: the others may have been written by the attempts that found it.
     assert cluster.table("out") == {"k0": 0, "k1": 1, "k3": 3, "k4": 4}
+
+
+def test_records_that_differ_in_their_time_only_are_told_from_each_other(cluster: Cluster):
+    cluster.create("in")
+    config = {**KEPT, "message.timestamp.after.max.ms": "1000"}
+    cluster.admin.create_topics([TopicSpec("out", 1, config)])
+    app = cluster.app("copying", production_exception_handler="continue")
+    app.stream("in", key=str, value=int).to("out")
+    # The same twice: both are found, and nothing else.
+    times = [1, FUTURE, 2, FUTURE, 3]
+    cluster.write("in", [("k", 1, time) for time in times])
+    caught_up(cluster.start(app))
+    assert {record.timestamp for record in cluster.read("out")} == {1, 2, 3}
+
+
+def test_a_record_that_compression_makes_small_enough_is_not_refused_with_one_that_stays_too_large(
+    cluster: Cluster,
+):
+    cluster.create("in")
+    cluster.admin.create_topics([TopicSpec("out", 1, {**KEPT, "max.message.bytes": str(LIMIT)})])
+    cluster.broker = cluster.broker_with(client_settings={"producer.compression.type": "gzip"})
+    app = cluster.app("copying", production_exception_handler="continue")
+    noise = Random(7).randbytes(2 * LIMIT)
+
+    def write(length: int) -> bytes:
+        return noise[:length] if length == len(noise) else bytes(length)
+
+    app.stream("in", key=str, value=int).map_values(write).to("out", value=bytes)
+    lengths = [10 * LIMIT, len(noise), 10 * LIMIT + 1, 10]
+    cluster.write("in", [(f"k{i}", length, i + 1) for i, length in enumerate(lengths)])
+    caught_up(cluster.start(app))
+    found = {record.key: len(record.value) for record in cluster.read("out", value=bytes)}
+    assert found == {"k0": lengths[0], "k2": lengths[2], "k3": lengths[3]}
+
+
+class Ahead(Processor[str, int, str, int]):
+    """Gives some records a time that a topic does not take."""
+
+    def process(self, record: Record[str, int]) -> None:
+        ahead = record.value % 200 == 150
+        self.context.forward(record.with_timestamp(FUTURE) if ahead else record)
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20])
+def test_what_is_done_again_to_find_a_refused_record_counts_once(
+    cluster: Cluster, persistent: bool, cache_bytes: int
+):
+    cluster.create("in", "out", "windows")
+    cluster.admin.create_topics([TopicSpec("timed", 1, {**KEPT, "message.timestamp.after.max.ms": "1000"})])
+    app = cluster.app(
+        "counting",
+        production_exception_handler="continue",
+        statestore_cache_max_bytes=cache_bytes,
+        window_changelog_retention_ms=-1,
+    )
+    source = app.stream("in", key=str, value=int)
+    source.process(Ahead, key=str, value=int).to("timed")
+    grouped = source.group_by_key()
+    grouped.count(name="counts", persistent=persistent).to_stream().to("out")
+    windows = grouped.windowed_by(TimeWindows.tumbling(100)).count(name="windows", persistent=persistent)
+    windows.to_stream(lambda window, count: f"{window.key}@{window.start}").to("windows", key=str)
+    streams = cluster.start(app)
+    counts: Counter[str] = Counter()
+    in_windows: Counter[str] = Counter()
+    for start in (0, 300, 600):
+        records = [(f"k{i % 7}", i, i + 1) for i in range(start, start + 300)]
+        counts.update(key for key, _, _ in records)
+        in_windows.update(f"{key}@{time // 100 * 100}" for key, _, time in records)
+        cluster.write("in", records)
+        caught_up(streams)
+    assert {record.value for record in cluster.read("timed")} == set(range(900)) - {150, 350, 550, 750}
+    assert (cluster.table("out"), cluster.table("windows")) == (counts, in_windows)
 
 
 def test_a_change_of_state_that_its_changelog_does_not_take_stops_the_task_whatever_the_handler_says(

@@ -1,8 +1,9 @@
-"""What a former owner writes late, having been frozen, does not get into anybody's state."""
+"""What a former owner writes late, having been frozen, does not get into anybody's state, and it sets nobody right."""
 
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 
@@ -40,3 +41,40 @@ def test_a_late_write_to_a_changelog_is_set_right(
     streams = cluster.start(counting(cluster, state_dir=cluster.path / "elsewhere"))
     caught_up(streams)
     assert cluster.table("out")["k0"] == 11
+
+
+def test_who_was_replaced_while_it_hung_leaves_its_successors_changelog_alone(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+):
+    cluster.create("in", "out")
+    cluster.write("in", [(f"k{i % 3}", i, i + 1) for i in range(30)])
+    # It does not hear in time that it is no member any more.
+    deaf = cluster.broker_with(session_timeout_ms=120_000, heartbeat_interval_ms=60_000)
+    cluster.broker, broker = deaf, cluster.broker
+    hung = cluster.start(counting(cluster))
+    caught_up(hung)
+    cluster.broker = broker
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hang(_tasks) -> None:
+        begun.set()
+        assert go_on.wait(60)
+
+    (thread,) = hung._threads
+    thread.call(hang)
+    assert begun.wait(30)
+    for member_id in cluster.admin.group_members("counting"):
+        cluster.admin._group("counting").leave(member_id, 5_000)
+    successor = cluster.start(counting(cluster, state_dir=cluster.path / "elsewhere"))
+    cluster.write("in", [(f"k{i % 3}", i, i + 31) for i in range(30)])
+    caught_up(successor)
+    assert successor.close(30_000)
+    closing = threading.Thread(target=hung.close, args=(30_000,))
+    with caplog.at_level(logging.WARNING):
+        closing.start()
+        eventually(thread._stopping.is_set, "it is to stop")
+        go_on.set()
+        closing.join()
+    assert "stopped without a last commit" in caplog.text
+    assert hung.failure is None
+    assert cluster.table("counting-counts-changelog") == {"k0": 20, "k1": 20, "k2": 20}

@@ -8,14 +8,17 @@ There is one if PYSTREAMS_BOOTSTRAP_SERVERS names it, or if ``make kafka`` runs.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
-from tests.kafka.server import ROOT, VERSION, KafkaServer, why_not
+from tests.kafka.server import ROOT, VERSION, KafkaServer, KafkaServerError, interrupt_on_signals, why_not
 
 SERVERS = "PYSTREAMS_BOOTSTRAP_SERVERS"
 MAKE_KAFKA = ("127.0.0.1", 9092)
@@ -43,7 +46,8 @@ def some_kafka() -> Iterator[str]:
         server.start()
         yield server.bootstrap_servers
     finally:
-        print("Stopping Kafka ...", flush=True)
+        with contextlib.suppress(OSError):  # the terminal may be closed
+            print("Stopping Kafka ...", flush=True)
         server.stop()
 
 
@@ -52,18 +56,34 @@ def _answers() -> bool:
         return probe.connect_ex(MAKE_KAFKA) == 0
 
 
+def run(command: list[str], servers: str) -> int:
+    """Its exit code, as a shell has it. What stops us stops the command and what it has started, and is waited for."""
+    try:
+        process = subprocess.Popen(command, env={**os.environ, SERVERS: servers}, process_group=0)
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be run: {error}")
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has ended already
+            os.killpg(process.pid, number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, pass_on)
+    code = process.wait()
+    return code if code >= 0 else 128 - code
+
+
 def main() -> None:
     """Exit as the command does."""
-    with some_kafka() as servers:
-        process = subprocess.Popen(sys.argv[1:], env={**os.environ, SERVERS: servers})
-        while True:
-            try:
-                code = process.wait()
-                break
-            except KeyboardInterrupt:
-                # The command got it, too, and ends in its own way.
-                continue
-    sys.exit(code if code >= 0 else 128 - code)
+    interrupt_on_signals()
+    try:
+        with some_kafka() as servers:
+            code = run(sys.argv[1:], servers)
+    except KafkaServerError as error:
+        sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

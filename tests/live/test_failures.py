@@ -11,8 +11,9 @@ import pytest
 
 from pystreams.app import App
 from pystreams.errors import ProcessingError, TopologyError
-from pystreams.runtime.streams import Streams, UncaughtExceptionResponse
+from pystreams.runtime.streams import Streams
 from pystreams.runtime.transitions import ClientState
+from pystreams.runtime.uncaught import UncaughtExceptionResponse
 from tests.live.support import Log, caught_up, eventually, run_to_the_end, running
 
 
@@ -101,6 +102,23 @@ def test_a_member_with_another_topology_is_refused_and_the_running_one_goes_on(l
     assert "differs from the one that the group runs" in str(newcomer.failure)
     log.write("in", [("k0", 7, 7)])
     eventually(lambda: streams.caught_up() and log.table("out")["k0"] == counts()["k0"] + 1, "goes on")
+
+
+def test_a_client_that_is_closed_while_it_starts_starts_no_threads(log: Log) -> None:
+    app, _ = fails_once(log, -1)
+    streams = Streams(app, broker=log.broker)
+
+    def close(new: ClientState, _old: ClientState) -> None:
+        if new is ClientState.REBALANCING:
+            other = threading.Thread(target=streams.close)
+            other.start()
+            other.join()
+
+    streams.set_state_listener(close)
+    streams.start()
+    assert streams.state is ClientState.NOT_RUNNING
+    assert streams.progress().threads == ()
+    assert log.admin.group_members("hiccup") == []
 
 
 def test_closing_from_a_stream_thread_begins_to_close(log: Log) -> None:

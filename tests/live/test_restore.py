@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pystreams.app import App
 from pystreams.broker.port import CommittedOffset
 from pystreams.ids import TopicPartition
+from pystreams.record import RecordBatch
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.task_lifecycle import TaskStatus
+from pystreams.runtime.transitions import ClientState
 from tests.live.support import Log, caught_up, eventually, run_to_the_end
 
 
@@ -133,36 +135,54 @@ def test_a_changelog_whose_tail_was_compacted_away_does_not_hold_the_restore_up(
     # All that is left of partition 0 is a hole before its end.
     partition = TopicPartition("counting-counts-changelog", 0)
     end = log.admin.end_offsets([partition])[partition]
-    log.admin.delete_records({partition: end})
+    log.admin.delete_records({partition: end}).wait()
     listener = with_listener(log, counting(log))
     assert listener.ended["counting-counts-changelog-0"] == 0
+
+
+class Held:
+    """A consumer that gives nothing before it may."""
+
+    def __init__(self, inner: Any, go_on: threading.Event) -> None:
+        self._inner = inner
+        self._go_on = go_on
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def poll(self, timeout_ms: float) -> list[RecordBatch]:
+        return self._inner.poll(timeout_ms) if self._go_on.wait(timeout_ms / 1000) else []
+
+
+class HoldingBroker:
+    """A log whose changelogs are not read before they may."""
+
+    def __init__(self, inner: Any, go_on: threading.Event) -> None:
+        self._inner = inner
+        self._go_on = go_on
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def consumer(self, client_id: str, purpose: str = "main") -> Any:
+        consumer = self._inner.consumer(client_id, purpose)
+        return Held(consumer, self._go_on) if purpose == "restore" else consumer
 
 
 def test_tasks_that_are_complete_run_while_another_is_restored(log: Log) -> None:
     run_to_the_end(log, counting(log))
     shutil.rmtree(state_of(log, "0_1"))
-    restoring, go_on = threading.Event(), threading.Event()
-
-    class Slow(Listener):
-        """Holds the second task's restore until the first one is seen running."""
-
-        def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
-            if partition.partition == 1:
-                restoring.set()
-
-    statuses: list[dict[str, TaskStatus]] = []
-
-    def look(streams: Streams) -> bool:
-        tasks = [task for thread in streams.progress().threads for task in thread.tasks]
-        statuses.append({str(task.task_id): task.status for task in tasks})
-        return streams.caught_up()
-
-    log.write("in", [("k0", 1, 1)])
-    streams = log.start(counting(log), prepare=lambda streams: streams.set_restore_listener(Slow()))
-    eventually(lambda: look(streams), "caught up")
-    assert restoring.is_set()
-    assert not go_on.is_set()
-    assert statuses[-1] == {"0_0": TaskStatus.RUNNING, "0_1": TaskStatus.RUNNING}
+    go_on = threading.Event()
+    streams = Streams(counting(log), broker=HoldingBroker(log.broker, go_on))
+    streams.start()
+    try:
+        log.write("in", [("new", 1, 1)], partition=0)
+        eventually(lambda: log.table("out").get("new") == 1, "the complete one works")
+        assert streams.state is ClientState.REBALANCING
+        go_on.set()
+        caught_up(streams)
+    finally:
+        streams.close()
 
 
 def test_what_operators_and_partitions_remember_is_committed_with_the_offsets(log: Log) -> None:

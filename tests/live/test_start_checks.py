@@ -146,7 +146,7 @@ def test_a_committed_offset_that_the_log_no_longer_holds_stops_a_stateful_applic
     run_to_the_end(log, counting(log))
     partition = TopicPartition("in", 0)
     log.admin.set_group_offsets("counting", {partition: CommittedOffset(3)})
-    log.admin.delete_records({partition: 6})
+    log.admin.delete_records({partition: 6}).wait()
     streams = log.start(counting(log))
     eventually(lambda: streams.finished, "the failure")
     assert isinstance(streams.failure, OffsetOutOfRangeError)
@@ -160,6 +160,6 @@ def test_a_stateless_application_goes_on_after_the_gap(log: Log) -> None:
     log.write("in", [("k", i, i) for i in range(10)])
     partition = TopicPartition("in", 0)
     log.admin.set_group_offsets("copy", {partition: CommittedOffset(3)})
-    log.admin.delete_records({partition: 6})
+    log.admin.delete_records({partition: 6}).wait()
     caught_up(log.start(app))
     assert [record.value for record in log.read("out")] == [6, 7, 8, 9]

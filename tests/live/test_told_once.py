@@ -8,7 +8,8 @@ import pytest
 
 from pystreams.app import App
 from pystreams.errors import ProcessingError
-from pystreams.runtime.streams import Streams, UncaughtExceptionResponse
+from pystreams.runtime.streams import Streams
+from pystreams.runtime.uncaught import UncaughtExceptionResponse
 from tests.live.support import Log, eventually
 
 

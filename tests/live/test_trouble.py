@@ -195,6 +195,14 @@ def test_a_client_that_is_closed_after_it_lost_its_tasks_has_not_failed(
     assert log.table("out") == COUNTS
 
 
+def test_a_log_that_does_not_answer_when_asked_for_the_end_is_asked_again(log: Log) -> None:
+    faults = Faults("group_offsets", AWAY, at=1, times=2)
+    streams = Streams(counting(log), broker=FaultyBroker(log.broker, faults))
+    streams.run(until_caught_up=True)
+    assert faults.raised == 2
+    assert log.table("out") == COUNTS
+
+
 def test_a_broker_that_stays_away_ends_the_client_after_task_timeout_ms(
     log: Log, start: Callable[..., Streams]
 ) -> None:

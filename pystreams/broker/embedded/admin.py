@@ -13,10 +13,25 @@ from pystreams.broker.embedded.database import Database
 from pystreams.broker.embedded.log import Bounds
 from pystreams.broker.embedded.membership import evict_dead
 from pystreams.broker.embedded.topic_config import effective
-from pystreams.broker.port import CommittedOffset, TopicDescription, TopicSpec
+from pystreams.broker.port import (
+    ANSWER_TIMEOUT_MS,
+    CommittedOffset,
+    Deletion,
+    TopicDescription,
+    TopicSpec,
+)
 from pystreams.clock import Clock
 from pystreams.errors import BrokerError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
+
+
+class _Deleted:
+    """See ``port.Deletion``."""
+
+    done = True
+
+    def wait(self) -> None:
+        """It is done."""
 
 
 class EmbeddedAdmin:
@@ -30,6 +45,11 @@ class EmbeddedAdmin:
         self._clock = clock
         self._closed = closed
         self._mutex = threading.RLock()
+
+    def partition_counts(self) -> dict[str, int]:
+        with self._mutex:
+            found = catalog.load_topics(self._database, None)
+        return {name: len(topic.partition_ids) for name, topic in found.items()}
 
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
         """``config`` holds every setting that the log obeys, defaults included."""
@@ -59,8 +79,8 @@ class EmbeddedAdmin:
                     self._delete_before(partition_id, bounds.end_offset)
                 catalog.remove_topic(self._database, name)
 
-    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Delete everything before the given offsets.
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
+        """Delete everything before the given offsets, at once.
 
         Raises ``TopicError``, and ``OffsetOutOfRangeError`` for an offset past the end.
         """
@@ -76,6 +96,7 @@ class EmbeddedAdmin:
                     )
             for partition, offset in offsets.items():
                 self._delete_before(ids[partition], offset)
+        return _Deleted()
 
     def clean(self) -> None:
         """Apply retention and compaction to all topics now. Does nothing while another process is at it."""
@@ -86,7 +107,9 @@ class EmbeddedAdmin:
     def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return {partition: bounds.start_offset for partition, bounds in self._bounds_of(partitions).items()}
 
-    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
         return {partition: bounds.end_offset for partition, bounds in self._bounds_of(partitions).items()}
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

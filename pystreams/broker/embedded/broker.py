@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 
 from pystreams.broker.embedded.admin import EmbeddedAdmin
@@ -11,8 +12,10 @@ from pystreams.broker.embedded.consumer import EmbeddedConsumer
 from pystreams.broker.embedded.database import BUSY_TIMEOUT_MS, Database, lock_directory, prepare
 from pystreams.broker.embedded.membership import EmbeddedMember
 from pystreams.broker.embedded.producer import EmbeddedProducer
+from pystreams.broker.embedded.transactions import EmbeddedGroupCommitter, EmbeddedTransactionalProducer
 from pystreams.broker.port import Assign, ConsumerPurpose
 from pystreams.clock import Clock, SystemClock
+from pystreams.errors import BrokerUnavailableError
 
 
 class EmbeddedBroker:
@@ -45,7 +48,7 @@ class EmbeddedBroker:
         self._locks = lock_directory(self._path)
         self._mutex = threading.Lock()
         self._open: set[Database] = set()
-        prepare(self._path, busy_timeout_ms)
+        self.log_id = f"embedded-{prepare(self._path, busy_timeout_ms):x}"
 
     @property
     def description(self) -> str:
@@ -60,6 +63,27 @@ class EmbeddedBroker:
     def producer(self, client_id: str, transactional_id: str) -> EmbeddedProducer:
         """``transactional_id`` is not needed here: a commit is one transaction, and checks its member itself."""
         return EmbeddedProducer(self._connect(), self._locks, self._clock, self._disconnect)
+
+    def transactional_producer(self, client_id: str, transactional_id: str) -> EmbeddedTransactionalProducer:
+        """Raises ``BrokerError`` while somebody else has one with this id."""
+        return EmbeddedTransactionalProducer(
+            self.producer(client_id, transactional_id), self._locks, transactional_id, self.description
+        )
+
+    def group_committer(self, client_id: str, group: str, transactional_id: str) -> EmbeddedGroupCommitter:
+        """Raises ``BrokerError`` while somebody else has one with this id."""
+        return EmbeddedGroupCommitter(
+            self._connect(), self._locks, self._clock, group, transactional_id, self._disconnect
+        )
+
+    def opener(self) -> Callable[[], EmbeddedBroker]:
+        return partial(
+            _reopened,
+            self._path.absolute(),
+            self._session_timeout_ms,
+            self._heartbeat_interval_ms,
+            self._busy_timeout_ms,
+        )
 
     def member(
         self,
@@ -102,3 +126,21 @@ class EmbeddedBroker:
         with self._mutex:
             self._open.discard(database)
         database.close()
+
+
+def _reopened(
+    path: Path, session_timeout_ms: int, heartbeat_interval_ms: int, busy_timeout_ms: int
+) -> EmbeddedBroker:
+    """The same log in another process. Where there is none, none is made: that would be another one."""
+    if not path.exists():
+        raise BrokerUnavailableError(
+            f"there is no embedded log at {path}",
+            why="a worker looks for it on its own machine",
+            hint="on a cluster it must lie on a file system that every worker has, or use Kafka",
+        )
+    return EmbeddedBroker(
+        path,
+        session_timeout_ms=session_timeout_ms,
+        heartbeat_interval_ms=heartbeat_interval_ms,
+        busy_timeout_ms=busy_timeout_ms,
+    )

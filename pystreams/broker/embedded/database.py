@@ -193,8 +193,8 @@ def lock_directory(path: Path) -> Path:
     return path.with_name(path.name + ".locks")
 
 
-def prepare(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
-    """Create the log if it is not there, and check that it is one of ours that we understand.
+def prepare(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> int:
+    """Create the log if it is not there, and check that it is one of ours that we understand; gives its id.
 
     Raises ``ConfigError`` if the path cannot hold a log, or holds something else or something newer.
     """
@@ -215,6 +215,7 @@ def prepare(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         database = Database(path, busy_timeout_ms)
         try:
             _prepare(database)
+            return _log_id(database)
         finally:
             database.close()
     finally:
@@ -233,7 +234,6 @@ def _prepare(database: Database) -> None:
                 why="it was written by another version of pystreams",
                 hint=f"use that version, or {_OTHER_PATH}",
             )
-        _check_writable(database)
         return
     if application_id != 0 or database.row("SELECT 1 FROM sqlite_master") is not None:
         raise ConfigError(
@@ -250,6 +250,8 @@ def _prepare(database: Database) -> None:
         database.rows(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
-def _check_writable(database: Database) -> None:
+def _log_id(database: Database) -> int:
+    """Given to the log once, for good. Also finds out whether it can be written to."""
     with database.transaction():
-        database.write("UPDATE log_properties SET value = value WHERE 0")
+        database.write("INSERT OR IGNORE INTO log_properties VALUES ('log_id', abs(random()))")
+        return int(database.rows("SELECT value FROM log_properties WHERE name = 'log_id'")[0][0])

@@ -157,6 +157,9 @@ class EmbeddedMember:
     def can_commit(self) -> bool:
         return self._joined
 
+    def confirm(self) -> None:
+        """A commit is one transaction, and checks it itself."""
+
     def committed(
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, CommittedOffset | None]:
@@ -166,10 +169,10 @@ class EmbeddedMember:
     def request_rejoin(self) -> None:
         self._rejoin_requested = True
 
-    def close(self, *, leave: bool = True) -> None:
+    def close(self, *, leave: bool | None = None) -> None:
         try:
             if self._joined:
-                self._depart(leave)
+                self._depart(leave is not False)
         finally:
             self._joined = False
             self._release_lock()

@@ -19,7 +19,7 @@ members             one row per member. ``lock_file`` (in the directory ``<log>.
                     what it last told the assignor, ``plan`` what the assignor last told it.
 target_partitions   which member shall have a partition
 claimed_partitions  which member holds a partition: at most one, by the primary key
-log_properties      ``topics_version`` counts changes of the topics
+log_properties      ``topics_version`` counts changes of the topics; ``log_id`` tells this log from others
 
 Offsets in ``batches`` of one partition never overlap. A partition without compaction has no holes between
 ``start_offset`` and ``end_offset``.

@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Location
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
@@ -21,7 +21,13 @@ from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.failures import error_of, failure, is_unavailable
 from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.settings import KafkaSettings
-from pystreams.broker.port import CommittedOffset, TopicDescription, TopicSpec
+from pystreams.broker.port import (
+    ANSWER_TIMEOUT_MS,
+    CommittedOffset,
+    Deletion,
+    TopicDescription,
+    TopicSpec,
+)
 from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import (
     BrokerError,
@@ -38,6 +44,7 @@ _TIMEOUT_S: Final = 30.0
 #: How long a new topic may take to be known to every broker that is asked, and an old one to be gone.
 _SPREAD_TIMEOUT_S: Final = 30.0
 _SPREAD_PAUSE_S: Final = 0.02
+_REQUEST_TIMEOUT_MIN_S: Final = 0.1
 
 _EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -58,11 +65,10 @@ class KafkaAdmin:
         self._mutex = threading.Lock()
 
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
-        """``config`` holds every setting of the topic, defaults included. Kafka's own topics are left out."""
+        """``config`` holds every setting of the topic, defaults included; nothing without the permission to
+        DESCRIBE_CONFIGS. Kafka's own topics are left out."""
         counts = {
-            name: count
-            for name, count in self._partition_counts().items()
-            if (names is None or name in names) and name not in _INTERNAL
+            name: count for name, count in self.partition_counts().items() if names is None or name in names
         }
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in counts]
         if not resources:
@@ -73,19 +79,20 @@ class KafkaAdmin:
             try:
                 config = future.result()
             except KafkaException as exception:
-                if error_of(exception).code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                code = error_of(exception).code()
+                if code == KafkaError.UNKNOWN_TOPIC_OR_PART:
                     continue  # deleted in between
-                raise self._failure(exception, "Topic settings cannot be read", resource.name) from None
+                if code != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise self._failure(exception, "Topic settings cannot be read", resource.name) from None
+                config = {}
             values = {name: entry.value for name, entry in config.items() if entry.value is not None}
             found[resource.name] = TopicDescription(resource.name, counts[resource.name], values)
         return found
 
-    def message_bytes_max(self, topic: str) -> int:
-        """A topic's ``max.message.bytes``. Raises ``TopicError`` if it does not exist."""
-        found = self.describe_topics([topic])
-        if topic not in found:
-            raise TopicError(f"Topic {topic!r} does not exist", where=self._where)
-        return int(found[topic].config["max.message.bytes"])
+    def partition_counts(self) -> dict[str, int]:
+        """The number of partitions of every topic: much less work for the brokers than ``describe_topics``. Kafka's own
+        topics are left out."""
+        return {name: count for name, count in self._partition_counts().items() if name not in _INTERNAL}
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
         """Returns once the brokers know them. Also raises ``ConfigError`` for settings that Kafka refuses."""
@@ -150,33 +157,23 @@ class KafkaAdmin:
             lambda counts: not counts.keys() & set(names), f"the deletion of topics {', '.join(names)}"
         )
 
-    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Delete everything before the given offsets.
-
-        Raises ``TopicError``, and ``OffsetOutOfRangeError`` for an offset past the end.
-        """
-        if not offsets:
-            return
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
+        """Begin to delete everything before the given offsets."""
         locations = [Location(p.topic, p.partition, offset) for p, offset in offsets.items()]
-        for location, future in self._client.delete_records(locations, request_timeout=_TIMEOUT_S).items():
-            partition = f"{location.topic}-{location.partition}"
-            try:
-                future.result()
-            except KafkaException as exception:
-                error = error_of(exception)
-                if error.code() == KafkaError.OFFSET_OUT_OF_RANGE:
-                    raise OffsetOutOfRangeError(
-                        f"Records before offset {location.offset} cannot be deleted: the log is not that long",
-                        where=f"topic-partition {partition}",
-                        why=error.str(),
-                    ) from None
-                raise self._failure(exception, "Records cannot be deleted", partition) from None
+        begun = self._client.delete_records(locations, request_timeout=_TIMEOUT_S) if locations else {}
+        return _Deletion(begun, self._where)
 
     def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         return self._offsets(dict.fromkeys(partitions, _EARLIEST))
 
-    def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._offsets(dict.fromkeys(partitions, _LATEST))
+    def end_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
+        return self._offsets(dict.fromkeys(partitions, _LATEST), timeout_ms=timeout_ms)
+
+    def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where a consumer ends that reads what is committed: before the first transaction that is still open."""
+        return self._offsets(dict.fromkeys(partitions, _LATEST), IsolationLevel.READ_COMMITTED)
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         # Ends first: a record that arrives in between lies at or after them.
@@ -236,9 +233,9 @@ class KafkaAdmin:
                 self._groups[group] = GroupConnection(self._settings, self._client_id, group, "admin")
             return self._groups[group]
 
-    def _partition_counts(self) -> dict[str, int]:
+    def _partition_counts(self, timeout_s: float = _TIMEOUT_S) -> dict[str, int]:
         try:
-            metadata = self._client.list_topics(timeout=_TIMEOUT_S)
+            metadata = self._client.list_topics(timeout=timeout_s)
         except KafkaException as exception:
             raise self._failure(exception, "Topics cannot be listed", "") from None
         return {
@@ -261,15 +258,21 @@ class KafkaAdmin:
                 )
             time.sleep(_SPREAD_PAUSE_S)
 
-    def _offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+    def _offsets(
+        self,
+        specs: Mapping[TopicPartition, OffsetSpec],
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+        timeout_ms: float = ANSWER_TIMEOUT_MS,
+    ) -> dict[TopicPartition, int]:
         """A partition that has no leader yet, or a new one, is asked again."""
         found: dict[TopicPartition, int] = {}
         missing = dict(specs)
-        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
+        deadline = Deadline(SystemClock(), timeout_ms)
         while missing:
             futures = self._client.list_offsets(
                 {Location(p.topic, p.partition): spec for p, spec in missing.items()},
-                request_timeout=_TIMEOUT_S,
+                isolation_level=isolation_level,
+                request_timeout=_seconds_left(deadline),
             )
             for location, future in futures.items():
                 partition = TopicPartition(location.topic, location.partition)
@@ -283,7 +286,7 @@ class KafkaAdmin:
             if missing:
                 time.sleep(_SPREAD_PAUSE_S)
                 # librdkafka asks whom it takes for the leader: have it look again.
-                self._partition_counts()
+                self._partition_counts(_seconds_left(deadline))
         return {partition: found[partition] for partition in specs}
 
     def _of_coordinator(self, ask: Callable[[], Future[T]]) -> T:
@@ -325,3 +328,36 @@ class KafkaAdmin:
             why=f"{', '.join(members) or 'a member'} may commit at any moment",
             hint="stop the application, then try again",
         )
+
+
+class _Deletion:
+    """See ``port.Deletion``."""
+
+    def __init__(self, begun: Mapping[Location, Future[Any]], where: str) -> None:
+        self._begun = begun
+        self._where = where
+
+    @property
+    def done(self) -> bool:
+        return all(future.done() for future in self._begun.values())
+
+    def wait(self) -> None:
+        for location, future in self._begun.items():
+            partition = f"{location.topic}-{location.partition}"
+            try:
+                future.result()
+            except KafkaException as exception:
+                error = error_of(exception)
+                if error.code() == KafkaError.OFFSET_OUT_OF_RANGE:
+                    raise OffsetOutOfRangeError(
+                        f"Records before offset {location.offset} cannot be deleted: the log is not that long",
+                        where=f"topic-partition {partition}",
+                        why=error.str(),
+                    ) from None
+                where = f"{self._where}, {partition}"
+                raise failure(error, "Records cannot be deleted", where=where, needs="DELETE") from None
+
+
+def _seconds_left(deadline: Deadline) -> float:
+    """For a request, which needs some time in any case."""
+    return max(_REQUEST_TIMEOUT_MIN_S, deadline.remaining_ms() / 1000)

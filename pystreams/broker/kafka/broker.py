@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from confluent_kafka import KafkaException
@@ -12,10 +13,12 @@ from confluent_kafka.admin import AdminClient
 from pystreams.broker.kafka.admin import KafkaAdmin
 from pystreams.broker.kafka.consumer import KafkaConsumer
 from pystreams.broker.kafka.failures import ErrorLog, cannot_connect, error_of, text
+from pystreams.broker.kafka.group_commit import KafkaGroupCommitter
 from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.kafka.oauth import TokenProvider
 from pystreams.broker.kafka.producer import KafkaProducer
 from pystreams.broker.kafka.settings import KafkaSettings
+from pystreams.broker.kafka.transactions import KafkaTransactionalProducer
 from pystreams.broker.port import Assign, ConsumerPurpose
 from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.config.client_setting import Role
@@ -78,6 +81,11 @@ class KafkaBroker:
     def description(self) -> str:
         return self._settings.description
 
+    @property
+    def reads_committed(self) -> bool:
+        """Whether its consumers leave out what transactions have not committed."""
+        return bool(self._settings.consumer("")["isolation.level"] == "read_committed")
+
     def admin(self) -> KafkaAdmin:
         admin = KafkaAdmin(self._client, self._settings, self._admin_id)
         with self._mutex:
@@ -100,6 +108,35 @@ class KafkaBroker:
             self._clock,
             self.admin(),
             self._settings.producer_room_timeout_s,
+        )
+
+    def transactional_producer(self, client_id: str, transactional_id: str) -> KafkaTransactionalProducer:
+        """Also raises ``BrokerUnavailableError``, ``BrokerError``, ``ConfigError``."""
+        return KafkaTransactionalProducer(
+            self._settings.producer(client_id), transactional_id, f"{client_id}, {self.description}"
+        )
+
+    def group_committer(self, client_id: str, group: str, transactional_id: str) -> KafkaGroupCommitter:
+        """Also raises ``BrokerUnavailableError``, ``BrokerError``."""
+        return KafkaGroupCommitter(
+            self._settings.membership(client_id, "producer"),
+            group,
+            transactional_id,
+            self.admin(),
+            f"{client_id}, {self.description}",
+        )
+
+    def opener(self) -> Callable[[], KafkaBroker]:
+        settings = self._settings
+        return KafkaAddress(
+            settings.bootstrap_servers,
+            settings.session_timeout_ms,
+            settings.heartbeat_interval_ms,
+            settings.max_poll_interval_ms,
+            settings.replication_factor,
+            dict(settings.client_settings),
+            settings.oauth_token_provider,
+            self._admin_id.removesuffix("-admin"),
         )
 
     def member(
@@ -137,7 +174,7 @@ class KafkaBroker:
         deadline = Deadline(SystemClock(), 1000 * timeout_s)
         while True:
             try:
-                self._client.list_topics(timeout=_CONNECT_SLICE_S)
+                self.log_id = str(self._client.list_topics(timeout=_CONNECT_SLICE_S).cluster_id)
             except KafkaException as exception:
                 self._client.poll(0)
                 if self._errors.last is None and deadline.expired():
@@ -147,3 +184,30 @@ class KafkaBroker:
             else:
                 self._errors.logs = True
                 return
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAddress:
+    """Where and how to reach a cluster; picklable if its token provider is. Called, it connects."""
+
+    bootstrap_servers: str
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int
+    replication_factor: int
+    client_settings: Mapping[str, Any] = field(repr=False)
+    oauth_token_provider: TokenProvider | None = field(repr=False)
+    client_id: str
+
+    def __call__(self) -> KafkaBroker:
+        """Raises what ``KafkaBroker`` raises."""
+        return KafkaBroker(
+            self.bootstrap_servers,
+            session_timeout_ms=self.session_timeout_ms,
+            heartbeat_interval_ms=self.heartbeat_interval_ms,
+            max_poll_interval_ms=self.max_poll_interval_ms,
+            replication_factor=self.replication_factor,
+            client_settings=self.client_settings,
+            oauth_token_provider=self.oauth_token_provider,
+            client_id=self.client_id,
+        )

@@ -2,6 +2,7 @@
 
 Pausing a partition makes librdkafka throw away what it has fetched ahead. So a paused partition is read on for a while,
 into ``held`` batches that are handed over when it is resumed; only past a bound it is paused in librdkafka, too.
+There it stays paused even if it is given up and assigned anew: it is resumed before.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Collection, Mapping
-from itertools import compress, count, islice
+from itertools import chain, compress, count, islice
 from operator import ne
 from typing import Any
 
@@ -39,6 +40,8 @@ POLL_RECORDS_MAX = 500
 #: A paused partition is read on until this many records or bytes of it are held.
 HELD_RECORDS_MAX = 10_000
 HELD_BYTES_MAX = 8 << 20
+#: More partitions share what so many may hold.
+HELD_PARTITIONS_MAX = 8
 
 _METADATA_TIMEOUT_S = 10.0
 
@@ -55,25 +58,32 @@ _HEADERS = Message.headers
 class _Reading:
     """One assigned partition."""
 
-    __slots__ = ("end", "fetched", "held", "held_bytes", "held_records", "paused", "position", "stopped")
+    __slots__ = (
+        "end",
+        "fetched",
+        "heard",
+        "held",
+        "held_bytes",
+        "held_records",
+        "paused",
+        "position",
+        "stopped",
+    )
 
     def __init__(self, position: int) -> None:
         self.position = position  # what was handed over ends here
         self.fetched = position  # what was taken from librdkafka ends here
         self.end = position  # the end that librdkafka reported last
+        self.heard = False  # something has come of it: a record, or its end
         self.held: deque[tuple[RecordBatch, int]] = deque()
         self.held_records = 0
         self.held_bytes = 0
         self.paused = False
         self.stopped = False  # paused in librdkafka
 
-    @property
-    def holds_enough(self) -> bool:
-        return self.held_records >= HELD_RECORDS_MAX or self.held_bytes >= HELD_BYTES_MAX
-
-    @property
-    def holds_little(self) -> bool:
-        return self.held_records <= HELD_RECORDS_MAX // 2 and self.held_bytes <= HELD_BYTES_MAX // 2
+    def holds(self, share: float) -> bool:
+        """Whether it holds that share of what a partition may hold, or more."""
+        return self.held_records >= share * HELD_RECORDS_MAX or self.held_bytes >= share * HELD_BYTES_MAX
 
 
 class KafkaConsumer:
@@ -82,11 +92,13 @@ class KafkaConsumer:
     def __init__(self, settings: Mapping[str, Any], where: str, poll_records_max: int | None = None) -> None:
         self._where = where
         self._poll_records_max = poll_records_max
+        self._reads_committed = settings.get("isolation.level") == "read_committed"
         self._log = ErrorLog(where)
         self._consumer = Consumer({**settings, "error_cb": self._told})
         self._readings: dict[TopicPartition, _Reading] = {}
         self._end_offsets: dict[TopicPartition, int | None] = {}
-        self._failures: deque[StreamsError] = deque()
+        #: To be raised; of a partition that is given up, nobody wants to know.
+        self._failures: dict[TopicPartition, StreamsError] = {}
         self._ended: list[_Reading] = []
         self._doubtful = False
 
@@ -101,7 +113,13 @@ class KafkaConsumer:
             self._readings[partition] = _Reading(position)
 
     def unassign(self, partitions: Collection[TopicPartition]) -> None:
-        gone = [partition for partition in partitions if self._readings.pop(partition, None) is not None]
+        gone = [partition for partition in partitions if partition in self._readings]
+        stopped = [partition for partition in gone if self._readings[partition].stopped]
+        if stopped:
+            self._consumer.resume(_locations(stopped))
+        for partition in gone:
+            del self._readings[partition]
+            self._failures.pop(partition, None)
         if gone:
             self._consumer.incremental_unassign(_locations(gone))
 
@@ -127,16 +145,15 @@ class KafkaConsumer:
             return batches
         if self._doubtful:
             self._check_topics()
-        if self._failures:
-            raise self._failures.popleft()
+        self._raise_failure()
         if all(reading.paused for reading in self._readings.values()):
             # Nothing may be handed over: what librdkafka has stays there.
             if timeout_ms > 0:
                 time.sleep(timeout_ms / 1000)
             return []
         batches = self._batches(self._consume(timeout_ms))
-        if not batches and self._failures:
-            raise self._failures.popleft()
+        if not batches:
+            self._raise_failure()
         return batches
 
     def position(self, partition: TopicPartition) -> int:
@@ -151,6 +168,10 @@ class KafkaConsumer:
         self._readings.clear()
         self._consumer.close()
 
+    def _raise_failure(self) -> None:
+        if self._failures:
+            raise self._failures.pop(next(iter(self._failures)))
+
     def _told(self, error: KafkaError) -> None:
         # A topic that vanishes is reported here, and nowhere else.
         self._doubtful = self._doubtful or is_unknown_topic(error)
@@ -158,7 +179,6 @@ class KafkaConsumer:
 
     def _check_topics(self) -> None:
         """A broker that has just started does not know all topics either: so the cluster is asked once more."""
-        self._doubtful = False
         for topic in sorted({partition.topic for partition in self._readings}):
             try:
                 found = self._consumer.list_topics(topic, timeout=_METADATA_TIMEOUT_S).topics[topic]
@@ -166,14 +186,21 @@ class KafkaConsumer:
                 raise failure(error_of(exception), "Topics cannot be listed", where=self._where) from None
             if found.error is not None and is_unknown_topic(found.error):
                 partition = min(partition for partition in self._readings if partition.topic == topic)
-                self._failures.append(_deleted(partition, self._readings[partition]))
+                self._failures[partition] = _deleted(partition, self._readings[partition])
+        self._doubtful = False
 
     def _ask_end_offset(self, partition: TopicPartition) -> int | None:
-        position = self._readings[partition].position
+        reading = self._readings[partition]
+        if not reading.heard:
+            # What librdkafka knows is from an earlier assignment.
+            return None
+        if self._reads_committed and reading.fetched == reading.end:
+            # Nothing more may be read before an open transaction has ended.
+            return reading.end
         _, high = self._consumer.get_watermark_offsets(
             Location(partition.topic, partition.partition), cached=True
         )
-        return None if high < 0 else max(high, position)
+        return None if high < 0 else max(high, reading.position)
 
     def _consume(self, timeout_ms: float) -> list[Message]:
         records_max = self._poll_records_max or POLL_RECORDS_MAX
@@ -201,7 +228,7 @@ class KafkaConsumer:
             batch = None if reading is None else _batch(partition, group, reading)
             if reading is None or batch is None:
                 continue
-            reading.fetched = batch.next_offset
+            reading.fetched, reading.heard = batch.next_offset, True
             if reading.paused or reading.held:
                 self._hold(partition, reading, batch)
             else:
@@ -225,28 +252,32 @@ class KafkaConsumer:
         reading = self._readings.get(partition)
         if error.code() == KafkaError._PARTITION_EOF:
             if reading is not None:
-                reading.end = message.offset() or 0
+                reading.end, reading.heard = message.offset() or 0, True
                 self._ended.append(reading)
         elif topic is not None and reading is None:
             log.debug("%s: about %s, given up already: %s", self._where, partition, text(error))
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._failures.append(_out_of_range(partition, reading, error))
+            self._failures[partition] = _out_of_range(partition, reading, error)
         elif is_unknown_topic(error):
-            self._failures.append(_deleted(partition, reading))
+            self._failures[partition] = _deleted(partition, reading)
         elif is_unavailable(error):
             log.warning("%s: %s: %s", self._where, partition, text(error))
         else:
             where = f"{self._where}, topic-partition {partition}" if topic else self._where
-            self._failures.append(failure(error, "Reading from Kafka failed", where=where, needs="READ"))
+            self._failures[partition] = failure(error, "Reading from Kafka failed", where=where, needs="READ")
 
     def _hold(self, partition: TopicPartition, reading: _Reading, batch: RecordBatch) -> None:
-        size = sum(map(len, filter(None, batch.values)))
+        size = sum(map(len, filter(None, chain(batch.keys, batch.values))))
         reading.held.append((batch, size))
         reading.held_records += len(batch)
         reading.held_bytes += size
-        if reading.holds_enough and not reading.stopped:
+        if reading.holds(self._share()) and not reading.stopped:
             reading.stopped = True
             self._consumer.pause(_locations([partition]))
+
+    def _share(self) -> float:
+        """What each partition may hold, as a share of what one alone may."""
+        return min(1.0, HELD_PARTITIONS_MAX / len(self._readings))
 
     def _take_held(self) -> list[RecordBatch]:
         """One batch of each resumed partition that has any."""
@@ -261,7 +292,7 @@ class KafkaConsumer:
                 reading.position = batch.next_offset if reading.held else max(batch.next_offset, reading.end)
                 reading.fetched = max(reading.fetched, reading.position)
                 batches.append(batch)
-            if reading.stopped and reading.holds_little:
+            if reading.stopped and not reading.holds(self._share() / 2):
                 reading.stopped = False
                 self._consumer.resume(_locations([partition]))
         return batches
@@ -292,7 +323,7 @@ def _batch(partition: TopicPartition, messages: list[Message], reading: _Reading
         messages, offsets = messages[fresh:], offsets[fresh:]
         if not messages:
             return None
-    headers = [*map(_HEADERS, messages)]
+    headers = _headers_of(partition, messages)
     return RecordBatch(
         partition.topic,
         partition.partition,
@@ -303,6 +334,21 @@ def _batch(partition: TopicPartition, messages: list[Message], reading: _Reading
         [_headers(given) for given in headers] if any(headers) else None,
         max(offsets[-1] + 1, reading.end),
     )
+
+
+def _headers_of(partition: TopicPartition, messages: list[Message]) -> list[Any]:
+    headers: list[Any] = []
+    while len(headers) < len(messages):
+        try:
+            headers.extend(map(_HEADERS, islice(messages, len(headers), None)))
+        except (SystemError, UnicodeDecodeError) as error:
+            # What came before is there. Asked for once more, confluent-kafka would give a list with holes.
+            offset = messages[len(headers)].offset()
+            log.warning(
+                "%s offset %s: left without its headers, a name is no UTF-8: %s", partition, offset, error
+            )
+            headers.append(None)
+    return headers
 
 
 def _headers(given: Any) -> Headers:

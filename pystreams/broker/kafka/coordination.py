@@ -16,7 +16,12 @@ from typing import Any, Final, TypeVar
 
 from kafka import errors
 from kafka.net.compat import KafkaNetClient
-from kafka.protocol.consumer import LeaveGroupRequest, OffsetCommitRequest, OffsetFetchRequest
+from kafka.protocol.consumer import (
+    HeartbeatRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+)
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
@@ -145,10 +150,22 @@ class GroupConnection:
         )
         self.ask(request, _check_commit, timeout_ms)
 
-    def leave(self, member_id: str, timeout_ms: float) -> None:
-        """Tell that a member goes."""
+    def heartbeat(
+        self, generation: int, member_id: str, timeout_ms: float, instance_id: str | None = None
+    ) -> None:
+        """Tell that a member lives. Raises kafka-python's errors of fencing as they are."""
+        request = HeartbeatRequest(
+            group_id=self.group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+        )
+        self.ask(request, lambda response: _raise_for(response.error_code), timeout_ms)
+
+    def leave(self, member_id: str, timeout_ms: float, instance_id: str | None = None) -> None:
+        """Tell that a member goes. One that is gone already need not."""
         identity = LeaveGroupRequest.MemberIdentity(
-            member_id=member_id, group_instance_id=None, reason="the member was closed"
+            member_id=member_id, group_instance_id=instance_id, reason="the member was closed"
         )
         request = LeaveGroupRequest(group_id=self.group, member_id=member_id, members=[identity])
         self.ask(request, _check_leave, timeout_ms)
@@ -197,7 +214,7 @@ class GroupConnection:
             "The coordinator of the group does not answer",
             where=self._where,
             why=f"{type(error).__name__}: {error}",
-            hint="is the broker reachable? It is tried again",
+            hint="is the broker reachable, and the login right? It is tried again",
         )
 
 
@@ -229,9 +246,9 @@ def _check_commit(response: Any) -> None:
 
 
 def _check_leave(response: Any) -> None:
-    _raise_for(response.error_code)
-    for member in response.members:
-        _raise_for(member.error_code)
+    for code in (response.error_code, *(member.error_code for member in response.members)):
+        if code != errors.UnknownMemberIdError.errno:
+            _raise_for(code)
 
 
 def _raise_for(code: int, what: str = "") -> None:

@@ -1,9 +1,9 @@
 """kafka-python's group coordinator, driven by a loop that never waits for it.
 
 As it comes, kafka-python throws a finished join away if nobody was waiting for it at that moment, sends no heartbeats
-between the end of a join and the poll that reads it, and does not tell when the membership is lost during a join. The
-overrides below change that and nothing else. Three of the names are private: kafka-python is held in a narrow range,
-and tests against a real broker notice if they change their meaning.
+between the end of a join and the poll that reads it, and does not tell when the membership is lost during a join, nor
+that a static member was replaced. The overrides below change that and nothing else. Four of the names are private:
+kafka-python is held in a narrow range, and tests against a real broker notice if they change their meaning.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -16,9 +16,11 @@ from typing import Any
 
 from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor, RebalanceProtocol
 from kafka.coordinator.consumer import ConsumerCoordinator
+from kafka.errors import FencedInstanceIdError, RebalanceInProgressError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from pystreams.broker.port import Assign, MemberAssignment, MemberInfo
+from pystreams.clock import SystemClock
 from pystreams.ids import TopicPartition
 
 #: The subscription's format that has room for the generation of the claims.
@@ -48,6 +50,10 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
 
     def __init__(self, client: Any, subscription: Any, on_loss: Callable[[], None], **configs: Any) -> None:
         self._unread = False
+        #: Another process has this static member's place.
+        self.fenced = False
+        #: When the last request was sent whose answer was that this is a member.
+        self._confirmed_ms = 0.0
         self._on_loss = on_loss
         super().__init__(client, subscription, metrics=None, enable_auto_commit=False, **configs)
 
@@ -56,9 +62,17 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
         """True from the moment a JoinGroup is sent until its result was read."""
         return self._join_task is not None
 
+    @property
+    def doubtful(self) -> bool:
+        """For a whole session nobody has confirmed that this is a member: the process may have been frozen or cut off
+        for so long that it was removed. While it joins the coordinator waits for it."""
+        age_ms = SystemClock().monotonic_ms() - self._confirmed_ms
+        return not self.joining and age_ms > self.config["session_timeout_ms"]
+
     async def _do_join_and_sync_async(self) -> Any:
         self._unread = False
         assignment = await super()._do_join_and_sync_async()
+        self._confirmed_ms = SystemClock().monotonic_ms()
         # From here on nothing but heartbeats keeps us in the group until a poll reads the assignment.
         self._unread = True
         self._enable_heartbeat()
@@ -67,6 +81,17 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
     def stable(self) -> bool:
         """Asked by the heartbeat loop only."""
         return bool(super().stable()) or self._unread
+
+    def _handle_heartbeat_response(self, response: Any, send_time: float) -> None:
+        try:
+            super()._handle_heartbeat_response(response, send_time)
+        except RebalanceInProgressError:
+            self._confirmed_ms = 1000 * send_time
+            raise
+        except FencedInstanceIdError:
+            self.fenced = True
+            raise
+        self._confirmed_ms = 1000 * send_time
 
     def reset_generation(self, *args: Any, **kwargs: Any) -> None:
         was_member = self._generation.generation_id >= 0

@@ -53,7 +53,7 @@ class KafkaMember:
         assign: Assign,
         instance_id: str | None = None,
     ) -> None:
-        """With an ``instance_id`` the member is static: it does not leave, and is the same when it comes back.
+        """With an ``instance_id`` the member is static: it is the same when it comes back.
 
         Raises ``BrokerUnavailableError``, and ``TopicError`` if a topic is not known to the brokers.
         """
@@ -84,6 +84,8 @@ class KafkaMember:
 
     def poll(self) -> list[MemberEvent]:
         """An assignment that was not claimed is given again. Also raises what the assignor raises."""
+        if self._coordinator.fenced:
+            raise self._fenced()
         if not self._lost and self._assigned is None:
             self._step()
         if self._lost:
@@ -110,6 +112,31 @@ class KafkaMember:
     def can_commit(self) -> bool:
         """Also while a join is under way."""
         return not self._lost and self._coordinator.group_metadata().generation_id >= 0
+
+    def confirm(self) -> None:
+        """Asks the coordinator if it has confirmed nothing for a whole session: a process that was frozen for longer
+        has successors, and what it would write now is old."""
+        if not self._coordinator.doubtful:
+            return
+        identity = self._coordinator.group_metadata()
+        if self._lost or identity.generation_id < 0:
+            raise self._migrated("it is no member any more")
+        try:
+            self._connection.heartbeat(
+                identity.generation_id, identity.member_id, _REQUEST_TIMEOUT_MS, self._instance_id
+            )
+        except errors.RebalanceInProgressError:
+            pass  # the group waits for it: it is a member
+        except errors.IllegalGenerationError as error:
+            self._coordinator.reset_generation(member_id=identity.member_id)
+            raise self._migrated(str(error)) from None
+        except errors.UnknownMemberIdError as error:
+            self._coordinator.reset_generation()
+            raise self._migrated(str(error)) from None
+        except errors.FencedInstanceIdError:
+            raise self._fenced() from None
+        except errors.KafkaError as error:
+            raise refused(error, "The membership cannot be confirmed", self._where) from None
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Commit as the member that the broker knows; the producer's last step.
@@ -167,15 +194,15 @@ class KafkaMember:
         """Tell that the thread is at work, as ``poll`` does, without taking a step: within something that lasts."""
         self._coordinator.heartbeat.poll()
 
-    def close(self, *, leave: bool = True) -> None:
-        """With ``leave=False`` the group waits for the session timeout before it goes on."""
+    def close(self, *, leave: bool | None = None) -> None:
+        leave = self._instance_id is None if leave is None else leave
         if self._closing:
             return
         self._closing = True
         member_id = self.member_id
         try:
-            if leave and member_id and self._instance_id is None:
-                self._connection.leave(member_id, _LEAVE_TIMEOUT_MS)
+            if leave and member_id:
+                self._connection.leave(member_id, _LEAVE_TIMEOUT_MS, self._instance_id)
         except (errors.KafkaError, BrokerError) as error:
             log.warning("%s: could not take leave: %s", self._where, error)
         finally:
@@ -214,6 +241,9 @@ class KafkaMember:
                     self._told = self._user_data()
                 # Without waiting: one step, never two rounds of a rebalance in one call.
                 coordinator.poll(timeout_ms=0)
+                if self._assigned is not None:
+                    # What grew during the join is known to the leader already: it would not join again because of it.
+                    self._check_partitions()
             else:
                 coordinator.poll_heartbeat()
             self._trouble = None
@@ -240,9 +270,10 @@ class KafkaMember:
                 )
 
     def _lose(self) -> Lost:
-        self._lost = False
         self._claims = self._announced = frozenset()
         self._assigned = None
+        # Last: a join that is on its way must not claim anything.
+        self._lost = False
         return Lost(
             "the coordinator has removed this member: it was not heard of in time, or did not poll in time"
         )

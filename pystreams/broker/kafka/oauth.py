@@ -8,18 +8,21 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.parse import quote_plus, urlencode
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
-from pystreams.clock import SystemClock
+from pystreams.clock import Clock, SystemClock
 from pystreams.config.security import ClientCredentials, TokenFile, TokenSource, UnsecuredToken
 from pystreams.errors import BrokerError, BrokerUnavailableError, StreamsError, summarize
+
+log = logging.getLogger(__name__)
 
 #: Gives a token and when it expires, in seconds since 1970.
 TokenProvider = Callable[[], tuple[str, float]]
@@ -29,12 +32,25 @@ _TIMEOUT_S: Final = 10.0
 _LIFE: Final = 0.8
 
 
-class Tokens:
-    """The token of one kind of client, kept for most of its life. Threads may share it."""
+class _NoRedirects(HTTPRedirectHandler):
+    """Python would send the client's id and secret along, wherever it was sent on to."""
 
-    def __init__(self, provider: TokenProvider) -> None:
+    def redirect_request(self, *_: Any, **__: Any) -> None:
+        return None
+
+
+_open: Final = build_opener(_NoRedirects).open
+
+
+class Tokens:
+    """The token of one kind of client, kept for most of its life. Threads may share it. ``extensions`` go with it."""
+
+    def __init__(
+        self, provider: TokenProvider, extensions: Mapping[str, str] | None = None, clock: Clock | None = None
+    ) -> None:
+        self.extensions = dict(extensions or {})
         self._provider = provider
-        self._clock = SystemClock()
+        self._clock = clock or SystemClock()
         self._mutex = threading.Lock()
         self._token = ""
         self._expires_s = self._renew_s = 0.0
@@ -45,21 +61,28 @@ class Tokens:
             now_s = self._clock.now_ms() / 1000
             if now_s >= self._renew_s:
                 try:
-                    self._token, self._expires_s = _checked(self._provider())
-                except StreamsError:
-                    raise
-                except Exception as error:
-                    raise BrokerError(
-                        "oauth_token_provider gave no token for Kafka", why=summarize(error)
-                    ) from error
-                if self._expires_s <= now_s:
-                    raise BrokerError("The token for Kafka has expired already", hint="is the clock right?")
-                self._renew_s = now_s + _LIFE * (self._expires_s - now_s)
+                    self._renew(now_s)
+                except StreamsError as error:
+                    if now_s >= self._expires_s:
+                        raise
+                    log.warning("the token for Kafka is used on, since there is no new one: %s", error)
             return self._token, self._expires_s
 
-    def for_librdkafka(self, _config: str) -> tuple[str, float]:
-        """What confluent-kafka calls as ``oauth_cb``."""
-        return self.get()
+    def _renew(self, now_s: float) -> None:
+        try:
+            token, expires_s = _checked(self._provider())
+        except StreamsError:
+            raise
+        except Exception as error:
+            raise BrokerError("oauth_token_provider gave no token for Kafka", why=summarize(error)) from error
+        if expires_s <= now_s:
+            raise BrokerError("The token for Kafka has expired already", hint="is the clock right?")
+        self._token, self._expires_s = token, expires_s
+        self._renew_s = now_s + _LIFE * (expires_s - now_s)
+
+    def for_librdkafka(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
+        """What confluent-kafka calls as ``oauth_cb``: token, expiry, principal (nobody looks at it), extensions."""
+        return *self.get(), "", self.extensions
 
 
 class MemberTokens(AbstractTokenProvider):  # type: ignore[misc]
@@ -70,6 +93,9 @@ class MemberTokens(AbstractTokenProvider):  # type: ignore[misc]
 
     def token(self) -> Any:
         return self._tokens.get()[0]
+
+    def extensions(self) -> dict[str, str]:
+        return self._tokens.extensions
 
 
 def provider_of(source: TokenSource | None) -> TokenProvider:
@@ -107,7 +133,7 @@ def _fetch(source: ClientCredentials) -> tuple[str, float]:
         {"Authorization": f"Basic {credentials}", "Accept": "application/json"},
     )
     try:
-        with urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310 - as above
+        with _open(request, timeout=_TIMEOUT_S) as response:
             answer = json.load(response)
     except HTTPError as error:
         error.close()
@@ -132,7 +158,7 @@ def _fetch(source: ClientCredentials) -> tuple[str, float]:
 
 def _read(url: str) -> tuple[str, float]:
     try:
-        with urlopen(url, timeout=_TIMEOUT_S) as file:  # noqa: S310 - the scheme was checked
+        with _open(url, timeout=_TIMEOUT_S) as file:
             token = file.read().decode("ascii").strip()
     except (OSError, ValueError) as error:
         raise BrokerError("The token for Kafka cannot be read", where=url, why=str(error)) from None

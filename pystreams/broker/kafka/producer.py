@@ -7,7 +7,8 @@ on what was sent in between. A producer that has something to forget is replaced
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, Final, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -22,8 +23,8 @@ from pystreams.broker.kafka.failures import (
     text,
 )
 from pystreams.broker.kafka.member import KafkaMember
-from pystreams.broker.kafka.refused_records import RefusedRecords
-from pystreams.broker.port import CommittedOffset, Member, check_headers, no_bytes
+from pystreams.broker.kafka.refused_records import RefusedRecords, Sent
+from pystreams.broker.port import CommittedOffset, Member, TopicDescription, check_headers, no_bytes
 from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.errors import (
     BrokerError,
@@ -48,8 +49,29 @@ _REPORT_RECORDS: Final = 500
 #: While it waits for a flush, a commit keeps its member alive this often.
 _FLUSH_SLICE_S: Final = 0.5
 
-#: What was sent has not arrived, or nobody knows: it is done again.
-_MISSED: Final = frozenset({KafkaError._MSG_TIMED_OUT, KafkaError._FATAL})
+#: The broker and an idempotent producer no longer agree on what was sent: both begin anew, and what was sent is sent
+#: again. Where librdkafka gives up for this, it takes everything out of its queue.
+_OUT_OF_STEP: Final = frozenset(
+    {
+        KafkaError._FATAL,
+        KafkaError._FENCED,
+        KafkaError._GAPLESS_GUARANTEE,
+        KafkaError._INCONSISTENT,
+        KafkaError._PURGE_INFLIGHT,
+        KafkaError._PURGE_QUEUE,
+        KafkaError._STATE,
+        KafkaError.DUPLICATE_SEQUENCE_NUMBER,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.UNKNOWN_PRODUCER_ID,
+    }
+)
+
+
+#: Is told of a record that was not delivered.
+_Report = Callable[[KafkaError | None, Message], None]
 
 
 class ProducerAdmin(Protocol):
@@ -57,9 +79,7 @@ class ProducerAdmin(Protocol):
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
 
-    def message_bytes_max(self, topic: str) -> int:
-        """A topic's ``max.message.bytes``."""
-        ...
+    def describe_topics(self, names: Collection[str]) -> dict[str, TopicDescription]: ...
 
 
 class KafkaProducer:
@@ -84,7 +104,9 @@ class KafkaProducer:
         self._where = where
         self._clock = clock
         self._admin = admin
-        self._refused_records = RefusedRecords(admin.message_bytes_max)
+        self._refused_records = RefusedRecords(
+            admin.describe_topics, clock, compresses=settings.get("compression.type", "none") != "none"
+        )
         self._unreported = 0
         self._changelogs: set[tuple[str, int]] = set()
         self._failure: StreamsError | None = None
@@ -122,8 +144,10 @@ class KafkaProducer:
             check_headers(topic, headers)
         if partition is None:
             partition = _ANY_PARTITION
+        report = None
         if self._wary:
-            self._refuse_again(topic, partition, key, value, headers)
+            same = tuple((name, content) for name, content in headers)
+            report = self._watched(partition, Sent(topic, key, value, timestamp, same))
         self._unreported += 1
         if self._unreported == _REPORT_RECORDS:
             self._unreported = 0
@@ -131,14 +155,14 @@ class KafkaProducer:
         # Positional: keywords cost as much again. librdkafka takes timestamp 0 for "now": 1 is the nearest to be had.
         try:
             self._produce(
-                topic, value, key, partition, None, None, timestamp or 1, list(headers) if headers else None
+                topic, value, key, partition, report, None, timestamp or 1, list(headers) if headers else None
             )
         except BufferError:
             self._send_later(
-                (topic, value, key, partition, None, None, timestamp or 1, list(headers) or None)
+                (topic, value, key, partition, report, None, timestamp or 1, list(headers) or None)
             )
         except KafkaException as exception:
-            raise self._refused(error_of(exception), topic, partition) from None
+            raise self._refused_at_once(exception, topic, partition) from None
 
     def log_change(
         self,
@@ -165,9 +189,7 @@ class KafkaProducer:
         end_offsets = self._admin.end_offsets([TopicPartition(*changelog) for changelog in self._changelogs])
         if kafka_member is not None and offsets:
             kafka_member.commit(offsets)
-        if self._refused_records.singly:
-            # Whatever was faulty is known by now.
-            self._refused_records.singly = False
+        if kafka_member is not None and self._refused_records.committed():
             self._connect()
         self._changelogs.clear()
         return end_offsets
@@ -192,18 +214,18 @@ class KafkaProducer:
         # What has left should be written before what is sent next.
         self._client.flush(_FLUSH_SLICE_S)
 
-    def _refuse_again(
-        self, topic: str, partition: int, key: bytes | None, value: bytes | None, headers: Headers
-    ) -> None:
-        """Raises ``ProductionError`` for what the broker has refused before."""
-        why = self._refused_records.reason(topic, key, value, headers)
+    def _watched(self, partition: int, record: Sent) -> _Report | None:
+        """Raises ``ProductionError`` for what the broker has refused before. Gives the callback for a record of a batch
+        of its own: librdkafka does not tell the time of what was refused, nor its headers."""
+        why = self._refused_records.reason(record)
         if why:
             raise ProductionError(
-                f"The broker does not take a record for topic {topic}",
-                where=self._place(topic, partition),
+                f"The broker does not take a record for topic {record.topic}",
+                where=self._place(record.topic, partition),
                 why=why,
                 hint="write other records, or change the settings of the topic (pystreams topics alter)",
             )
+        return partial(self._delivered, record=record) if self._refused_records.singly else None
 
     def _send_later(self, arguments: tuple[Any, ...]) -> None:
         """The local queue is full: wait until it has room."""
@@ -221,17 +243,17 @@ class KafkaProducer:
                         hint="is the broker reachable, and are enough replicas in sync?",
                     ) from None
             except KafkaException as exception:
-                raise self._refused(error_of(exception), arguments[0], arguments[3]) from None
+                raise self._refused_at_once(exception, arguments[0], arguments[3]) from None
             else:
                 return
 
     def _flush(self, member: KafkaMember | None) -> None:
         deadline = Deadline(SystemClock(), 1000 * _FLUSH_TIMEOUT_S)
-        while self._client.flush(_FLUSH_SLICE_S) > 0 and self._failure is None:
+        while self._client.flush(_FLUSH_SLICE_S) > 0 and not self._failed_for_good():
             if member is not None:
                 member.keep_alive()
             if deadline.expired():
-                raise BrokerUnavailableError(
+                raise self._failure or BrokerUnavailableError(
                     "Records were sent and not acknowledged",
                     where=self._where,
                     why=f"{len(self._client)} records still wait after {_FLUSH_TIMEOUT_S:g} s",
@@ -240,16 +262,30 @@ class KafkaProducer:
         if self._failure is not None:
             raise self._failure
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+    def _failed_for_good(self) -> bool:
+        """Whether nothing more can be learnt from what is still under way. Where faulty records are looked for, the
+        next attempt should know all of them."""
+        failure = self._failure
+        return failure is not None and not (failure.action == "redo" and self._refused_records.singly)
+
+    def _delivered(self, error: KafkaError | None, message: Message, record: Sent | None = None) -> None:
         if error is None:
             return
         topic, number = message.topic() or "?", message.partition()
         partition = _ANY_PARTITION if number is None else number
         log.debug("%s: a record for %s-%s was not accepted: %s", self._where, topic, partition, text(error))
-        again = self._refused_records.note(error, message)
-        if self._failure is None or (self._failure.action == "redo" and not again):
-            refused = self._refused(error, topic, partition)
-            self._failure = _once_more(refused) if again else refused
+        refused = self._refused(error, topic, partition)
+        if self._refused_records.note(error, topic, record):
+            refused = _once_more(refused)
+        if self._failure is None or (self._failure.action == "redo" and refused.action != "redo"):
+            self._failure = refused
+
+    def _refused_at_once(self, exception: KafkaException, topic: str, partition: int) -> StreamsError:
+        error = self._refused(error_of(exception), topic, partition)
+        if error.action == "redo" and self._failure is None:
+            # It is the client that is of no use any more.
+            self._failure = error
+        return error
 
     def _place(self, topic: str, partition: int) -> str:
         return f"{self._where}, topic {topic}" + (f", partition {partition}" if partition >= 0 else "")
@@ -270,7 +306,14 @@ class KafkaProducer:
                 why=text(error),
                 hint=f"write smaller records, or raise max.message.bytes of topic {topic} and the producer's limit",
             )
-        if is_unavailable(error) or error.code() in _MISSED:
+        if error.code() in _OUT_OF_STEP:
+            return DeliveryError(
+                "The broker and the producer no longer agree on what was sent",
+                where=where,
+                why=text(error),
+                hint="a new producer does once more what was not committed",
+            )
+        if is_unavailable(error) or error.code() == KafkaError._MSG_TIMED_OUT:
             return DeliveryError(
                 "A record could not be written in time",
                 where=where,

@@ -1,92 +1,167 @@
 """Records that the broker refused after they were sent, remembered so that the next attempt refuses them at once.
 
 A refusal comes when the step that wrote the record has long gone on, and it strikes all records of a batch. So what was
-done since the last commit is done again, with batches that the topic takes, or with every record in a batch of its own
-to find the faulty one. When that comes by once more, ``send`` refuses it, and the production handler hears of it with
-its step, its task and its input, and of no other.
+done since the last commit is done again, up to three times: by the rules of the topic (what it takes at most, whether
+it wants keys), which make most refusals foreseeable; if the topic still refuses something, with every record in a batch
+of its own; and then without the faulty ones. When one of them comes by, ``send`` refuses it, and the production handler
+hears of it with its step, its task and its input, and of no other.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError
 
 from pystreams.broker.kafka.failures import text
-from pystreams.errors import BrokerError
+from pystreams.broker.port import TopicDescription
+from pystreams.clock import Clock
+from pystreams.errors import BrokerError, BrokerUnavailableError
 from pystreams.record import Headers
 
 log = logging.getLogger(__name__)
 
-#: The fault of one record of the batch; librdkafka does not tell of which one.
+#: The fault of one record of the batch; of which one, nobody is sure to tell.
 _FAULTY: Final = frozenset(
-    {KafkaError.INVALID_RECORD, KafkaError.INVALID_TIMESTAMP, KafkaError._INVALID_DIFFERENT_RECORD}
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError._INVALID_DIFFERENT_RECORD,
+    }
 )
 
 #: What a batch costs without its records. Source: DefaultRecordBatch.RECORD_BATCH_OVERHEAD.
 _BATCH_OVERHEAD_BYTES: Final = 61
 
-_Record = tuple[str, bytes | None, bytes | None]
+#: Topics are altered, most of all after records were refused: older rules are asked for again before they refuse one.
+_RULES_KEPT_MS: Final = 30_000.0
+
+
+class Sent(NamedTuple):
+    """A record as it was given to ``send``."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What a topic takes. ``bytes_max`` None: nobody says."""
+
+    bytes_max: int | None
+    wants_keys: bool
+    asked_ms: float
 
 
 class RefusedRecords:
-    """What one producer has learnt. ``limit_of`` asks the cluster for a topic's ``max.message.bytes``."""
+    """What one producer has learnt. ``describe`` asks the cluster for topics. With ``compresses`` nobody knows how
+    large a record will be, so its size forbids nothing."""
 
-    def __init__(self, limit_of: Callable[[str], int]) -> None:
-        self._limit_of = limit_of
-        self._limits: dict[str, int | None] = {}  # None: to be asked for
-        self._faulty: dict[_Record, str] = {}
-        self._suspects = False
+    def __init__(
+        self,
+        describe: Callable[[Collection[str]], Mapping[str, TopicDescription]],
+        clock: Clock,
+        *,
+        compresses: bool = False,
+    ) -> None:
+        self._describe = describe
+        self._clock = clock
+        self._compresses = compresses
+        self._rules: dict[str, _Rules | None] = {}  # None: to be asked for
+        self._faulty: dict[Sent, str] = {}
+        self._found: dict[Sent, str] = {}  # by the attempt at work
+        self._suspects: set[str] = set()  # topics that refuse something although their rules are kept
         #: A faulty record is looked for: batches of more than one record would hide it.
         self.singly = False
 
     def __bool__(self) -> bool:
-        return bool(self._limits or self._faulty)
+        return bool(self._rules or self._faulty)
 
-    def note(self, error: KafkaError, message: Message) -> bool:
-        """True if another attempt makes sense: what is refused was not known to be so."""
-        topic = message.topic() or ""
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
-            return self._limits.setdefault(topic, None) is None
-        if error.code() in _FAULTY:
-            if not self.singly:
-                self._suspects = True
-                return True
-            record = topic, message.key(), message.value()
-            known = record in self._faulty
-            self._faulty[record] = text(error)
-            return not known
-        return False
+    def note(self, error: KafkaError, topic: str, record: Sent | None) -> bool:
+        """True if another attempt makes sense: what is refused was not known to be so. ``record`` is told while records
+        are sent ``singly``."""
+        if error.code() not in _FAULTY:
+            return False
+        if self._rules.setdefault(topic, None) is None:
+            return True
+        if record is None:
+            self._suspects.add(topic)
+            return True
+        self._found[record] = text(error)
+        return record not in self._faulty
 
     def learn(self) -> None:
-        """Before the next attempt: ask for the limits of topics that have refused something. What cannot be learnt now
+        """Before the next attempt: ask for the rules of topics that have refused something. What cannot be learnt now
         is refused once more."""
-        self.singly |= self._suspects
-        self._suspects = False
-        for topic in [topic for topic, limit in self._limits.items() if limit is None]:
-            try:
-                self._limits[topic] = self._limit_of(topic)
-            except BrokerError as error:
-                log.warning("the limit of topic %s is not known: %s", topic, error)
+        self.singly |= bool(self._suspects)
+        self._faulty.update(self._found)
+        self._found.clear()
+        for topic, rules in list(self._rules.items()):
+            if rules is None or topic in self._suspects:
+                self._rules[topic] = self._ask(topic) or rules
+        self._suspects.clear()
+
+    def committed(self) -> bool:
+        """All faulty records are behind. True if they were looked for: from now on records may share batches again."""
+        searched, self.singly = self.singly, False
+        self._faulty.clear()
+        return searched
 
     @property
     def batch_bytes_max(self) -> int | None:
         """No batch may be larger: the smallest limit of a topic that has refused one."""
-        return min((limit for limit in self._limits.values() if limit is not None), default=None)
+        limits = (rules.bytes_max for rules in self._rules.values() if rules is not None)
+        return min((limit for limit in limits if limit is not None), default=None)
 
-    def reason(self, topic: str, key: bytes | None, value: bytes | None, headers: Headers) -> str:
-        """Why this record would be refused; empty if nothing is known against it. Its size counts before compression:
-        what that will save is not known."""
-        limit = self._limits.get(topic)
-        if limit is not None and (size := batch_bytes(key, value, headers)) > limit:
-            return f"it takes {size:,} bytes, and max.message.bytes of topic {topic} is {limit:,}"
-        return self._faulty.get((topic, key, value), "") if self._faulty else ""
+    def reason(self, record: Sent) -> str:
+        """Why this record would be refused; empty if nothing is known against it."""
+        topic = record.topic
+        rules = self._rules.get(topic)
+        if rules is not None and (why := self._forbidden(rules, record)):
+            if self._clock.monotonic_ms() - rules.asked_ms < _RULES_KEPT_MS:
+                return why
+            rules = self._rules[topic] = self._ask(topic) or rules
+            if why := self._forbidden(rules, record):
+                return why
+        return self._faulty.get(record, "") if self._faulty else ""
+
+    def _forbidden(self, rules: _Rules, record: Sent) -> str:
+        topic, key, value, _, headers = record
+        if rules.wants_keys and key is None:
+            return f"it has no key, and topic {topic} is compacted"
+        limit = rules.bytes_max
+        if limit is None or self._compresses or (size := batch_bytes(key, value, headers)) <= limit:
+            return ""
+        return f"it takes {size:,} bytes, and max.message.bytes of topic {topic} is {limit:,}"
+
+    def _ask(self, topic: str) -> _Rules | None:
+        """None if nobody answers now."""
+        config: Mapping[str, str] = {}
+        try:
+            found = self._describe([topic])
+            if topic in found:
+                config = found[topic].config
+        except BrokerError as error:
+            log.warning("what topic %s takes is not known: %s", topic, error)
+            if isinstance(error, BrokerUnavailableError):
+                return None
+        limit = config.get("max.message.bytes")
+        return _Rules(
+            None if limit is None else int(limit),
+            "compact" in config.get("cleanup.policy", ""),
+            self._clock.monotonic_ms(),
+        )
 
 
 def batch_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """The bytes of a batch with nothing but this record. Source: DefaultRecord.sizeInBytes."""
+    """The bytes of a batch with nothing but this record, not compressed. Source: DefaultRecord.sizeInBytes."""
     body = 3 + _field_bytes(key) + _field_bytes(value) + _varint_bytes(len(headers))
     body += sum(_field_bytes(name.encode()) + _field_bytes(content) for name, content in headers)
     return _BATCH_OVERHEAD_BYTES + _varint_bytes(body) + body

@@ -6,11 +6,11 @@ that ``config.client_table`` knows is set explicitly, and what only librdkafka h
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pystreams.broker.kafka.client_logs import CLIENT_LOG
 from pystreams.broker.kafka.oauth import MemberTokens, TokenProvider, Tokens, provider_of
 from pystreams.broker.kafka.tls import tls_context
 from pystreams.config.client_setting import ROLES, Role
@@ -22,9 +22,7 @@ from pystreams.config.client_settings import (
 )
 from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.config.security import Security
-
-#: Where both clients' own log lines go.
-CLIENT_LOG: Final = logging.getLogger("pystreams.kafka")
+from pystreams.config.values import INT_MAX
 
 #: How long a connection may take to be made before people are told.
 CONNECT_TIMEOUT_S: Final = 10.0
@@ -86,9 +84,10 @@ class KafkaSettings:
     def _tokens_from(self, security: Security) -> Tokens:
         """Clients with the same source share its tokens."""
         for role, tokens in self._tokens.items():
-            if self._security[role].tokens == security.tokens:
+            other = self._security[role]
+            if (other.tokens, other.extensions) == (security.tokens, security.extensions):
                 return tokens
-        return Tokens(self.oauth_token_provider or provider_of(security.tokens))
+        return Tokens(self.oauth_token_provider or provider_of(security.tokens), security.extensions)
 
     @property
     def description(self) -> str:
@@ -140,8 +139,16 @@ class KafkaSettings:
             told["sasl_oauth_token_provider"] = MemberTokens(self._tokens[role])
         # It is the coordinator's, and the network client would not say that it does not know it.
         del told["retry_backoff_ms"]
+        if told["connections_max_idle_ms"] < 0:  # never
+            told["connections_max_idle_ms"] = INT_MAX
+        name = told.get("sasl_plain_username")
+        if name and told.get("sasl_mechanism", "").startswith("SCRAM"):
+            # As RFC 5802 has it; librdkafka does this by itself.
+            told["sasl_plain_username"] = name.replace("=", "=3D").replace(",", "=2C")
         return {
             **told,
+            # librdkafka gives every attempt the same time.
+            "socket_connection_setup_timeout_max_ms": told["socket_connection_setup_timeout_ms"],
             "bootstrap_servers": self.bootstrap_servers.split(","),
             "client_id": client_id,
             "receive_message_max_bytes": _MEMBER_RECEIVE_BYTES_MAX,

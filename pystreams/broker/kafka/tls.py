@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import ssl
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Final
 
+from pystreams.config.security import java_name
 from pystreams.errors import ConfigError
+
+_CIPHERS: Final = (
+    "give those of TLS 1.2 by the names that `openssl ciphers` prints; those of 1.3 are always on"
+)
+_IDENTITY: Final = ("ssl.certificate.location", "ssl.certificate.pem", "ssl.key.location", "ssl.key.pem")
 
 
 def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
@@ -16,30 +23,66 @@ def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = settings["ssl.endpoint.identification.algorithm"] != "none"
-    try:
+    _check_files(settings)
+    with _told(settings, ("ssl.ca.location", "ssl.ca.pem"), "certificates as PEM are needed"):
         _trust(context, settings)
+    with _told(settings, ("ssl.crl.location",), "a list of revoked certificates as PEM is needed"):
+        _revoke(context, settings)
+    with _told(settings, _IDENTITY, "PEM is needed, and ssl.key.password if the key is encrypted"):
         _identify(context, settings)
+    with _told(settings, ("ssl.cipher.suites",), _CIPHERS):
         if "ssl.cipher.suites" in settings:
             context.set_ciphers(settings["ssl.cipher.suites"])
-    except (OSError, ValueError) as error:  # an SSLError is an OSError
-        raise ConfigError(
-            "The certificates for Kafka cannot be used",
-            where=", ".join(
-                f"{name}={value}" for name, value in settings.items() if name.endswith(".location")
-            ),
-            why=str(error),
-            hint="PEM files are needed, and ssl.key.password if the key is encrypted",
-        ) from None
     return context
 
 
+def _check_files(settings: Mapping[str, str]) -> None:
+    """OpenSSL would not say which file it is."""
+    for name, value in settings.items():
+        if name.endswith(".location"):
+            try:
+                if not (name == "ssl.ca.location" and Path(value).is_dir()):
+                    Path(value).open("rb").close()
+            except OSError as error:
+                raise ConfigError(
+                    "A file for the connection to Kafka cannot be read",
+                    where=f"{name}={value}",
+                    why=error.strerror or str(error),
+                    hint=f"looked for it from {Path.cwd()}" if not Path(value).is_absolute() else "",
+                ) from None
+
+
+@contextmanager
+def _told(settings: Mapping[str, str], names: Iterable[str], hint: str) -> Iterator[None]:
+    """``names`` are the settings that it is about; texts of keys and certificates are not shown."""
+    try:
+        yield
+    except (OSError, ValueError) as error:  # an SSLError is an OSError
+        given = [name for name in names if name in settings]
+        raise ConfigError(
+            "The encrypted connection to Kafka cannot be set up",
+            where=", ".join(
+                java_name(name) if name.endswith(".pem") else f"{name}={settings[name]}" for name in given
+            ),
+            why=str(error.args[-1]),
+            hint=hint,
+        ) from None
+
+
 def _trust(context: ssl.SSLContext, settings: Mapping[str, str]) -> None:
-    if "ssl.ca.location" in settings:
-        context.load_verify_locations(settings["ssl.ca.location"])
+    place = settings.get("ssl.ca.location")
+    if place is not None and Path(place).is_dir():
+        # Files named by the hash of what they certify, as `openssl rehash` names them.
+        context.load_verify_locations(capath=place)
+    elif place is not None:
+        context.load_verify_locations(place)
     if "ssl.ca.pem" in settings:
         context.load_verify_locations(cadata=settings["ssl.ca.pem"])
-    if "ssl.ca.location" not in settings and "ssl.ca.pem" not in settings:
+    if place is None and "ssl.ca.pem" not in settings:
         context.load_default_certs()
+
+
+def _revoke(context: ssl.SSLContext, settings: Mapping[str, str]) -> None:
     if "ssl.crl.location" in settings:
         context.load_verify_locations(settings["ssl.crl.location"])
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF

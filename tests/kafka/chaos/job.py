@@ -234,6 +234,10 @@ class Job:
     def run_to_the_end(self, *, state: str = "state", settings: tuple[str, ...] | None = None) -> None:
         """Feed what is left, and run until caught up."""
         self.feed(1)
+        self.catch_up(state=state, settings=settings)
+
+    def catch_up(self, *, state: str = "state", settings: tuple[str, ...] | None = None) -> None:
+        """Run until caught up."""
         assert self.start("--until-caught-up", state=state, settings=settings).end() == 0
 
     def lose_state(self, state: str = "state") -> None:

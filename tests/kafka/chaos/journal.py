@@ -78,7 +78,7 @@ class Journal:
 def keep(path: Path, topic: str, store: str) -> None:
     """Have this process keep a journal of the records of ``topic`` and the changelog of ``store``."""
     from pystreams.record import NO_HEADERS, ContextCell
-    from pystreams.runtime import task_opening
+    from pystreams.runtime import new_task
     from pystreams.runtime.active_task import ActiveTask
     from pystreams.runtime.restore import Restorer
 
@@ -122,5 +122,5 @@ def keep(path: Path, topic: str, store: str) -> None:
         close(task)
         journal.closes(task.stream.cell._line)
 
-    task_opening.ContextCell = JournalingCell  # type: ignore[misc,assignment]
+    new_task.ContextCell = JournalingCell  # type: ignore[misc,assignment]
     Restorer.add, ActiveTask.start, ActiveTask.close = added, started, closed  # type: ignore[method-assign]

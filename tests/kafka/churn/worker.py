@@ -141,14 +141,17 @@ def _write_down_refusals(journal: Journal) -> None:
             refused["sent"] = True
             raise
 
-    def committing(original: Any, self: KafkaMember, offsets: Any) -> None:
+    def committing(original: Any, self: KafkaMember, *offsets: Any) -> None:
         refused["sent"] = False
         try:
-            original(self, offsets)
+            original(self, *offsets)
         except TaskMigratedError as error:
             journal.write("refused", sent=refused["sent"], why=error.why)
             raise
 
+    # Who may have been frozen asks first whether it is still a member, and goes no further if it is not.
+    _wrap(GroupConnection, "heartbeat", asking)
+    _wrap(KafkaMember, "confirm", committing)
     _wrap(GroupConnection, "commit", asking)
     _wrap(KafkaMember, "commit", committing)
 

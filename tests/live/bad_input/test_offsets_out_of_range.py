@@ -41,7 +41,7 @@ def copying(log: Log, look: Any = None) -> App:
 def test_a_stateful_application_stops_and_says_what_is_missing(log: Log, committed: int, lost: str) -> None:
     run_to_the_end(log, counting(log))
     log.admin.set_group_offsets("counting", {IN: CommittedOffset(committed)})
-    log.admin.delete_records({IN: 6})
+    log.admin.delete_records({IN: 6}).wait()
     failure = failure_of(log, counting(log))
     assert isinstance(failure, OffsetOutOfRangeError)
     assert f"committed offset {committed} of in-0" in failure.what
@@ -54,7 +54,7 @@ def test_a_stateful_application_stops_and_says_what_is_missing(log: Log, committ
 def test_the_gap_can_be_accepted_by_setting_the_offset(log: Log) -> None:
     run_to_the_end(log, counting(log))
     log.admin.set_group_offsets("counting", {IN: CommittedOffset(3)})
-    log.admin.delete_records({IN: 6})
+    log.admin.delete_records({IN: 6}).wait()
     failure_of(log, counting(log))
     log.admin.set_group_offsets("counting", {IN: CommittedOffset(6)})
     run_to_the_end(log, counting(log))
@@ -75,7 +75,7 @@ def test_the_reset_that_the_message_names_starts_afresh(folder: Any, pystreams: 
     assert pystreams(*run).code == 0
     broker = EmbeddedBroker(folder / ".pystreams" / "log.db")
     admin = broker.admin()
-    admin.delete_records({IN: 2})
+    admin.delete_records({IN: 2}).wait()
     admin.set_group_offsets("counts", {IN: CommittedOffset(1)})
     broker.close()
     refused = pystreams(*run)
@@ -90,7 +90,7 @@ def test_the_reset_that_the_message_names_starts_afresh(folder: Any, pystreams: 
 
 def test_a_stateless_application_goes_on_with_a_warning(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     log.admin.set_group_offsets("copying", {IN: CommittedOffset(3)})
-    log.admin.delete_records({IN: 6})
+    log.admin.delete_records({IN: 6}).wait()
     with caplog.at_level(logging.WARNING):
         run_to_the_end(log, copying(log))
     assert [record.value for record in log.read("out")] == [6, 7, 8, 9]
@@ -115,7 +115,7 @@ def test_records_that_are_deleted_while_the_application_runs(log: Log, stateful:
     log.write("in", [("k", i, i) for i in range(10, 40_000)])
     streams = log.start(app)
     eventually(held.is_set, "the first record")
-    log.admin.delete_records({IN: 39_990})
+    log.admin.delete_records({IN: 39_990}).wait()
     go_on.set()
     if stateful:
         eventually(lambda: streams.finished, "the failure")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import heapq
 from itertools import accumulate
+from unittest.mock import patch
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pystreams.backfill import order
 from pystreams.backfill.order import merged, sorted_rows
 from pystreams.backfill.records import Kind, combined, exchange_rows, headers_column
 
@@ -39,13 +41,13 @@ def by_heads(queues: list[list[int]]) -> list[tuple[int, int]]:
     """(queue, position): always the queue whose head has the least time, the first of those that tie."""
     heap = [(times[0], queue, 0) for queue, times in enumerate(queues) if times]
     heapq.heapify(heap)
-    order = []
+    found = []
     while heap:
         _, queue, position = heapq.heappop(heap)
-        order.append((queue, position))
+        found.append((queue, position))
         if position + 1 < len(queues[queue]):
             heapq.heappush(heap, (queues[queue][position + 1], queue, position + 1))
-    return order
+    return found
 
 
 def order_of(batch) -> list[tuple[int, int]]:
@@ -81,8 +83,36 @@ def test_the_merge_of_batches_is_the_merge_by_heads(queues, data):
             pieces.append(whole.slice(start, size))
             start += size
         split.append((name(queue), pieces))
-    order = [place for batch in merged(split) for place in order_of(batch)]
-    assert order == by_heads(queues)
+    assert [place for batch in merged(split) for place in order_of(batch)] == by_heads(queues)
+
+
+@settings(deadline=None)
+@given(queues=QUEUES, external=st.integers(0, 4), data=st.data())
+def test_queues_that_are_merged_already_merge_with_others(queues, external, data):
+    whole = [(name(queue), rows(*name(queue), times)) for queue, times in enumerate(queues)]
+    inner = [batch for id, batch in whole if id != name(external)]
+    ordered = sorted_rows(combined(inner)) if inner else rows("0", 0, [])
+    cut = data.draw(st.integers(0, ordered.num_rows))
+    streams = [(None, [ordered.slice(0, cut), ordered.slice(cut)])]
+    streams += [(id, [batch]) for id, batch in whole if id == name(external)]
+    assert [place for batch in merged(streams) for place in order_of(batch)] == by_heads(queues)
+
+
+@settings(deadline=None)
+@given(queues=QUEUES, at_once=st.integers(0, 6), data=st.data())
+def test_pieces_sorted_by_their_first_rows_come_out_in_order(queues, at_once, data):
+    pieces = []
+    for queue, times in enumerate(queues):
+        whole, start = rows(*name(queue), times), 0
+        while start < len(times):
+            size = data.draw(st.integers(1, 4))
+            piece = whole.slice(start, size)
+            pieces.append(((piece.column("queue_time")[0].as_py(), name(queue)), start, piece))
+            start += size
+    pieces.sort(key=lambda piece: piece[:2])
+    with patch.object(order, "_MERGED_ROWS", at_once):
+        batches = list(order.in_order((place, piece) for place, _, piece in pieces))
+    assert [place for batch in batches for place in order_of(batch)] == by_heads(queues)
 
 
 def test_a_queue_alone_is_handed_on_as_it_comes():

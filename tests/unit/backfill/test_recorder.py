@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystreams.backfill.recorder import Recorder
-from pystreams.backfill.records import Kind
+from pystreams.backfill.records import EXCHANGE_SCHEMA, Kind
 from pystreams.errors import ProductionError, SerializationError
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
@@ -17,13 +18,18 @@ from pystreams.partitioning import partition_for_key
 COUNTS = {"out": 3, "other": 5}
 
 
-def recorder(task: int = 4, **carried: Any) -> Recorder:
-    return Recorder(77, task, COUNTS.__getitem__, {"in"}, carried.get("sequences", {}))
+def recorder(task: int = 4) -> Recorder:
+    return Recorder(77, task, COUNTS.__getitem__, {"in"})
 
 
-def rows(taken: Any) -> list[tuple[Any, ...]]:
+def taken(sender: Recorder) -> Any:
+    """All that was sent."""
+    return pa.Table.from_batches(sender.take(everything=True), EXCHANGE_SCHEMA)
+
+
+def rows(table: Any) -> list[tuple[Any, ...]]:
     names = ("topic", "partition", "sequence", "queue_time", "timestamp", "key", "value")
-    return list(zip(*(taken.column(name).to_pylist() for name in names), strict=True))
+    return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
 
 
 @settings(deadline=None)
@@ -36,10 +42,9 @@ def test_records_go_where_a_producer_sends_them_in_order(keys, taken_at):
     sender = recorder()
     for i, key in enumerate(keys):
         sender.send("out", None, key, bytes([i]), 10, ())
-        if i in taken_at and (batch := sender.take()) is not None:
-            found += rows(batch)
-    if (batch := sender.take()) is not None:
-        found += rows(batch)
+        if i in taken_at:
+            found += rows(taken(sender))
+    found += rows(taken(sender))
     by_partition: dict[int, list[tuple[int, bytes]]] = {}
     for _, partition, sequence, _, _, key, value in found:
         # Without a key: the partition with the task's own number.
@@ -52,21 +57,42 @@ def test_records_go_where_a_producer_sends_them_in_order(keys, taken_at):
 
 
 def test_queues_go_on_where_an_earlier_visit_ended():
-    sender = recorder(sequences={TopicPartition("out", 1): (9, 50)})
+    sender = recorder()
+    sender.go_on({TopicPartition("out", 1): (9, 50)})
     sender.send("out", 1, b"k", b"v", 20, ())
     sender.send("out", 1, b"k", b"w", 70, (("h", None),))
     sender.send("other", 4, b"k", None, 5, ())
-    taken = sender.take()
-    assert set(taken.column("kind").to_pylist()) == {Kind.RECORD}
-    assert set(taken.column("upstream").to_pylist()) == {77}
-    assert rows(taken) == [
+    table = taken(sender)
+    assert set(table.column("kind").to_pylist()) == {Kind.RECORD}
+    assert set(table.column("upstream").to_pylist()) == {77}
+    assert rows(table) == [
         ("out", 1, 9, 50, 20, b"k", b"v"),
         ("out", 1, 10, 70, 70, b"k", b"w"),
         ("other", 4, 0, 5, 5, b"k", None),
     ]
-    assert taken.column("headers").to_pylist() == [None, [{"name": "h", "value": None}], None]
+    assert table.column("headers").to_pylist() == [None, [{"name": "h", "value": None}], None]
     assert sender.sequences == {TopicPartition("out", 1): (11, 70), TopicPartition("other", 4): (1, 5)}
-    assert sender.take() is None
+    assert sender.written == {TopicPartition("out", 1): 2, TopicPartition("other", 4): 1}
+    assert not list(sender.take(everything=True))
+
+
+def test_few_records_wait_until_they_are_worth_a_batch():
+    sender = recorder()
+    for number in range(9_999):
+        sender.send("out", number % 3, b"k", b"v", number, ())
+    assert not list(sender.take())
+    for number in range(20_000):
+        sender.send("out", number % 3, b"k", b"v", number, ())
+    batches = list(sender.take())
+    assert [batch.column("partition")[0].as_py() for batch in batches] == [0, 1, 2]
+    assert sum(batch.num_rows for batch in batches) == 29_999
+
+
+def test_large_records_do_not_wait():
+    sender = recorder()
+    for partition in range(3):
+        sender.send("out", partition, b"k", bytes(12_000_000), 1, ())
+    assert [batch.num_rows for batch in sender.take()] == [1, 1, 1]
 
 
 def test_what_is_no_bytes_or_an_input_is_refused():

@@ -75,13 +75,13 @@ def test_a_deleted_topic_takes_its_records_and_offsets_along(broker, admin):
 def test_deleted_records_are_gone_and_the_rest_keeps_its_offsets(broker, admin):
     create(broker)
     write(broker, [(b"k", b"%d" % number, number) for number in range(1200)])
-    admin.delete_records({T0: 700})
+    admin.delete_records({T0: 700}).wait()
     assert values(broker) == [b"%d" % number for number in range(700, 1200)]
-    admin.delete_records({T0: 10})
+    admin.delete_records({T0: 10}).wait()
     assert admin.beginning_offsets([T0]) == {T0: 700}
     with pytest.raises(OffsetOutOfRangeError):
-        admin.delete_records({T0: 1201})
-    admin.delete_records({T0: 1200})
+        admin.delete_records({T0: 1201}).wait()
+    admin.delete_records({T0: 1200}).wait()
     assert values(broker) == []
 
 
@@ -92,7 +92,7 @@ def test_offsets_are_found_by_time(broker, admin):
     t1 = TopicPartition("t", 1)
     for timestamp, offset in [(0, 0), (10, 0), (11, 1), (25, 1), (31, 3), (41, 5)]:
         assert admin.offsets_for_times({T0: timestamp, t1: timestamp}) == {T0: offset, t1: 0}
-    admin.delete_records({T0: 2})
+    admin.delete_records({T0: 2}).wait()
     assert admin.offsets_for_times({T0: 5}) == {T0: 2}
 
 

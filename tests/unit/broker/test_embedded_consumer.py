@@ -118,7 +118,7 @@ def test_a_position_outside_of_the_log_is_an_error_that_names_the_bounds(broker,
     create(broker)
     fill(broker, 10)
     admin = broker.admin()
-    admin.delete_records({T0: 5})
+    admin.delete_records({T0: 5}).wait()
     admin.close()
     consumer.assign({T0: position})
     with pytest.raises(OffsetOutOfRangeError, match=rf"(?s)Offset {position} is not.*t-0.*offsets 5 to 10"):
@@ -130,7 +130,7 @@ def test_records_that_vanish_under_a_reader_are_an_error_not_a_gap(broker, consu
     fill(broker, 10)
     consumer.assign({T0: 0})
     admin = broker.admin()
-    admin.delete_records({T0: 5})
+    admin.delete_records({T0: 5}).wait()
     admin.close()
     with pytest.raises(OffsetOutOfRangeError):
         consumer.poll(0)

@@ -70,7 +70,7 @@ class LogModel(RuleBasedStateMachine):
     def delete_records(self, partition, part) -> None:
         d = TopicPartition("d", partition)
         offset = int(part * len(self.log[d]))
-        self.admin.delete_records({d: offset})
+        self.admin.delete_records({d: offset}).wait()
         self.starts[d] = max(self.starts[d], offset)
 
     @rule()

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import ssl
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
+from hypothesis import assume, given
+from hypothesis import settings as hyp_settings
+from hypothesis import strategies as st
 
 from pystreams.config.client_setting import ROLES, Role
 from pystreams.config.client_table import CLIENT_SETTINGS
+from pystreams.errors import ConfigError
 
 with warnings.catch_warnings():
     # kafka-python reads its message schemas by a function that is deprecated since Python 3.11.
@@ -57,7 +62,10 @@ def test_the_producer_is_safe_by_default():
 @pytest.mark.parametrize("role", ["main.consumer", "restore.consumer", "global.consumer"])
 def test_a_consumer_reads_what_java_would_read(role: Role):
     consumer = told(role)
-    assert consumer["isolation.level"] == "read_uncommitted"
+    # A changelog may hold what a hand-over left that was killed: it is no state of the application.
+    assert consumer["isolation.level"] == (
+        "read_committed" if role == "restore.consumer" else "read_uncommitted"
+    )
     assert consumer["check.crcs"] == "true"
     assert consumer["fetch.wait.max.ms"] == "500"
     assert consumer["enable.auto.commit"] == "false"
@@ -211,3 +219,83 @@ def test_encryption_reaches_kafka_python_as_a_context():
     names = {c["name"] for c in settings(ciphers).membership("x")["ssl_context"].get_ciphers()}
     assert {name for name in names if not name.startswith("TLS_")} == {"ECDHE-RSA-AES256-GCM-SHA384"}
     assert "ssl_context" not in settings().membership("x")
+
+
+def test_an_authority_may_be_a_folder(tmp_path: Path):
+    """As librdkafka has it, with files named by hashes."""
+    given = {"security.protocol": "SSL", "ssl.ca.location": str(tmp_path)}
+    assert settings(given).membership("x")["ssl_context"].get_ca_certs() == []
+    AdminClient(settings(given).admin("x"))
+
+
+@pytest.mark.parametrize("suites", ["nonsense", "TLS_AES_256_GCM_SHA384"])
+def test_ciphers_that_cannot_be_chosen_are_told(suites: str):
+    with pytest.raises(ConfigError) as caught:
+        settings({"security.protocol": "SSL", "ssl.cipher.suites": suites}).check()
+    assert caught.value.where == f"ssl.cipher.suites={suites}"
+    assert "openssl ciphers" in caught.value.hint
+
+
+def test_connections_that_are_never_idle_enough_are_kept_by_both_clients():
+    kafka = settings({"connections.max.idle.ms": -1})
+    assert kafka.admin("x")["connections.max.idle.ms"] == "0"
+    assert kafka.membership("x")["connections_max_idle_ms"] == 2**31 - 1
+
+
+def test_every_attempt_to_connect_has_the_same_time_in_both_clients():
+    found = settings({"socket.connection.setup.timeout.ms": 40_000}).membership("x")
+    assert found["socket_connection_setup_timeout_ms"] == 40_000
+    assert found["socket_connection_setup_timeout_max_ms"] == 40_000
+
+
+NUMBERS = {
+    "connections.max.idle.ms": (-1, 2**31 - 1),
+    "reconnect.backoff.ms": (0, 3_600_000),
+    "reconnect.backoff.max.ms": (0, 3_600_000),
+    "retry.backoff.ms": (1, 300_000),
+    "retry.backoff.max.ms": (1, 300_000),
+    "request.timeout.ms": (10, 300_000),
+    "metadata.max.age.ms": (1, 3_600_000),
+    "socket.connection.setup.timeout.ms": (1_000, 2**31 - 1),
+    "send.buffer.bytes": (-1, 100_000_000),
+    "fetch.max.bytes": (1_024, 2_147_483_135),
+    "fetch.max.wait.ms": (0, 300_000),
+    "fetch.min.bytes": (1, 100_000_000),
+    "max.partition.fetch.bytes": (1, 1_000_000_000),
+    "batch.size": (0, 2**31 - 1),
+    "buffer.memory": (1_024, 2**40),
+    "delivery.timeout.ms": (1, 2**31 - 1),
+    "linger.ms": (0, 900_000),
+    "max.request.size": (1_000, 1_000_000_000),
+    "retries": (1, 2**31 - 1),
+}
+
+
+@given(
+    st.sampled_from(ROLES),
+    st.fixed_dictionaries({}, optional={name: st.integers(*limits) for name, limits in NUMBERS.items()}),
+)
+@hyp_settings(max_examples=60, deadline=None)
+def test_whatever_is_accepted_librdkafka_can_work_with(role: Role, numbers: dict[str, int]):
+    """Else a thread would fail at its start with an error that names librdkafka's properties."""
+    assume(numbers.get("connections.max.idle.ms") != 0)
+    needed_ms = numbers.get("linger.ms", 100) + numbers.get("request.timeout.ms", 30_000)
+    if numbers.get("delivery.timeout.ms", needed_ms) < needed_ms:
+        with pytest.raises(ConfigError, match=r"delivery\.timeout\.ms"):
+            settings(numbers)
+        return
+    kafka = settings(numbers)
+    if role == "producer":
+        Producer(kafka.producer("x")).flush(0)
+    elif role == "admin":
+        AdminClient(kafka.admin("x"))
+    else:
+        Consumer(kafka.consumer("x", role)).close()
+
+
+def test_a_record_has_time_to_wait_and_to_be_sent():
+    assert told("producer", {"linger.ms": 200_000})["delivery.timeout.ms"] == "230000"
+    with pytest.raises(ConfigError) as caught:
+        settings({"producer.delivery.timeout.ms": 30_099})
+    assert caught.value.what == "delivery.timeout.ms (30099) is below linger.ms + request.timeout.ms (30100)"
+    assert told("producer", {"delivery.timeout.ms": 30_100})["delivery.timeout.ms"] == "30100"

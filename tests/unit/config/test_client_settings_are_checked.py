@@ -30,6 +30,7 @@ def settings(**given: Any) -> dict[str, str]:
         ("metadata.max.age.ms", 7_200_000, "1 to 3600000"),
         ("compression.type", "brotli", "none or gzip or snappy or lz4 or zstd"),
         ("isolation.level", "serializable", "read_uncommitted or read_committed"),
+        ("connections.max.idle.ms", 0, "1 to 2147483647, or -1"),
         ("security.protocol", "TLS", "PLAINTEXT or SSL or SASL_PLAINTEXT or SASL_SSL"),
         ("sasl.mechanism", "GSSAPI", "without Kerberos"),
         ("sasl.mechanism", "DIGEST", "PLAIN or SCRAM-SHA-256"),
@@ -60,7 +61,11 @@ def test_a_wrong_value_is_told_with_what_is_expected(name: str, value: Any, why:
         ("ssl.endpoint.identification.algorithm", "", "none"),
         ("ssl.endpoint.identification.algorithm", "HTTPS", "https"),
         ("client.rack", "", ""),
+        ("security.protocol", "sasl_ssl", "SASL_SSL"),
+        ("connections.max.idle.ms", -1, "-1"),
         ("send.buffer.bytes", -1, "-1"),
+        ("sasl.password", "hunter2\n", "hunter2"),
+        ("compression.type", " lz4 ", "lz4"),
     ],
 )
 def test_what_can_be_meant_is_understood(name: str, value: Any, text: str):

@@ -37,10 +37,10 @@ def test_of_several_prefixes_the_most_special_wins(role: Role):
     }
     for size in range(len(everywhere) + 1):
         for given in combinations(everywhere, size):
-            settings = {f"{prefix}retry.backoff.ms": everywhere[prefix] for prefix in given}
+            settings = {f"{prefix}metadata.max.age.ms": everywhere[prefix] for prefix in given}
             winner = next((prefix for prefix in CHAINS[role] if prefix in given), None)
-            expected = "100" if winner is None else everywhere[winner]
-            assert value(settings, role, "retry.backoff.ms") == expected
+            expected = "300000" if winner is None else everywhere[winner]
+            assert value(settings, role, "metadata.max.age.ms") == expected
 
 
 def test_without_a_prefix_all_clients_are_meant_that_know_the_setting():
@@ -148,3 +148,7 @@ def test_a_longer_first_pause_is_a_longer_pause_for_ever():
     assert in_force(settings, "admin")["reconnect.backoff.max.ms"] == "5000"
     settings = config(reconnect_backoff_ms=5, reconnect_backoff_max_ms=70).client_settings
     assert in_force(settings, "admin")["reconnect.backoff.max.ms"] == "70"
+    # The longest pause bounds the first, too.
+    settings = config(reconnect_backoff_max_ms=10, retry_backoff_ms=5_000).client_settings
+    assert in_force(settings, "admin")["reconnect.backoff.ms"] == "10"
+    assert in_force(settings, "admin")["retry.backoff.ms"] == "1000"

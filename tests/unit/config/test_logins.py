@@ -83,6 +83,30 @@ def test_the_login_module_fits_the_mechanism():
     assert "without Kerberos" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    "mechanism,login,option",
+    [
+        ("PLAIN", f"{PLAIN} required username=a pasword=b;", "pasword"),
+        ("SCRAM-SHA-256", f"{SCRAM} required username=a password=b user_a=b;", "user_a"),
+        ("OAUTHBEARER", f"{OAUTH} required clientid=a;", "clientid"),
+        ("OAUTHBEARER", f"{OAUTH} required extension_a1=a;", "extension_a1"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_refused(mechanism: str, login: str, option: str):
+    with pytest.raises(ConfigError) as caught:
+        jaas_options(login, mechanism)
+    assert caught.value.what == f"sasl.jaas.config has an option that is not known here: {option}"
+
+
+def test_extensions_of_a_token_may_be_given_as_in_java():
+    login = f"{OAUTH} required clientId=i clientSecret=s extension_pool=p extension_cluster=c;"
+    url = {"sasl.oauthbearer.token.endpoint.url": "https://idp/token"}
+    found = security(sasl("OAUTHBEARER", **url, **{"sasl.jaas.config": login}))
+    assert found.extensions == {"pool": "p", "cluster": "c"}
+    login = f"{OAUTH} required unsecuredLoginStringClaim_sub=a unsecuredLoginExtension_pool=p;"
+    assert security(sasl("OAUTHBEARER", **{"sasl.jaas.config": login})).extensions == {"pool": "p"}
+
+
 def test_name_and_password_come_from_either_place_and_not_from_both():
     login = {"sasl.jaas.config": f"{PLAIN} required username=alice password=secret;"}
     found = security(sasl("PLAIN", **login)).settings
@@ -106,7 +130,7 @@ def test_name_and_password_come_from_either_place_and_not_from_both():
         ({"ssl.ca.location": "a.pem"}, "security.protocol is missing"),
         ({"security.protocol": "SSL", "ssl.truststore.location": "a.jks"}, "ssl.truststore.type is missing"),
         ({"security.protocol": "SSL", "ssl.key.location": "a.pem"}, "without ssl.certificate.location"),
-        ({"security.protocol": "SSL", "ssl.keystore.certificate.chain": "x"}, "without ssl.key.pem"),
+        ({"security.protocol": "SSL", "ssl.keystore.certificate.chain": "x"}, "without ssl.keystore.key"),
         (
             {
                 "security.protocol": "SSL",

@@ -53,7 +53,8 @@ def test_a_duration_is_milliseconds_or_a_timedelta(given):
         ("poll_ms", timedelta(seconds=-1), "at least 0"),
         ("max_task_idle_ms", -2, "at least 0, or -1"),
         ("num_stream_threads", 0, "a whole number, at least 1"),
-        ("replication_factor", 0, "at least 1, or -1"),
+        ("replication_factor", 0, "1 to 32767, or -1"),
+        ("max_poll_interval_ms", 2**31, "1 to 2147483647"),
         ("statestore_cache_max_bytes", "10MB", "a whole number of bytes"),
         ("allow_expired", "perhaps", "true or false"),
         ("allow_expired", 1, "true or false"),
@@ -65,6 +66,11 @@ def test_a_duration_is_milliseconds_or_a_timedelta(given):
         ("bootstrap_servers", "broker", "HOST:PORT"),
         ("bootstrap_servers", "a:1,,b:2", "HOST:PORT"),
         ("bootstrap_servers", [], "HOST:PORT"),
+        ("bootstrap_servers", "a:99999", "HOST:PORT"),
+        ("bootstrap_servers", "a:0", "HOST:PORT"),
+        ("bootstrap_servers", "SASL_SSL://a:1", "HOST:PORT"),
+        ("bootstrap_servers", "a;b:1", "HOST:PORT"),
+        ("state_dir", "~nobody-of-this-name/state", "there is no such user"),
         ("state_dir", "", "a path"),
         ("state_dir", 3, "a path"),
         ("default_key_serde", "string", "names str, int, float, bytes, bool, uuid, dict, list"),
@@ -86,6 +92,7 @@ def test_a_wrong_value_is_told_with_what_is_expected(name, given, right):
     [
         ("bootstrap_servers", "a:9092, b:9093", "a:9092,b:9093"),
         ("bootstrap_servers", ["a:9092", "b:9093"], "a:9092,b:9093"),
+        ("bootstrap_servers", "[::1]:9092,kafka_1.my-net:65535", "[::1]:9092,kafka_1.my-net:65535"),
         ("allow_expired", "TRUE", True),
         ("max_task_idle_ms", "-1", -1),
         ("replication_factor", -1, -1),
@@ -97,6 +104,8 @@ def test_a_wrong_value_is_told_with_what_is_expected(name, given, right):
         ("window_changelog_retention_ms", None, None),
         ("processing_exception_handler", print, print),
         ("poll_ms", None, 100),
+        ("auto_offset_reset", "latest\n", "latest"),
+        ("errors_dead_letter_queue_topic_name", " dead ", "dead"),
     ],
 )
 def test_what_can_be_meant_is_understood(name, given, value):

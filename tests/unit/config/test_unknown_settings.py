@@ -30,6 +30,24 @@ def test_an_unknown_name_is_told_with_the_nearest(name, nearest):
 
 
 @pytest.mark.parametrize(
+    "name,why",
+    [
+        ("config.providers.env.class", "not from classes of Java"),
+        ("metrics.context.team", "no metrics of Java's kind"),
+        ("client.tag.zone", "standby replicas come later"),
+        (
+            "ensure_explicit_internal_resource_naming",
+            "App(..., ensure_explicit_internal_resource_naming=True)",
+        ),
+    ],
+)
+def test_what_only_java_has_is_refused_with_the_reason(name, why):
+    error = refusal(name)
+    assert error.what == f"{name} is no setting here"
+    assert why in error.why
+
+
+@pytest.mark.parametrize(
     "name",
     [
         "sasl.password",

@@ -57,9 +57,36 @@ def test_variables_of_other_tools_are_left_alone_but_a_near_miss_is_not():
         settings_from_environment({"PYSTREAMS_NUM_STANDBY_REPLICAS": "1"})
 
 
-def test_a_setting_given_twice_by_one_source_is_an_error():
+@pytest.mark.parametrize(
+    "variable,value,what",
+    [
+        ("PYSTREAMS_COMMIT_INTERVAL_MS", "often", "commit_interval_ms cannot be 'often'"),
+        ("PYSTREAMS_PRODUCER_LINGER_MS", "5s", "producer.linger.ms cannot be '5s'"),
+        ("PYSTREAMS_TOPIC_CONFIG", "a=b", "topic_config cannot be 'a=b'"),
+        ("PYSTREAMS_ACKS", "1", "acks cannot be '1'"),
+    ],
+)
+def test_a_wrong_value_in_the_environment_is_told_with_the_variable(variable: str, value: str, what: str):
+    with pytest.raises(ConfigError) as caught:
+        settings_from_environment({variable: value})
+    assert (caught.value.what, caught.value.where) == (what, f"environment variable {variable}")
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        {"poll_ms": 1, "poll.ms": 2},
+        {"linger.ms": 1, "linger_ms": 2},
+        {"topic.retention.ms": 1, "topic_config": {"retention.ms": 2}},
+        {"topic_config": {"retention.ms": 2}, "topic_retention_ms": 1},
+        {"client_settings": {"producer.linger.ms": 1}, "producer_linger_ms": 2},
+        {"client_settings": {"producer.linger.ms": 1, "producer_linger_ms": 2}},
+    ],
+    ids=str,
+)
+def test_a_setting_given_twice_by_one_source_is_an_error(twice: dict[str, object]):
     with pytest.raises(ConfigError, match="given twice"):
-        StreamsConfig.from_mapping({"application_id": "app", "poll_ms": 1, "poll.ms": 2})
+        StreamsConfig.from_mapping({"application_id": "app", **twice})
 
 
 def test_of_a_setting_that_was_not_given_what_holds_then_is_in_force():

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from pystreams.clock import SystemClock
-from pystreams.errors import BrokerUnavailableError
+from pystreams.broker.port import CommittedOffset
+from pystreams.clock import ManualClock
+from pystreams.errors import BrokerUnavailableError, TaskMigratedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
-from pystreams.runtime.changelog_guard import ChangelogGuard
+from pystreams.runtime.changelog_guard import CHECK_INTERVAL_MS, ChangelogGuard
 
 LOG = TopicPartition("app-counts-changelog", 0)
 
@@ -25,6 +26,7 @@ class Changelog:
         self.records: list[Record] = []
         self.reads = 0
         self.away = False
+        self.beginning = 0
         self._position = 0
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -32,6 +34,7 @@ class Changelog:
             raise BrokerUnavailableError("not now")
         self.reads += 1
         self._position = positions[LOG]
+        assert self._position >= self.beginning, "out of range"
 
     def position(self, partition: TopicPartition) -> int:
         return self._position
@@ -45,7 +48,12 @@ class Changelog:
     def close(self) -> None:
         pass
 
-    def end_offsets(self, partitions: Any) -> dict[TopicPartition, int]:
+    def beginning_offsets(self, partitions: Any) -> dict[TopicPartition, int]:
+        return {LOG: self.beginning}
+
+    def end_offsets(self, partitions: Any, timeout_ms: float = 0) -> dict[TopicPartition, int]:
+        if self.away:
+            raise BrokerUnavailableError("not now")
         return {LOG: len(self.records)}
 
 
@@ -61,6 +69,7 @@ class Task:
         self.changelogs = {"counts": LOG}
         self.logged = {"counts": 0}
         self.log_ends = {"counts": 0}
+        self.committed = {TopicPartition("in", 0): CommittedOffset(1)}
         self.log_changes = {"counts": self.append}
 
     def append(self, key: bytes, value: bytes | None, timestamp: int | None, headers: Any) -> None:
@@ -79,12 +88,18 @@ class World:
     def __init__(self) -> None:
         self.log = Changelog()
         self.task = Task(self.log)
+        self.clock = ManualClock()
+        self.replaced = False
         log: Any = self.log
-        self.guard = ChangelogGuard(lambda: log, log, SystemClock())
+        self.guard = ChangelogGuard(lambda: log, log, self.confirm, self.clock)
 
     def check(self) -> int:
         task: Any = self.task
-        return self.guard.check([task], self.log.end_offsets([LOG]))
+        return self.guard.check([task], {LOG: len(self.log.records)})
+
+    def confirm(self, task: Any) -> None:
+        if self.replaced:
+            raise TaskMigratedError("somebody else has it")
 
 
 @pytest.fixture
@@ -144,3 +159,65 @@ def test_changelogs_that_lie_still_are_looked_at_when_it_is_asked_for(world: Wor
     world.log.records.append((b"k", b"31", 1))
     assert world.guard.check_all([task]) == 1
     assert world.guard.check_all([]) == 0
+
+
+def test_who_was_replaced_takes_its_successors_values_for_nobodys_mistake(world: World) -> None:
+    world.task.put(b"k", b"73", 2)
+    world.check()
+    # It was frozen, and does not know it yet.
+    world.replaced = True
+    world.log.records.append((b"k", b"74", 3))
+    with pytest.raises(TaskMigratedError):
+        world.check()
+    assert world.log.records[-1] == (b"k", b"74", 3)
+
+
+def test_without_a_commit_nobody_can_tell_whose_the_task_is(world: World) -> None:
+    committed, world.task.committed = world.task.committed, {}
+    world.log.records.append((b"k", b"31", 1))
+    assert world.check() == 0
+    assert len(world.log.records) == 1
+    world.task.committed = committed
+    assert world.check() == 1
+
+
+def test_what_retention_has_taken_meanwhile_is_not_asked_for(world: World) -> None:
+    world.log.records += [(b"old", b"1", 1), (b"k", b"31", 1)]
+    world.log.beginning = 1
+    assert world.check() == 1
+    assert world.log.records[2:] == [(b"k", None, 99)]
+
+
+def test_a_log_that_is_away_when_it_is_time_to_look_is_asked_the_next_time(world: World) -> None:
+    task: Any = world.task
+    world.log.records.append((b"k", b"31", 1))
+    world.log.away = True
+    world.clock.advance_ms(int(CHECK_INTERVAL_MS))
+    world.guard.now_and_then([task])
+    world.log.away = False
+    world.guard.now_and_then([task])
+    assert len(world.log.records) == 1, "not before the interval is over"
+    world.clock.advance_ms(int(CHECK_INTERVAL_MS))
+    world.guard.now_and_then([task])
+    assert world.log.records[1:] == [(b"k", None, 99)]
+
+
+def test_what_is_taken_back_is_followed_by_what_the_store_held_at_the_last_commit(world: World) -> None:
+    task: Any = world.task
+    world.guard.take_back([task])
+    assert world.log.reads == 0
+    world.task.put(b"k", b"1", 1)
+    world.check()
+    world.task.put(b"k", b"2", 2)
+    world.task.put(b"new", b"1", 2)
+    world.task.store = {b"k": (b"1", 1)}
+    world.guard.take_back([task])
+    assert world.log.records[-2:] == [(b"k", b"1", 1), (b"new", None, 99)]
+
+
+def test_what_cannot_be_taken_back_is_told(world: World) -> None:
+    task: Any = world.task
+    world.task.put(b"k", b"1", 1)
+    world.log.away = True
+    with pytest.raises(BrokerUnavailableError):
+        world.guard.take_back([task])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pystreams.broker.port import CommittedOffset
-from pystreams.errors import BrokerUnavailableError
+from pystreams.errors import BrokerUnavailableError, TaskMigratedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.active_task import ActiveTask
 from pystreams.runtime.commit import Committer
@@ -72,6 +72,17 @@ class Producer:
         return {CHANGELOG: 9, TopicPartition("other", 0): 1}
 
 
+class Member:
+    """Writes nothing down: it is asked before each commit."""
+
+    def __init__(self) -> None:
+        self.error: Exception | None = None
+
+    def confirm(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
 class Consumer:
     def __init__(self) -> None:
         self.positions = {IN: 5, EMPTY: 0}
@@ -90,7 +101,8 @@ class World:
         self.task.fresh = {EMPTY: 0}
         producer: Any = self.producer
         consumer: Any = self.consumer
-        member: Any = object()
+        self.member = Member()
+        member: Any = self.member
         self.committer = Committer(producer, member, consumer, lambda task: None)
 
     def commit(self) -> list[Any]:
@@ -157,3 +169,10 @@ def test_a_start_hands_back_what_was_committed(world: World) -> None:
     world.stream.at[IN] = Position(6, 80)
     world.commit()
     assert merge_committed(world.task.committed).foreign == {"javas": 1}
+
+
+def test_who_was_replaced_flushes_nothing(world: World) -> None:
+    world.member.error = TaskMigratedError("it was frozen for too long")
+    with pytest.raises(TaskMigratedError):
+        world.commit()
+    assert world.calls == []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pystreams.errors import TopicError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.rebalance import (
     AbortAll,
@@ -55,8 +57,15 @@ def test_the_same_assignment_again_changes_nothing() -> None:
     assert plan_assignment(at_hand(0, 1), partitions(0, 1), INPUTS) == [Claim(partitions(0, 1))]
 
 
+def test_a_partition_that_no_task_reads_is_an_error() -> None:
+    grown = TopicPartition("a", 4)
+    with pytest.raises(TopicError, match="a-4"):
+        plan_assignment(at_hand(0), partitions(0) | {grown}, INPUTS)
+
+
 def test_after_a_loss_nothing_is_committed() -> None:
     assert plan_loss([TaskId(0, 1), TaskId(0, 0)]) == [
+        AbortAll(),
         CloseTask(TaskId(0, 0)),
         CloseTask(TaskId(0, 1)),
         AbortAll(),

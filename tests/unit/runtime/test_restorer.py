@@ -110,6 +110,16 @@ def test_a_task_without_stores_is_ready_at_once(world: World) -> None:
     assert not world.restorer.active
 
 
+def test_a_restore_that_gets_nothing_says_so(world: World) -> None:
+    world.add(0, {"a": A})
+    world.consumer.script += [[batch(A, 2, 90)], []]
+    world.restorer.step(5, 0)
+    assert world.restorer.busy
+    world.restorer.step(5, 0)
+    assert not world.restorer.busy
+    assert world.restorer.active
+
+
 def test_the_end_is_a_position_not_a_record(world: World) -> None:
     state = world.add(0, {"a": A}, a=60)
     world.consumer.script.append([batch(A, 2, 90)])

@@ -9,21 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.clock import ManualClock
+from pystreams.runtime.restarts import RestartPolicy
 from pystreams.runtime.transitions import IllegalTransitionError
+from pystreams.runtime.worker import GOODBYE_MS, WORKER_SUCCESSORS, Failure, Report, Worker, WorkerState
+from pystreams.runtime.worker_notes import describe_exit
 from pystreams.runtime.workers import (
-    WORKER_SUCCESSORS,
-    Failure,
+    AWAY_MS,
+    IDLE_MS,
+    SILENCE_MS,
     Instruction,
     Kill,
-    Report,
-    RestartPolicy,
     Start,
     Stop,
     Supervision,
     Tell,
-    Worker,
-    WorkerState,
-    describe_exit,
 )
 
 POLICY = RestartPolicy()
@@ -49,8 +48,18 @@ class Scene:
             self.supervision.heard(number, failure)
         return self.supervision.ended(number, exit_code)
 
-    def advance(self, duration_ms: float) -> list[Instruction]:
-        self.clock.advance_ms(round(duration_ms))
+    def advance(self, duration_ms: float, *, watched: bool = True) -> list[Instruction]:
+        """Let time pass, with a tick now and then if somebody watches; what the last tick brings, or the first that
+        brings anything."""
+        left = round(duration_ms)
+        while watched and left > AWAY_MS:
+            left -= round(AWAY_MS)
+            self.clock.advance_ms(round(AWAY_MS))
+            told = self.supervision.tick()
+            if told:
+                self.clock.advance_ms(left)
+                return told
+        self.clock.advance_ms(left)
         return self.supervision.tick()
 
     def until_restart(self, number: int) -> int:
@@ -256,27 +265,42 @@ def test_records_are_counted_over_restarts_and_workers():
 
 def test_more_workers_than_tasks_are_told_once_and_why():
     scene = Scene(3)
-    scene.run(1)
-    scene.run(2, 3, report=Report("running"))
+    scene.run(1, report=Report("running", tasks=1, all_tasks=1))
+    scene.run(2, 3, report=Report("running", all_tasks=1))
     assert scene.advance(0) == []
-    told = scene.advance(POLICY.idle_ms)
+    told = scene.advance(IDLE_MS)
     assert "workers 2, 3 are idle: the application has 1 task" in told[0].text
-    assert scene.advance(POLICY.idle_ms) == []
+    assert scene.advance(IDLE_MS) == []
 
 
-def test_tasks_that_change_hands_make_nobody_idle():
+@pytest.mark.parametrize("state", ["rebalancing", "running"])
+def test_tasks_that_change_hands_make_nobody_idle(state):
+    """They are given up by one, and taken by the other a while later, who may seem to run until then."""
     scene = Scene()
     for _ in range(10):
-        scene.run(1)
-        scene.run(2, report=Report("rebalancing"))
-        assert scene.advance(POLICY.idle_ms) == []
+        scene.run(1, report=Report("running", tasks=1, all_tasks=2))
+        scene.run(2, report=Report(state, all_tasks=2))
+        assert scene.advance(IDLE_MS) == []
+
+
+@pytest.mark.parametrize("dead", [True, False])
+def test_the_lag_is_not_known_while_tasks_may_be_nobodys(dead):
+    scene = Scene()
+    scene.run(report=Report("running", lag=0, tasks=1))
+    assert scene.supervision.summary().lag == 0
+    scene.die(1)
+    assert scene.supervision.summary().lag is None
+    if not dead:
+        scene.until_restart(1)
+        scene.run(1, report=Report("rebalancing"))
+    assert scene.supervision.summary().lag is None
 
 
 def test_who_is_silent_is_told_once_and_left_alone():
     scene = Scene(1)
     scene.run()
-    assert "SIGSTOP" in scene.advance(POLICY.silence_ms)[0].text
-    assert scene.advance(POLICY.silence_ms) == []
+    assert "SIGSTOP" in scene.advance(SILENCE_MS)[0].text
+    assert scene.advance(SILENCE_MS) == []
     assert scene.state(1) is WorkerState.RUNNING
 
 
@@ -291,6 +315,25 @@ def test_who_is_silent_for_so_long_that_others_have_its_tasks_is_killed_for_thei
     assert scene.advance(1) == []
     scene.die(1, -9)
     scene.until_restart(1)
+
+
+def test_who_was_not_listened_to_is_not_silent():
+    """The supervisor was stopped, or its terminal took no output: the workers have worked all the time."""
+    scene = Scene(1)
+    scene.run(report=Report("running", tasks=1, patience_ms=1_000))
+    assert scene.advance(100_000, watched=False) == []
+    assert Kill(1) in scene.advance(2_000)
+
+
+def test_who_is_silent_while_it_is_to_stop_is_killed_so_that_the_run_ends():
+    scene = Scene(1)
+    scene.run(report=Report("running", tasks=1, patience_ms=1_000))
+    scene.supervision.stop()
+    assert Kill(1) not in scene.advance(GOODBYE_MS)
+    assert Kill(1) in scene.advance(AWAY_MS)
+    scene.die(1, -9)
+    assert scene.supervision.over
+    assert "SIGKILL" in scene.supervision.failure.what
 
 
 @given(st.data())

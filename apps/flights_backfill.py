@@ -1,0 +1,172 @@
+"""The flights of 2013 once more: January to October from an archive on Spark, November and December live.
+
+    the log ── pystreams archive ──► Parquet ── pystreams backfill ──┐ state, offsets, results
+    (keeps November and December) ───────────── pystreams run ◄──────┘ goes on at the cut
+
+Beside it the same application runs over the whole year, live, on a log of its own. At the end both have written the
+same results, record by record. `make backfill-demo` runs it; every command that it runs is shown.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from itertools import zip_longest
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, NamedTuple
+
+import typer
+from rich.console import Console
+
+from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS
+from apps.flights_feed import data_folder, feed
+from pystreams.broker.embedded import EmbeddedBroker
+from pystreams.broker.port import Broker
+from pystreams.cli.main import run_alone
+from pystreams.ids import TopicPartition
+
+CUT = "2013-11-01"
+CUT_MS = int(datetime.fromisoformat(CUT).replace(tzinfo=UTC).timestamp() * 1000)
+
+#: Without a cache every update is a result, so that results can be compared one by one.
+EVERY_UPDATE = ("-s", "statestore_cache_max_bytes=0")
+
+_console = Console(highlight=False, soft_wrap=True)
+
+
+class Result(NamedTuple):
+    """A record of the results' topic, in bytes."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+
+
+class Home(NamedTuple):
+    """The folder of one life of the application."""
+
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log.db"
+
+    def run(self) -> None:
+        """Run the application until it has caught up."""
+        state = ("--state-dir", str(self.folder / "state"))
+        _pystreams("run", "apps.flights", "--until-caught-up", *EVERY_UPDATE, *self.at, *state)
+
+    @property
+    def at(self) -> tuple[str, str]:
+        """The option that names its log."""
+        return "--embedded-log", str(self.log)
+
+
+def main(
+    folder: Annotated[Path, typer.Option(help="Where everything is left.")] = Path(
+        ".pystreams/backfill-demo"
+    ),
+    master: Annotated[str, typer.Option(help="Spark's master. none: without Spark.")] = "local[*]",
+) -> None:
+    """Backfill ten months of flights on Spark, go on live, and compare with a year that was live from the beginning."""
+    began = perf_counter()
+    shutil.rmtree(folder, ignore_errors=True)
+    live, handed = Home(folder / "live"), Home(folder / "handed-over")
+    archive = folder / "archive"
+    _say("1. The year, live from the beginning: what all the rest must be equal to")
+    _fill(live)
+    live.run()
+    where = "in this process" if master == "none" else f"on Spark, {master}"
+    _say(f"2. The same flights in another log, and from there in an archive of Parquet files, {where}")
+    _fill(handed)
+    _pystreams("archive", FLIGHTS, AIRLINES, "--to", str(archive), "--master", master, *handed.at)
+    _say(f"3. Retention: that log loses what is older than {CUT}")
+    print(f"{truncate(handed.log):,} flights are only in the archive now.")
+    _say(f"4. January to October, {where}, handed over to the application on that log")
+    source, staging = ("--source", f"parquet:{archive}"), ("--staging", str(folder / "staging"))
+    outputs = ("--emit", "topic", "--hand-over", "embedded")
+    _pystreams(
+        *("backfill", "apps.flights", *source, "--until", CUT, "--master", master),
+        *(*staging, *outputs, *EVERY_UPDATE, *handed.at),
+    )
+    _say("5. November and December, live, from there on")
+    handed.run()
+    _say("6. Both have written")
+    seconds = perf_counter() - began
+    if not compare(live.log, handed.log):
+        sys.exit(1)
+    _console.print(f"All of it took {seconds:.0f} s. Everything is in {folder}: look around.", style="dim")
+
+
+def truncate(log: Path) -> int:
+    """Delete the flights before the cut, as a retention by time does. Gives their number."""
+    with closing(EmbeddedBroker(log)) as broker, closing(broker.admin()) as admin:
+        partitions = _partitions(broker, FLIGHTS)
+        ends = admin.offsets_for_times(dict.fromkeys(partitions, CUT_MS))
+        admin.delete_records(ends)
+    return sum(ends.values())
+
+
+def compare(one: Path, other: Path) -> bool:
+    """Print whether the results on two logs are the same, partition by partition and record by record."""
+    with closing(EmbeddedBroker(one)) as a, closing(EmbeddedBroker(other)) as b:
+        records = 0
+        for partition in _partitions(a, MEAN_DELAYS):
+            pairs = zip_longest(results(a, partition), results(b, partition))
+            for number, (left, right) in enumerate(pairs):
+                if left != right:
+                    _console.print(f"[bold red]Different[/] at record {number:,} of {partition}:")
+                    _console.print(f"  live from the beginning: {left}", markup=False)
+                    _console.print(f"  handed over:             {right}", markup=False)
+                    return False
+                records += 1
+    _console.print(f"[bold green]The same: {records:,} results, in the same order, byte for byte.[/]")
+    return True
+
+
+def results(broker: Broker, partition: TopicPartition) -> Iterator[Result]:
+    """All records of a partition, in order."""
+    with closing(broker.admin()) as admin:
+        start, end = (
+            admin.beginning_offsets([partition])[partition],
+            admin.end_offsets([partition])[partition],
+        )
+    with closing(broker.consumer("flights-compare")) as consumer:
+        consumer.assign({partition: start})
+        while consumer.position(partition) < end:
+            for batch in consumer.poll(100):
+                yield from map(Result, batch.keys, batch.values, batch.timestamps)
+
+
+def _fill(home: Home) -> None:
+    home.folder.mkdir(parents=True)
+    with closing(EmbeddedBroker(home.log)) as broker:
+        print(f"{feed(broker, data_folder()):,} flights written into {home.log}.")
+
+
+def _partitions(broker: Broker, topic: str) -> list[TopicPartition]:
+    with closing(broker.admin()) as admin:
+        found = admin.describe_topics([topic])[topic]
+    return [TopicPartition(topic, number) for number in range(found.partitions)]
+
+
+def _say(text: str) -> None:
+    _console.print(f"\n[bold]{text}[/]")
+
+
+def _pystreams(*arguments: str) -> None:
+    """Show a command and run it. Exits as it does if it fails."""
+    _console.print(f"$ pystreams {shlex.join(arguments)}", style="cyan", markup=False)
+    ended = subprocess.run([sys.executable, "-m", "pystreams", *arguments], check=False)  # noqa: S603 - our own
+    if ended.returncode:
+        sys.exit(ended.returncode)
+
+
+if __name__ == "__main__":
+    run_alone(main)

@@ -1,0 +1,146 @@
+"""A backfill in one call, from a script, a notebook or a Spark job.
+
+``backfill`` computes, ``plan_backfill`` tells what it would do. What came of it goes to the live application by
+``hand_over`` or ``write_snapshot``, records for sinks to where they belong by ``emit``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike, fspath
+from typing import Any
+
+from pystreams.app import App
+from pystreams.backfill.cut import Until, cut
+from pystreams.backfill.executor import Executor
+from pystreams.backfill.incremental import check_continued, go_on
+from pystreams.backfill.inline import InlineExecutor
+from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS, Manifest
+from pystreams.backfill.plan import make_plan
+from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.run import Continuation, OnProgress, Planned, run
+from pystreams.backfill.sources import Source, TopicSources
+from pystreams.dsl.builder import StreamsBuilder
+from pystreams.topology.topology import Topology
+
+#: What is backfilled; a string is ``module`` or ``module:attribute``, which every worker must be able to import.
+Program = App | StreamsBuilder | Topology | str
+
+#: One source for all topics, or by topic; ``*`` is the source of those that are not named.
+Sources = Source | Mapping[str, Source]
+
+#: A folder: of this machine, or by its URL of any file system that the executor has.
+Location = str | PathLike[str]
+
+
+def backfill(
+    application: Program,
+    *,
+    sources: Sources,
+    staging: Location,
+    executor: Executor | None = None,
+    until: Until = None,
+    settings: Mapping[str, Any] | None = None,
+    partitions: Mapping[str, int] | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    previous: Location | None = None,
+    commit_records: int = DEFAULT_COMMIT_RECORDS,
+    progress: OnProgress | None = None,
+) -> BackfillResult:
+    """Run an application over history, and give what came of it: stores, sinks, offsets.
+
+    - ``staging``: where slices leave what they give. If it holds a backfill already, ``overwrite`` replaces it and
+      ``resume`` finishes it; the cut of that one counts then, not ``until``.
+    - ``executor``: where tasks run; None: in this process.
+    - ``until``: where to end. None: at what is there now; a time (ms since 1970), the same for all inputs; or the end
+      offset (exclusive) by partition.
+    - ``settings`` go over the application's own; ``application_id`` must be among them unless it is an ``App``.
+    - ``partitions`` counts those of topics that no source knows: of the outputs.
+    - ``previous``: the staging folder of an earlier backfill of the same application, to go on from.
+    - ``commit_records``: how many records a task processes between two commits.
+    - ``progress`` is called in this process, from any thread, about once a second for each task at work.
+
+    Raises ``TopologyError``, ``TopicError``, ``AppLoadError``, ``ConfigError`` and ``OffsetOutOfRangeError`` before
+    anything is computed; then what tasks raise: ``ProcessingError``, ``SerializationError``, ``ProductionError``.
+    """
+    executor = executor or InlineExecutor()
+    found = executor.staging(fspath(staging)).read_manifest() if resume else None
+    planned = _planned(
+        application,
+        sources,
+        executor,
+        until,
+        settings or {},
+        partitions or {},
+        previous,
+        commit_records,
+        found,
+    )
+    return run(planned, executor, fspath(staging), resume=resume, overwrite=overwrite, progress=progress)
+
+
+def plan_backfill(
+    application: Program,
+    *,
+    sources: Sources,
+    executor: Executor | None = None,
+    until: Until = None,
+    settings: Mapping[str, Any] | None = None,
+    partitions: Mapping[str, int] | None = None,
+    previous: Location | None = None,
+    commit_records: int = DEFAULT_COMMIT_RECORDS,
+) -> Planned:
+    """What ``backfill`` would do: slices, and the ranges of its inputs. Reads where these end, and writes nothing.
+
+    Raises what ``backfill`` raises before it computes anything.
+    """
+    return _planned(
+        application,
+        sources,
+        executor or InlineExecutor(),
+        until,
+        settings or {},
+        partitions or {},
+        previous,
+        commit_records,
+        None,
+    )
+
+
+def _planned(
+    program: Program,
+    sources: Sources,
+    executor: Executor,
+    until: Until,
+    settings: Mapping[str, Any],
+    partitions: Mapping[str, int],
+    previous: Location | None,
+    commit_records: int,
+    found: Manifest | None,
+) -> Planned:
+    """``found`` is a manifest that was cut before."""
+    source = _one_source(sources)
+    application = executor.application(program, settings)
+    loaded = application.load()
+    plan = make_plan(loaded.built, {**partitions, **source.partitions()})
+    before = Continuation()
+    if previous is not None:
+        before = go_on(executor.staging(fspath(previous)), plan)
+    if found is not None:
+        check_continued(found, before)
+        manifest = found
+    else:
+        manifest = cut(
+            plan, loaded.config, source, until, commit_records=commit_records, starts=before.starts
+        )
+        manifest = replace(manifest, previous_id=before.previous_id)
+    return Planned(loaded, application, plan, manifest, source, before.carried)
+
+
+def _one_source(sources: Sources) -> Source:
+    if not isinstance(sources, Mapping):
+        return sources
+    by_topic = {topic: source for topic, source in sources.items() if topic != "*"}
+    return TopicSources(by_topic, sources.get("*"))

@@ -1,0 +1,312 @@
+"""Archives: topics in Parquet, which backfills read when the log's retention is over.
+
+    ranges     of each partition: from where the archive ends to where the source does
+    rounds     each range in pieces, one file each; some pieces at a time are written as drafts, by any process
+    commit     one entry in the archive's log (sources/archive_log.py) names the files of a round; then they move to
+               their places
+
+What a run leaves that is killed is either committed or counts for nothing, so no record is there twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Final, Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.records import RECORD_SCHEMA, Arrow, combined, pc
+from pystreams.backfill.sources.archive_log import ArchivedFile, ArchiveEntry, ArchiveLog, draft_of
+from pystreams.backfill.sources.folder import Folder, hive_folder
+from pystreams.backfill.sources.index import Index
+from pystreams.backfill.sources.source import Source, Span
+from pystreams.clock import Clock, SystemClock
+from pystreams.errors import StateError, TopicError
+from pystreams.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+#: Offsets that a file stands for, at most.
+FILE_OFFSETS_MAX: Final = 2_000_000
+#: Pieces of a round, for each that is written at a time.
+_ROUND_PIECES: Final = 4
+#: A round does not take that long: drafts that are older belong to nobody.
+_STALE_MS: Final = 24 * 3_600_000
+
+#: Topic and partition are in the folders' names.
+FILE_SCHEMA: Final[Arrow] = pa.schema(
+    [column for column in RECORD_SCHEMA if column.name not in ("topic", "partition")]
+)
+_GROUP_ROWS: Final = 100_000
+_GROUP_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveJob:
+    """What a process needs to write pieces; picklable. ``drafts`` is the round's own folder."""
+
+    source: Source
+    folder: Folder
+    drafts: str
+
+
+class Archiver(Protocol):
+    """Writes pieces, some at a time."""
+
+    @property
+    def parallelism(self) -> int: ...
+
+    def write(self, job: ArchiveJob, pieces: Sequence[InputRange]) -> Iterable[ArchivedFile]:
+        """Write each piece, in any order. Raises what the source raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InlineArchiver:
+    """Writes in this process, one piece after the other."""
+
+    parallelism: int = field(default=1, init=False)
+
+    def write(self, job: ArchiveJob, pieces: Sequence[InputRange]) -> Iterator[ArchivedFile]:
+        return (write_piece(job, piece) for piece in pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveResult:
+    """What a run added. ``lost`` are offsets that were gone from the log before they were archived."""
+
+    records: int
+    files: int
+    size_bytes: int
+    ends: dict[TopicPartition, int]
+    lost: dict[TopicPartition, Span]
+
+
+#: Called in the driver: records so far, offsets that are left.
+OnArchived = Callable[[int, int], None]
+
+
+def archive(
+    source: Source,
+    topics: Collection[str],
+    to: str,
+    *,
+    archiver: Archiver | None = None,
+    file_offsets_max: int = FILE_OFFSETS_MAX,
+    progress: OnArchived | None = None,
+    clock: Clock | None = None,
+) -> ArchiveResult:
+    """Append to the archive at ``to`` what its topics have got since the last run; all of it at the first.
+
+    ``to`` is a path, or a URI that Arrow knows. Of Kafka give ``KafkaSource(..., isolation_level="read_committed")``:
+    what is archived stays, so it must not be what a transaction takes back.
+
+    Raises ``TopicError`` for a topic that is not there, or was made anew since; ``StateError`` if another run commits
+    at the same time; what the source raises. What was committed until then stays.
+    """
+    run = _Run(source, Folder(to), archiver or InlineArchiver(), clock or SystemClock(), progress)
+    return run.run(topics, file_offsets_max)
+
+
+class _Run:
+    def __init__(
+        self, source: Source, folder: Folder, archiver: Archiver, clock: Clock, progress: OnArchived | None
+    ) -> None:
+        self._source = source
+        self._folder = folder
+        self._log = ArchiveLog(folder)
+        self._archiver = archiver
+        self._clock = clock
+        self._progress = progress
+
+    def run(self, topics: Collection[str], file_offsets_max: int) -> ArchiveResult:
+        entries = self._log.entries()
+        if entries:
+            self._log.settle(entries[-1])
+        self._log.clean(before_ms=self._clock.now_ms() - _STALE_MS)
+        counts, archived = self._counts(topics), self._log.index()
+        ranges, lost = self._ranges(counts, archived)
+        for partition, (start, end) in lost.items():
+            log.warning(
+                "%s: offsets %d to %d (exclusive) are gone from the log and never were archived: a backfill cannot"
+                " go past this hole",
+                partition,
+                start,
+                end,
+            )
+        left = sum(one.end - one.start for one in ranges)
+        number, written = len(entries), list[ArchivedFile]()
+        pieces = iter([piece for one in ranges for piece in _pieces(one, file_offsets_max, archived)])
+        size = _ROUND_PIECES * self._archiver.parallelism
+        while some := list(islice(pieces, size)):
+            for file in self._round(number, some, counts):
+                written.append(file)
+                left -= file.end - file.start
+                if self._progress is not None:
+                    self._progress(sum(one.rows for one in written), left)
+            number += 1
+        return ArchiveResult(
+            sum(file.rows for file in written),
+            sum(file.file is not None for file in written),
+            sum(file.size_bytes for file in written),
+            {one.partition: one.end for one in ranges},
+            lost,
+        )
+
+    def _counts(self, topics: Collection[str]) -> dict[str, int]:
+        known = self._source.partitions()
+        missing = sorted(set(topics) - set(known))
+        if missing:
+            raise TopicError(
+                f"there is no topic {missing[0]}",
+                where=self._source.description,
+                why=f"its topics: {', '.join(sorted(known)) or 'none'}",
+            )
+        return {topic: known[topic] for topic in sorted(set(topics))}
+
+    def _ranges(
+        self, counts: dict[str, int], archived: Index
+    ) -> tuple[list[InputRange], dict[TopicPartition, Span]]:
+        """What to read of each partition, and what is gone."""
+        partitions = [TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
+        beginnings, ends = self._source.beginnings(partitions), self._source.ends(partitions)
+        ranges: list[InputRange] = []
+        lost: dict[TopicPartition, Span] = {}
+        for partition in partitions:
+            start, beginning, end = archived.end(partition), beginnings[partition], ends[partition]
+            if start > end:
+                raise TopicError(
+                    f"topic {partition.topic} is not the one that was archived",
+                    where=f"{self._source.description}, archive {self._folder.path}",
+                    why=f"{partition} ends at offset {end}, its archive at {start}: the topic was made anew",
+                    hint="archive it to another folder",
+                )
+            if start < beginning:
+                if partition in archived.covered:
+                    lost[partition] = (start, beginning)
+                start = beginning
+            ranges.append(InputRange(partition, start, end))
+        return ranges, lost
+
+    def _round(
+        self, number: int, pieces: Sequence[InputRange], counts: dict[str, int]
+    ) -> Iterator[ArchivedFile]:
+        drafts = f"{self._clock.now_ms()}-{uuid4().hex[:8]}"
+        job = ArchiveJob(self._source, self._folder, drafts)
+        files: list[ArchivedFile] = []
+        for file in self._archiver.write(job, pieces):
+            files.append(file)
+            yield file
+        files.sort(key=lambda file: (file.partition, file.start))
+        entry = ArchiveEntry(self._clock.now_ms(), self._source.description, drafts, counts, tuple(files))
+        if not self._log.append(number, entry):
+            self._log.discard(drafts)
+            raise StateError(
+                "another run has written to this archive in the meantime",
+                where=f"archive {self._folder.path}, entry {number} of its log",
+                why="what this run has read since its last commit does not count",
+                hint="run one at a time, and run this again",
+            )
+        self._log.settle(entry)
+        self._log.discard(drafts)
+
+
+def _pieces(range: InputRange, offsets_max: int, archived: Index) -> Iterator[InputRange]:
+    """A range in pieces of at most so many offsets; an empty one as it is, where the archive knows nothing of the
+    partition yet: where that stands is known then."""
+    start = range.start
+    if start == range.end and range.partition not in archived.covered:
+        yield range
+    while start < range.end:
+        end = min(start + offsets_max, range.end)
+        yield InputRange(range.partition, start, end)
+        start = end
+
+
+def write_piece(job: ArchiveJob, piece: InputRange) -> ArchivedFile:
+    """Read a piece and write it to a file of its own; no file if no record lies within."""
+    partition = piece.partition
+    name = f"{piece.start:020}-{uuid4().hex[:8]}.parquet"
+    file = f"{hive_folder(topic=partition.topic, partition=partition.partition)}/{name}"
+    writer = _Writer(job.folder, draft_of(job.drafts, file))
+    try:
+        for rows in job.source.read(piece):
+            writer.add(rows)
+    finally:
+        writer.close()
+    if not writer.rows:
+        return ArchivedFile(partition, piece.start, piece.end)
+    return ArchivedFile(
+        partition,
+        piece.start,
+        piece.end,
+        file,
+        writer.rows,
+        writer.first_offset,
+        writer.last_offset,
+        writer.min_timestamp,
+        writer.max_timestamp,
+        writer.size_bytes,
+    )
+
+
+class _Writer:
+    """One file in the making: begun with its first row, written in groups of many rows."""
+
+    def __init__(self, folder: Folder, file: str) -> None:
+        self._folder = folder
+        self._file = file
+        self._opened: Any = None
+        self._writer: Any = None
+        self._waiting: list[Arrow] = []
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
+        self.rows = 0
+        self.first_offset = -1
+        self.last_offset = -1
+        self.min_timestamp = -1
+        self.max_timestamp = -1
+        self.size_bytes = 0
+
+    def add(self, rows: Arrow) -> None:
+        """Rows of ``RECORD_SCHEMA``, which follow those before."""
+        if not rows.num_rows:
+            return
+        offsets, times = rows.column("offset"), pc.min_max(rows.column("timestamp"))
+        least, greatest = times["min"].as_py(), times["max"].as_py()
+        if not self.rows:
+            self.first_offset, self.min_timestamp, self.max_timestamp = offsets[0].as_py(), least, greatest
+        self.last_offset = offsets[-1].as_py()
+        self.min_timestamp = min(self.min_timestamp, least)
+        self.max_timestamp = max(self.max_timestamp, greatest)
+        self.rows += rows.num_rows
+        self._waiting.append(rows.select(FILE_SCHEMA.names))
+        self._waiting_rows += rows.num_rows
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        try:
+            self._flush()
+            if self._writer is not None:
+                self._writer.close()
+                self.size_bytes = self._opened.tell()
+        finally:
+            if self._opened is not None:
+                self._opened.close()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        if self._writer is None:
+            self._opened = self._folder.create(self._file)
+            self._writer = pq.ParquetWriter(self._opened, FILE_SCHEMA, compression="zstd")
+        self._writer.write_batch(combined(self._waiting), row_group_size=self._waiting_rows)
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0

@@ -1,0 +1,224 @@
+"""Runs a backfill: begins it or goes on with it, computes slice after slice, and tells what came of it.
+
+The same for every executor. The driver is the only one to write the manifest: a slice counts once it stands there, so
+a driver that dies leaves nothing half done that a resumed run would take for done.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pystreams.backfill.application import Application, Loaded
+from pystreams.backfill.executor import Carried, Executor, Report, SliceJob
+from pystreams.backfill.manifest import Manifest, SliceResult, Stage, StoreResult
+from pystreams.backfill.outcome import Digest, Outcome
+from pystreams.backfill.plan import Plan, Slice
+from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.sources import Source
+from pystreams.backfill.stage import StageWork
+from pystreams.backfill.staging import Staging
+from pystreams.clock import Deadline, SystemClock
+from pystreams.errors import StateError
+from pystreams.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+#: A task's progress is told no more often.
+_PROGRESS_MS = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a task of a slice is: records processed, of about how many. A task that is tried again counts anew."""
+
+    slice: int
+    task: int
+    records: int
+    expected: int
+    finished: bool
+
+
+#: Called in the driver, from any of its threads.
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """What an earlier backfill left to go on from: by input partition the first offset to read, by sub-topology the
+    state of its tasks, and its id."""
+
+    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    carried: Mapping[int, Carried] = field(default_factory=dict)
+    previous_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A backfill to run: planned and cut. ``carried`` is by sub-topology what an earlier backfill left it."""
+
+    loaded: Loaded
+    application: Application
+    plan: Plan
+    manifest: Manifest
+    source: Source
+    carried: Mapping[int, Carried] = field(default_factory=dict)
+
+    def expected_records(self) -> dict[int, int | None]:
+        """By slice, about how many records it will read: those of its ranges' offsets; None if some come from an
+        earlier slice, which nobody knows before it ran."""
+        return {
+            one.index: None
+            if any(input.internal for input in one.inputs)
+            else sum(self._external(one, task) for task in range(one.tasks))
+            for one in self.plan.slices
+        }
+
+    def _external(self, one: Slice, task: int) -> int:
+        topics = {input.topic for input in one.topics_of(task) if not input.internal}
+        return sum(
+            range.end - range.start
+            for range in self.manifest.inputs
+            if range.partition.partition == task and range.partition.topic in topics
+        )
+
+    def expected_of(self, one: Slice, task: int, written: Mapping[TopicPartition, int]) -> int:
+        """About how many records a task reads; ``written`` counts those of internal topics."""
+        internal = (input.topic for input in one.topics_of(task) if input.internal)
+        return self._external(one, task) + sum(
+            written.get(TopicPartition(topic, task), 0) for topic in internal
+        )
+
+
+def run(
+    planned: Planned,
+    executor: Executor,
+    location: str,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: OnProgress | None = None,
+) -> BackfillResult:
+    """Compute all slices, in order. With ``resume`` those that are staged already are not computed again, with
+    ``overwrite`` what is staged is replaced.
+
+    Raises ``StateError`` if the staging folder holds a backfill that is not to be resumed, ``TopologyError`` if it is
+    another one's, and what tasks raise (``stage.run_stage``).
+    """
+    staging = executor.staging(location)
+    return _Run(
+        _begun(planned, staging, resume=resume, overwrite=overwrite), executor, staging, progress
+    ).run()
+
+
+def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool) -> Planned:
+    """The same with the manifest that counts: one that is found was cut before."""
+    found = None if overwrite else staging.read_manifest()
+    if found is None:
+        planned.manifest.check_plan(planned.plan)
+        staging.write_manifest(planned.manifest)
+        return planned
+    if not resume:
+        raise StateError(
+            "the staging folder holds a backfill already",
+            where=staging.location,
+            hint="go on with it (resume), replace it (overwrite), or choose another folder",
+        )
+    found.check_plan(planned.plan)
+    return replace(planned, manifest=found)
+
+
+class _Run:
+    def __init__(
+        self, planned: Planned, executor: Executor, staging: Staging, progress: OnProgress | None
+    ) -> None:
+        self._planned = planned
+        self._executor = executor
+        self._staging = staging
+        self._progress = progress
+        #: By slice that is staged, what became of its tasks.
+        self._outcomes: dict[int, list[Outcome]] = {}
+
+    def run(self) -> BackfillResult:
+        manifest = self._planned.manifest
+        for one in self._planned.plan.slices:
+            if one.index in manifest.slices:
+                self._outcomes[one.index] = self._staging.outcomes(one.index)
+                log.info("slice %d is staged already", one.index)
+                continue
+            outcomes = self._compute(one)
+            self._outcomes[one.index] = outcomes
+            manifest = manifest.with_slice(one.index, _result(outcomes))
+            self._staging.write_manifest(manifest)
+            log.info("slice %d: %d records", one.index, manifest.slices[one.index].records)
+        if manifest.stage is Stage.CUT:
+            manifest = manifest.advanced(Stage.COMPUTED)
+            self._staging.write_manifest(manifest)
+        planned = self._planned
+        return BackfillResult(
+            planned.loaded, planned.plan, manifest, self._staging, self._executor, self._outcomes
+        )
+
+    def _compute(self, one: Slice) -> list[Outcome]:
+        """Every task is reported at the beginning and at the end, whatever gets lost in between."""
+        job, report = self._job(one), self._report(one)
+        for task in range(one.tasks):
+            report(task, 0, False)
+        outcomes = self._executor.compute(job, report)
+        for task, outcome in enumerate(outcomes):
+            before = 0 if job.carried is None else job.carried.outcomes[task].records
+            report(task, outcome.records - before, True)
+        return outcomes
+
+    def _job(self, one: Slice) -> SliceJob:
+        planned, manifest = self._planned, self._planned.manifest
+        work = StageWork(
+            application=planned.application,
+            fingerprint=planned.plan.fingerprint,
+            slice=one,
+            partitions=planned.plan.partitions,
+            ranges=manifest.inputs,
+            commit_records=manifest.commit_records,
+            cache_max_bytes=manifest.cache_max_bytes,
+            cut_time_ms=manifest.cut_time_ms,
+        )
+        return SliceJob(work, planned.source, self._staging, self._carried(one))
+
+    def _carried(self, one: Slice) -> Carried | None:
+        if one.carried_from is None:
+            return self._planned.carried.get(one.subtopology)
+        return Carried(self._staging, one.carried_from, tuple(self._outcomes[one.carried_from]))
+
+    def _report(self, one: Slice) -> Report:
+        progress, expected = self._progress, self._expected(one)
+        clock = SystemClock()
+        next_times = [Deadline(clock, 0)] * one.tasks
+
+        def report(task: int, records: int, finished: bool) -> None:
+            if progress is not None and (finished or next_times[task].expired()):
+                next_times[task] = Deadline(clock, _PROGRESS_MS)
+                progress(Progress(one.index, task, records, expected[task], finished))
+
+        return report
+
+    def _expected(self, one: Slice) -> Sequence[int]:
+        """By task, about how many records it reads."""
+        written: dict[TopicPartition, int] = {}
+        for upstream in {index for input in one.inputs for index in input.upstream}:
+            for outcome in self._outcomes[upstream]:
+                for partition, count in outcome.written.items():
+                    written[partition] = written.get(partition, 0) + count
+        return [self._planned.expected_of(one, task, written) for task in range(one.tasks)]
+
+
+def _result(outcomes: Sequence[Outcome]) -> SliceResult:
+    stores: dict[str, Digest] = {}
+    for outcome in outcomes:
+        for name, digest in outcome.stores.items():
+            stores[name] = stores.get(name, Digest()) + digest
+    return SliceResult(
+        sum(outcome.records for outcome in outcomes),
+        sum(outcome.dropped for outcome in outcomes),
+        {name: StoreResult(digest.entries, digest.hex, digest.oldest_ms) for name, digest in stores.items()},
+    )

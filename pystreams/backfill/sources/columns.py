@@ -1,0 +1,155 @@
+"""Columns of files as ``RECORD_SCHEMA`` has them: times in any unit, text as bytes, headers in any shape."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from pystreams.backfill.records import RECORD_SCHEMA, Arrow, headers_column, pc, repeated
+from pystreams.errors import ConfigError
+from pystreams.record import NO_HEADERS, Headers
+from pystreams.serde import serde_for
+
+_TIME: Final[Arrow] = pa.timestamp("ms", "UTC")
+
+
+def _packed(type: Any, read: Callable[[str], Any]) -> Callable[[str], bytes]:
+    serialize = serde_for(type).serializer("archive")
+    return lambda text: serialize(read(text))
+
+
+#: How keys and values are written in files of text, by name. Numbers become the bytes of the serde of that type.
+ENCODINGS: Final[Mapping[str, Callable[[str], bytes]]] = {
+    "text": str.encode,
+    "json": str.encode,
+    "base64": lambda text: base64.b64decode(text, validate=True),
+    "hex": bytes.fromhex,
+    "int": _packed(int, int),
+    "float": _packed(float, float),
+}
+
+
+def check_encoding(name: str) -> None:
+    """Raises ``ConfigError`` for the name of no encoding."""
+    if name not in ENCODINGS:
+        raise ConfigError(f"there is no encoding {name!r}", hint=f"one of {', '.join(ENCODINGS)}")
+
+
+def encoded(texts: Sequence[str | None], encoding: str, where: str) -> Arrow:
+    """Texts as bytes. Raises ``ConfigError`` that names the first that is not in the encoding."""
+    encode = ENCODINGS[encoding]
+    try:
+        return pa.array([None if text is None else encode(text) for text in texts], pa.binary())
+    except (ValueError, struct.error) as error:
+        wrong = next(text for text in texts if text is not None and not _encodes(encode, text))
+        raise ConfigError(f"{wrong!r} is no {encoding}", where=where, why=str(error)) from None
+
+
+def _encodes(encode: Callable[[str], bytes], text: str) -> bool:
+    try:
+        encode(text)
+    except (ValueError, struct.error):
+        return False
+    return True
+
+
+def record_columns(rows: Arrow, given: Mapping[str, object], where: str) -> Arrow:
+    """A batch of any schema in ``RECORD_SCHEMA``. ``given`` has the values of columns that the rows do not have; key,
+    value and headers may be missing altogether.
+
+    Raises ``ConfigError`` for columns that are missing, empty where they must not be, or of another type.
+    """
+    columns = [_column(rows, field, given, where) for field in RECORD_SCHEMA]
+    return pa.record_batch(columns, schema=RECORD_SCHEMA)
+
+
+def _column(rows: Arrow, field: Arrow, given: Mapping[str, object], where: str) -> Arrow:
+    name = field.name
+    if name in rows.schema.names:
+        column = rows.column(name)
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        if not field.nullable and column.null_count:
+            raise ConfigError(f"column {name} has rows without a value", where=where)
+        try:
+            return _cast(column, field)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise ConfigError(
+                f"column {name} has type {column.type}, which is no {field.type}",
+                where=where,
+                why=str(error).splitlines()[0],
+            ) from None
+    if name in given:
+        return repeated(given[name], pa.string(), rows.num_rows).cast(field.type)
+    if field.nullable:
+        return pa.nulls(rows.num_rows, field.type)
+    raise ConfigError(
+        f"the archive has no column {name}",
+        where=where,
+        why=f"its columns: {', '.join(rows.schema.names)}",
+        hint="without offsets a backfill is approximate, and has to be asked for as such"
+        if name == "offset"
+        else "topic and partition may be in folders named topic=NAME/partition=0 instead",
+    )
+
+
+def _cast(column: Arrow, field: Arrow) -> Arrow:
+    if field.name == "timestamp":
+        return times(column)
+    if field.name == "headers":
+        return _headers(column)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column if column.type == field.type else column.cast(field.type)
+
+
+def times(column: Arrow) -> Arrow:
+    """Integers (ms), moments in any unit and zone, or text of either, as ms since the epoch. A moment without a zone is
+    one in UTC."""
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        digits = pc.match_substring_regex(column, r"^-?[0-9]+$")
+        column = column.cast(pa.int64()) if pc.all(digits).as_py() in (True, None) else _moments(column)
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
+    return column.cast(pa.int64())
+
+
+def _moments(column: Arrow) -> Arrow:
+    try:
+        return column.cast(_TIME)
+    except pa.ArrowInvalid:
+        return column.cast(pa.timestamp("ms"))
+
+
+def _headers(column: Arrow) -> Arrow:
+    """A list of (name, value) whatever the two are called, or a map."""
+    target = RECORD_SCHEMA.field("headers").type
+    if column.type == target:
+        return column
+    if pa.types.is_null(column.type):
+        return column.cast(target)
+    return headers_column([_pairs(one) for one in column.to_pylist()], len(column))
+
+
+def _pairs(one: Any) -> Headers:
+    pairs = [tuple(pair.values()) if isinstance(pair, dict) else tuple(pair) for pair in one or ()]
+    return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)
+
+
+def headers_of_text(text: str | bytes | None, where: str) -> Headers:
+    """Headers as JSON: ``[["name", "text"], ...]``, in which a value may be null, or ``{"name": "text", ...}``."""
+    if not text:
+        return NO_HEADERS
+    try:
+        content = json.loads(text)
+        pairs = content.items() if isinstance(content, dict) else content or ()
+        return tuple((str(name), None if value is None else value.encode()) for name, value in pairs)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            "headers that are no JSON of names and texts", where=where, why=str(error)
+        ) from None

@@ -1,0 +1,184 @@
+"""Archives in files: what the formats have in common.
+
+A file holds records of any partitions. An index, made at the first question and pickled along, says which files hold
+what of a partition; then only those are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+import pyarrow as pa
+
+from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.records import RECORD_SCHEMA, Arrow, pc
+from pystreams.backfill.sources.columns import record_columns
+from pystreams.backfill.sources.folder import Folder, absolute, hive_values
+from pystreams.backfill.sources.index import Found, Index, Piece, index_of, numbered, out_of_order
+from pystreams.backfill.sources.source import Span, within
+from pystreams.errors import ConfigError, OffsetOutOfRangeError
+from pystreams.ids import TopicPartition
+
+#: Files are looked into side by side: that is waiting, for a disk or a network.
+_LOOKING_THREADS: Final = 8
+
+_EVERYTHING: Final = (-1, 1 << 63)
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """A folder of files, or one file, with the columns topic, partition, offset, timestamp, key, value, headers; key,
+    value and headers may be missing. Topic and partition may be in the names of folders (``topic=lines/partition=0``).
+
+    ``path`` may be a URI that Arrow knows (``s3://...``). ``topic`` is that of records that do not name one. Each file
+    has a partition's records in order of offsets, and files of one partition do not overlap. With ``approximate``
+    records are numbered as they stand, in the order of the files' names; whatever offsets there are do not count, and
+    the partition is 0 where none is told.
+
+    What is there is looked at once: files that come later are seen by a new source.
+    """
+
+    path: str
+    topic: str | None = None
+    approximate: bool = field(default=False, kw_only=True)
+    _index: Index | None = field(default=None, init=False, repr=False, compare=False)
+
+    format_name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", absolute(self.path))
+
+    @property
+    def description(self) -> str:
+        return f"{self.format_name} archive {self.path}"
+
+    def partitions(self) -> Mapping[str, int]:
+        return self.index.counts
+
+    def beginnings(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {partition: self.index.beginning(partition) for partition in partitions}
+
+    def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {partition: self.index.end(partition) for partition in partitions}
+
+    def offsets_at(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
+        return {partition: self._offset_at(partition, time_ms) for partition in partitions}
+
+    def missing(self, input: InputRange) -> list[Span]:
+        return self.index.missing(input)
+
+    def read(self, input: InputRange) -> Iterator[Arrow]:
+        missing = self.missing(input)
+        if missing:
+            raise OffsetOutOfRangeError(
+                f"the archive does not hold all records of {input.partition}",
+                where=self.description,
+                why="missing: "
+                + ", ".join(f"offsets {start} to {end} (exclusive)" for start, end in missing),
+                hint="bring its files back, or begin a new backfill with what is left",
+            )
+        reached = -1
+        for piece in self.index.within(input):
+            for rows in self._numbered(piece, self.rows(piece.file, input)):
+                offsets = rows.column("offset")
+                if offsets[0].as_py() <= reached or not _ascend(offsets):
+                    raise out_of_order(input.partition, f"{self.description}, {piece.file}")
+                reached = offsets[-1].as_py()
+                yield within(rows, input)
+
+    @property
+    def index(self) -> Index:
+        """Which files hold what."""
+        if self._index is None:
+            object.__setattr__(self, "_index", self._look())
+        assert self._index is not None
+        return self._index
+
+    @property
+    def folder(self) -> Folder:
+        return Folder(self.path)
+
+    # What a format does
+
+    def pieces(self, file: str) -> list[Found]:
+        """What a file holds, with as little reading as can be."""
+        raise NotImplementedError
+
+    def rows(self, file: str, input: InputRange, *, times_only: bool = False) -> Iterator[Arrow]:
+        """The rows of a partition in a file, in its order; those outside of the range may be left out.
+
+        In ``RECORD_SCHEMA``; with ``times_only`` keys, values and headers may be null.
+        """
+        raise NotImplementedError
+
+    # For the formats
+
+    def records(self, batch: Arrow, file: str) -> Arrow:
+        """A batch as it was read, in ``RECORD_SCHEMA``."""
+        return record_columns(self._without_offsets(batch), self._given(file), f"{self.description}, {file}")
+
+    def _without_offsets(self, batch: Arrow) -> Arrow:
+        names = batch.schema.names
+        if not self.approximate or "offset" not in names:
+            return batch
+        return batch.select([name for name in names if name != "offset"])
+
+    def _given(self, file: str) -> dict[str, str]:
+        given = {"partition": "0", "offset": "0"} if self.approximate else {}
+        if self.topic is not None:
+            given["topic"] = self.topic
+        return {**given, **hive_values(file)}
+
+    def _look(self) -> Index:
+        files = self.folder.files(self.suffixes)
+        if not files:
+            raise ConfigError(
+                f"the archive {self.path} holds no {self.format_name} file",
+                why=f"their names end with {' or '.join(self.suffixes)}",
+            )
+        with ThreadPoolExecutor(_LOOKING_THREADS) as pool:
+            found = [one for of_file in pool.map(self.pieces, files) for one in of_file]
+        return numbered(found) if self.approximate else index_of(found, self.path)
+
+    def _offset_at(self, partition: TopicPartition, time_ms: int) -> int:
+        everything = InputRange(partition, *_EVERYTHING)
+        for piece in self.index.pieces.get(partition, ()):
+            if piece.max_timestamp < time_ms:
+                continue
+            rows_of = self.rows(piece.file, everything, times_only=True)
+            for rows in self._numbered(piece, rows_of):
+                late = pc.index(pc.greater_equal(rows.column("timestamp"), time_ms), True).as_py()
+                if late >= 0:
+                    return int(rows.column("offset")[late].as_py())
+        return self.index.end(partition)
+
+    def _numbered(self, piece: Piece, batches: Iterator[Arrow]) -> Iterator[Arrow]:
+        """The batches that hold anything, with the offsets that count."""
+        next_offset = piece.first_offset
+        for rows in batches:
+            if not rows.num_rows:
+                continue
+            if not self.approximate:
+                yield rows
+                continue
+            offsets = pa.array(range(next_offset, next_offset + rows.num_rows), pa.int64())
+            next_offset += rows.num_rows
+            place = rows.schema.get_field_index("offset")
+            yield rows.set_column(place, RECORD_SCHEMA.field("offset"), offsets)
+
+
+def of_partition(rows: Arrow, partition: TopicPartition) -> Arrow:
+    """The rows of one partition, in ``RECORD_SCHEMA``."""
+    chosen = pc.and_(
+        pc.equal(rows.column("topic"), partition.topic),
+        pc.equal(rows.column("partition"), partition.partition),
+    )
+    return rows if pc.all(chosen).as_py() else rows.filter(chosen)
+
+
+def _ascend(offsets: Arrow) -> bool:
+    return bool(pc.all(pc.greater(offsets.slice(1), offsets.slice(0, len(offsets) - 1))).as_py() is not False)

@@ -1,0 +1,163 @@
+"""A folder with files, wherever Arrow can read: this machine, s3://, gs://, abfs://, hdfs://."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+
+from pystreams.backfill.records import Arrow
+from pystreams.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """``path`` is a path of this machine, or a URI. Files are named by their paths within it, with slashes."""
+
+    path: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", absolute(self.path))
+
+    def files(self, suffixes: Sequence[str]) -> list[str]:
+        """The files with one of the suffixes, at any depth, sorted; names that begin with ``_`` or ``.`` are hidden.
+
+        ``path`` may be a file: then it is the only one. Raises ``ConfigError`` if nothing is there.
+        """
+        system, base = self._resolved()
+        kind = system.get_file_info(base).type
+        if kind == fs.FileType.File:
+            return [""]
+        if kind == fs.FileType.NotFound:
+            raise ConfigError(f"there is no folder {self.path}", hint="is the path right?")
+        names = [
+            info.path[len(base) :].strip("/")
+            for info in system.get_file_info(fs.FileSelector(base, recursive=True))
+            if info.type == fs.FileType.File
+        ]
+        return sorted(name for name in names if name.endswith(tuple(suffixes)) and not _hidden(name))
+
+    def names(self, folder: str) -> list[str]:
+        """The names of all files right in a folder within, sorted; none if there is no such folder."""
+        return self._names(folder, fs.FileType.File)
+
+    def folders(self, folder: str) -> list[str]:
+        """The same of the folders in it."""
+        return self._names(folder, fs.FileType.Directory)
+
+    def _names(self, folder: str, kind: Any) -> list[str]:
+        system, base = self._resolved()
+        selector = fs.FileSelector(_within(base, folder), allow_not_found=True)
+        return sorted(info.base_name for info in system.get_file_info(selector) if info.type == kind)
+
+    def exists(self, file: str) -> bool:
+        system, base = self._resolved()
+        return bool(system.get_file_info(_within(base, file)).type != fs.FileType.NotFound)
+
+    def open_file(self, file: str) -> Arrow:
+        """To read at any place of it."""
+        system, base = self._resolved()
+        return system.open_input_file(_within(base, file))
+
+    def open_stream(self, file: str) -> Arrow:
+        """To read from its beginning, unpacked if its name ends so (``.gz``, ``.zst``, ...)."""
+        system, base = self._resolved()
+        return system.open_input_stream(_within(base, file), compression="detect")
+
+    def read(self, file: str) -> bytes:
+        with self.open_file(file) as opened:
+            return bytes(opened.read())
+
+    def create(self, file: str) -> Arrow:
+        """A new file to write; its folders are made."""
+        system, base = self._resolved()
+        path = _within(base, file)
+        system.create_dir(path.rpartition("/")[0], recursive=True)
+        return system.open_output_stream(path)
+
+    def publish(self, file: str, content: bytes) -> bool:
+        """Have a small file appear at once and whole; False if there is one of that name.
+
+        On this machine that holds against every other process. Other file systems have no such operation here: there
+        one of two that publish in the same moment may lose.
+        """
+        if self.exists(file):
+            return False
+        draft = f"{file}.{uuid4().hex}"
+        with self.create(draft) as opened:
+            opened.write(content)
+        system, base = self._resolved()
+        source, target = _within(base, draft), _within(base, file)
+        if not isinstance(system, fs.LocalFileSystem):
+            system.move(source, target)
+            return True
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            return False
+        finally:
+            Path(source).unlink()
+        return True
+
+    def move(self, file: str, to: str) -> None:
+        """Raises ``FileNotFoundError`` if there is no such file."""
+        system, base = self._resolved()
+        target = _within(base, to)
+        system.create_dir(target.rpartition("/")[0], recursive=True)
+        system.move(_within(base, file), target)
+
+    def delete(self, folder: str) -> None:
+        """Delete a folder within, with all that is in it; there may be none."""
+        system, base = self._resolved()
+        path = _within(base, folder)
+        if system.get_file_info(path).type != fs.FileType.NotFound:
+            system.delete_dir(path)
+
+    def _resolved(self) -> tuple[Any, str]:
+        """The file system, and the path there."""
+        if not _is_uri(self.path):
+            return fs.LocalFileSystem(), self.path
+        try:
+            system, path = fs.FileSystem.from_uri(self.path.replace("s3a://", "s3://", 1))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+            raise ConfigError(
+                f"{self.path} is on no file system that can be reached",
+                why=str(error).splitlines()[0],
+                hint="a path, or a URI that Arrow knows: file://, s3://, gs://, abfs://, hdfs://",
+            ) from None
+        return system, path.rstrip("/")
+
+
+def absolute(path: str) -> str:
+    """A path of this machine as workers find it, whatever folder they run in; URIs are as they are."""
+    return path if _is_uri(path) else str(Path(path).absolute())
+
+
+def hive_values(file: str) -> dict[str, str]:
+    """What the folders of a file's path say: ``topic=lines/partition=0/a.parquet``."""
+    pairs = (part.partition("=") for part in file.split("/")[:-1])
+    return {name: unquote(value) for name, equals, value in pairs if equals}
+
+
+def hive_folder(**values: object) -> str:
+    """The folders that say this, as Hive and Spark name them."""
+    return "/".join(f"{name}={quote(str(value), safe=' ')}" for name, value in values.items())
+
+
+def _is_uri(path: str) -> bool:
+    return "://" in path or path.startswith("file:")
+
+
+def _within(base: str, name: str) -> str:
+    return f"{base}/{name}" if name else base
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith(("_", ".")) for part in name.split("/"))

@@ -1,0 +1,118 @@
+"""Archives in lines of JSON, as ``pystreams consume --json`` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import msgspec
+import pyarrow as pa
+
+from pystreams.backfill.records import Arrow, headers_column
+from pystreams.backfill.sources.columns import encoded, headers_of_text
+from pystreams.backfill.sources.text_files import TextSource
+from pystreams.errors import ConfigError
+
+_BLOCK_BYTES: Final = 4 << 20
+_NULL: Final = b"null"
+_NOTHING: Final = msgspec.Raw(_NULL)
+
+
+class _Place(msgspec.Struct):
+    """A line without what it says: what that is is skipped, not decoded."""
+
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    timestamp: int | str | None = None
+
+
+class _Line(_Place):
+    key: msgspec.Raw = _NOTHING
+    value: msgspec.Raw = _NOTHING
+    headers: msgspec.Raw = _NOTHING
+
+
+@dataclass(frozen=True)
+class JsonSource(TextSource):
+    """An archive in lines of JSON objects. See ``FileSource`` and ``TextSource``.
+
+    Under ``text`` a key or value that is a JSON text stands for its characters, any other for itself, byte by byte as
+    it is written; under ``json`` texts keep their quotes, too. ``null`` is null.
+    """
+
+    format_name: ClassVar[str] = "JSON"
+    suffixes: ClassVar[tuple[str, ...]] = (
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".json.gz",
+        ".jsonl.gz",
+        ".json.zst",
+        ".jsonl.zst",
+    )
+
+    def batches(self, file: str, *, times_only: bool) -> Iterator[Arrow]:
+        where = f"{self.description}, {file}"
+        for some in self._lines(file, _Place if times_only else _Line, where):
+            columns = _places(some)
+            if not times_only:
+                columns["key"] = self._bytes([line.key for line in some], self.key_encoding, where)
+                columns["value"] = self._bytes([line.value for line in some], self.value_encoding, where)
+                headers = [headers_of_text(bytes(line.headers), where) for line in some]
+                columns["headers"] = headers_column(headers, len(some))
+            yield self.records(pa.record_batch(columns), file)
+
+    def _lines(self, file: str, type: Any, where: str) -> Iterator[list[Any]]:
+        """The lines of a file, block by block: so large ones are fewer at a time."""
+        decoder = msgspec.json.Decoder(type)
+        with self.open_text(file) as opened:
+            rest = b""
+            while block := opened.read(_BLOCK_BYTES):
+                whole, newline, last = (rest + block).rpartition(b"\n")
+                rest = last
+                if newline and (lines := _decoded(decoder, whole, where)):
+                    yield lines
+            if lines := _decoded(decoder, rest, where):
+                yield lines
+
+    def _bytes(self, raws: Sequence[msgspec.Raw], encoding: str, where: str) -> Arrow:
+        if encoding == "json":
+            return pa.array([_bytes(raw) for raw in raws], pa.binary())
+        if encoding == "text":
+            return pa.array([_text_bytes(raw) for raw in raws], pa.binary())
+        texts = [None if (data := _text_bytes(raw)) is None else data.decode() for raw in raws]
+        return encoded(texts, encoding, where)
+
+
+def _decoded(decoder: Any, lines: bytes, where: str) -> list[Any]:
+    try:
+        found: list[Any] = decoder.decode_lines(lines)
+    except msgspec.DecodeError as error:
+        raise ConfigError("a line is no record in JSON", where=where, why=str(error)) from None
+    return found
+
+
+def _places(lines: Sequence[Any]) -> dict[str, Arrow]:
+    """The columns that say where records stand, without those that no line has."""
+    columns: dict[str, Arrow] = {}
+    for name in ("topic", "partition", "offset", "timestamp"):
+        values = [getattr(line, name) for line in lines]
+        if name == "timestamp" and any(isinstance(value, str) for value in values):
+            values = [None if value is None else str(value) for value in values]
+        if any(value is not None for value in values):
+            columns[name] = pa.array(values)
+    return columns
+
+
+def _bytes(raw: msgspec.Raw) -> bytes | None:
+    data = bytes(raw)
+    return None if data == _NULL else data
+
+
+def _text_bytes(raw: msgspec.Raw) -> bytes | None:
+    data = bytes(raw)
+    if data[:1] == b'"':
+        return msgspec.json.decode(data, type=str).encode()
+    return None if data == _NULL else data

@@ -1,0 +1,162 @@
+"""Archives in Parquet: what they hold is known from footers, or from the log that ``archive`` keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.records import RECORD_SCHEMA, Arrow
+from pystreams.backfill.sources.archive_log import ArchiveLog, settled
+from pystreams.backfill.sources.file_source import FileSource, of_partition
+from pystreams.backfill.sources.index import Found, Index, Piece, joined, summaries
+from pystreams.backfill.sources.source import BATCH_ROWS
+from pystreams.errors import ConfigError, OffsetOutOfRangeError
+from pystreams.ids import TopicPartition
+
+#: What is read of a column at once, and about what a batch may hold.
+_BUFFER_BYTES: Final = 1 << 20
+_BATCH_BYTES_MAX: Final = 16 << 20
+
+_PLACE: Final = ("topic", "partition", "offset", "timestamp")
+
+
+@dataclass(frozen=True)
+class ParquetSource(FileSource):
+    """An archive in Parquet. See ``FileSource``; timestamps are integers (ms) or moments of any unit.
+
+    A folder that ``python -m pystreams archive`` writes has a log, which says what is in it: nothing else counts, and
+    holes between what was archived are known as such.
+    """
+
+    format_name: ClassVar[str] = "Parquet"
+    suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
+
+    def _look(self) -> Index:
+        log = ArchiveLog(self.folder)
+        return super()._look() if self.approximate or not log.exists() else log.index()
+
+    def pieces(self, file: str) -> list[Found]:
+        with self._open(file) as parquet:
+            found: dict[TopicPartition, Piece] = {}
+            unclear: list[int] = []
+            for group in range(parquet.metadata.num_row_groups):
+                of_group = self._summary(parquet, group, file)
+                if of_group is None:
+                    unclear.append(group)
+                    continue
+                partition, piece = of_group
+                found[partition] = joined(found[partition], piece) if partition in found else piece
+            if unclear:
+                columns = [name for name in _PLACE if name in parquet.schema_arrow.names]
+                batches = parquet.iter_batches(BATCH_ROWS, row_groups=unclear, columns=columns)
+                for partition, piece in summaries((self.records(batch, file) for batch in batches), file):
+                    found[partition] = joined(found[partition], piece) if partition in found else piece
+        return list(found.items())
+
+    def rows(self, file: str, input: InputRange, *, times_only: bool = False) -> Iterator[Arrow]:
+        with self._open(file) as parquet:
+            there = parquet.schema_arrow.names
+            wanted: Sequence[str] = _PLACE if times_only else RECORD_SCHEMA.names
+            groups = [
+                group
+                for group in range(parquet.metadata.num_row_groups)
+                if self._may_have(_Statistics(parquet.metadata.row_group(group)), input)
+            ]
+            for batch in parquet.iter_batches(
+                _batch_rows(parquet.metadata),
+                row_groups=groups,
+                columns=[name for name in wanted if name in there],
+            ):
+                yield of_partition(self.records(batch, file), input.partition)
+
+    def _may_have(self, statistics: _Statistics, input: InputRange) -> bool:
+        """False if a row group has no record of the range."""
+        if not statistics.may_hold("topic", input.partition.topic, input.partition.topic):
+            return False
+        if not statistics.may_hold("partition", input.partition.partition, input.partition.partition):
+            return False
+        return self.approximate or statistics.may_hold("offset", input.start, input.end - 1)
+
+    def _summary(self, parquet: Any, group: int, file: str) -> Found | None:
+        """What a row group holds, if it is one partition's and its statistics say so."""
+        footer = parquet.metadata.row_group(group)
+        statistics, given = _Statistics(footer), self._given(file)
+        place: list[Any] = []
+        for name in ("topic", "partition"):
+            least, greatest = statistics.of(name, given.get(name))
+            if least is None or least != greatest:
+                return None
+            place.append(least)
+        first, last = (0, 0) if self.approximate else statistics.of("offset", None)
+        _, latest = statistics.of("timestamp", None)
+        if not isinstance(first, int) or not isinstance(last, int) or not isinstance(latest, int):
+            return None
+        partition = TopicPartition(place[0], int(place[1]))
+        return partition, Piece(file, footer.num_rows, first, last, latest)
+
+    @contextmanager
+    def _open(self, file: str) -> Iterator[Any]:
+        try:
+            opened = self.folder.open_file(file)
+        except FileNotFoundError:
+            # What an archive has committed moves to its place a moment later.
+            opened = self._open_settled(file)
+        with opened:
+            try:
+                # Read ahead, it would keep everything that it has read.
+                parquet = pq.ParquetFile(opened, buffer_size=_BUFFER_BYTES, pre_buffer=False)
+            except pa.ArrowInvalid as error:
+                raise ConfigError(
+                    "a file of the archive is no Parquet file, or is damaged",
+                    where=f"{self.description}, {file}",
+                    why=str(error).splitlines()[0],
+                ) from None
+            with parquet:
+                yield parquet
+
+    def _open_settled(self, file: str) -> Arrow:
+        try:
+            return self.folder.open_file(settled(file))
+        except FileNotFoundError:
+            raise OffsetOutOfRangeError(
+                "a file of the archive is gone",
+                where=f"{self.description}, {file}",
+                hint="bring it back, or begin a new backfill with what is left",
+            ) from None
+
+
+def _batch_rows(footer: Any) -> int:
+    """How many rows to read at once: fewer of large ones."""
+    groups = (footer.row_group(number) for number in range(footer.num_row_groups))
+    row_bytes = sum(group.total_byte_size for group in groups) // max(footer.num_rows, 1)
+    return int(max(1, min(BATCH_ROWS, _BATCH_BYTES_MAX // max(row_bytes, 1))))
+
+
+class _Statistics:
+    """The least and greatest values of a row group's columns, as far as its footer tells."""
+
+    def __init__(self, footer: Any) -> None:
+        columns = (footer.column(number) for number in range(footer.num_columns))
+        self._of = {
+            column.path_in_schema: column.statistics for column in columns if column.path_in_schema in _PLACE
+        }
+
+    def of(self, name: str, given: str | None) -> tuple[Any, Any]:
+        """Least and greatest, both None if nobody knows; ``given`` for a column that the file does not have."""
+        if name not in self._of:
+            return given, given
+        statistics = self._of[name]
+        if statistics is None or not statistics.has_min_max:
+            return None, None
+        return statistics.min, statistics.max
+
+    def may_hold(self, name: str, least: Any, greatest: Any) -> bool:
+        """False if no value of the column lies between the two (inclusive)."""
+        first, last = self.of(name, None)
+        return not isinstance(first, type(least)) or (first <= greatest and last >= least)

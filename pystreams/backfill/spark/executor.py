@@ -1,0 +1,125 @@
+"""Runs a backfill's tasks on Spark: one Spark partition per task, whatever the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from pystreams.backfill.application import Application, PickledApplication, application_here
+from pystreams.backfill.executor import PartitionFunction, Report, SliceJob
+from pystreams.backfill.order import ORDER
+from pystreams.backfill.outcome import Outcome
+from pystreams.backfill.records import Kind
+from pystreams.backfill.spark.arrow import mapped
+from pystreams.backfill.spark.failures import heard
+from pystreams.backfill.spark.packing import PACKED_DDL
+from pystreams.backfill.spark.progress import Reporter, listening
+from pystreams.backfill.spark.shipping import shipped
+from pystreams.backfill.spark.staging import SparkStaging
+from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall
+from pystreams.backfill.staging import Selection, Staging
+from pystreams.errors import ConfigError
+
+#: Settings of the session that the executor works with; the user's own session keeps its own.
+_SETTINGS: Mapping[str, str] = {
+    # Partitions are tasks: none may be put together with another, left out because it is empty, or split.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    # Packed rows are large: a few at a time.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.parquet.columnarReaderBatchSize": "16",
+}
+
+
+class SparkExecutor:
+    """Implements ``executor.Executor``. The session stays its owner's: it is not stopped.
+
+    ``py_files`` are modules, packages as zip or wheels that workers need to import the application.
+    """
+
+    def __init__(self, session: SparkSession, *, py_files: Sequence[str] = ()) -> None:
+        """Raises ``ConfigError`` for a session of Spark Connect."""
+        if not hasattr(session, "_jsparkSession"):
+            raise ConfigError(
+                "a backfill needs a session in the driver's own process",
+                why="a session of Spark Connect has no access to the file system of its staging",
+                hint="run the backfill with spark-submit, or on a session of its own",
+            )
+        self._session = session.newSession()
+        for name, value in _SETTINGS.items():
+            self._session.conf.set(name, value)
+        for path in py_files:
+            session.sparkContext.addPyFile(path)
+
+    def application(self, program: object, settings: Mapping[str, Any]) -> Application:
+        here = application_here(program, settings)
+        if isinstance(program, str):
+            return here
+        return PickledApplication(shipped(program), dict(settings))
+
+    def staging(self, location: str) -> SparkStaging:
+        return SparkStaging(self._session, location)
+
+    def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
+        one = job.work.slice
+        staging = self.staging(job.staging.location)
+        context = self._session.sparkContext
+        context.setJobDescription(f"pystreams backfill: slice {one.index}")
+        try:
+            with listening(self._host(), report) as reporter, heard():
+                staging.write(one.index, self._rows(job, staging, reporter))
+        finally:
+            context.setJobDescription(None)  # type: ignore[arg-type]
+        return staging.outcomes(one.index)
+
+    def for_each_partition(
+        self, staging: Staging, selection: Selection, function: PartitionFunction
+    ) -> list[bytes]:
+        rows = self.staging(staging.location).selected(selection)
+        exchanged = _exchanged(rows, selection.partitions)
+        with heard():
+            results = mapped(exchanged, PartitionCall(function), RESULT_DDL).collect()
+        return [bytes(result) for _, result in sorted((row.partition, row.result) for row in results)]
+
+    def _rows(self, job: SliceJob, staging: SparkStaging, reporter: Reporter) -> DataFrame:
+        """What the tasks of a slice give, as packed rows."""
+        one, carried = job.work.slice, job.carried
+        given = [
+            staging.selected(Selection(Kind.RECORD, input.topic, input.upstream, input.partitions))
+            for input in one.inputs
+            if input.internal
+        ]
+        if carried is not None:
+            stores = sql.col("kind") == int(Kind.STATE)
+            given.append(self.staging(carried.staging.location).packed((carried.slice,), stores))
+        outcomes = () if carried is None else carried.outcomes
+        call = SliceCall(
+            job.work,
+            job.source,
+            {task: outcome.to_json() for task, outcome in enumerate(outcomes)},
+            bool(given),
+            reporter,
+        )
+        if not given:
+            return mapped(self._session.range(0, one.tasks, 1, one.tasks), call, PACKED_DDL)
+        return mapped(_exchanged(reduce(DataFrame.unionAll, given), one.tasks), call, PACKED_DDL)
+
+    def _host(self) -> str:
+        """An address of the driver that workers reach."""
+        context = self._session.sparkContext
+        if (context.master or "").startswith("local"):
+            return "127.0.0.1"
+        host = context.getConf().get("spark.driver.host")
+        assert host is not None, "Spark sets it when it starts"
+        return host
+
+
+def _exchanged(rows: DataFrame, partitions: int) -> DataFrame:
+    """Packed rows of every partition in Spark's partition of the same number, in order."""
+    return rows.repartitionById(partitions, "partition").sortWithinPartitions(*ORDER)

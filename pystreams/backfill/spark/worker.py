@@ -1,0 +1,115 @@
+"""What runs in Spark's Python workers: a task of a slice, or a function over a partition of staged rows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from pystreams.backfill.executor import PartitionFunction
+from pystreams.backfill.order import QueueId, in_order, merged
+from pystreams.backfill.outcome import Outcome
+from pystreams.backfill.reading import external_queues
+from pystreams.backfill.records import Arrow, Kind
+from pystreams.backfill.result import outcome_row
+from pystreams.backfill.sources import Source
+from pystreams.backfill.spark.failures import told
+from pystreams.backfill.spark.packing import Packed, packed, unpacked
+from pystreams.backfill.spark.progress import Reporter
+from pystreams.backfill.stage import StageWork, run_stage
+
+#: The columns that ``PartitionCall`` gives.
+RESULT_DDL = "partition int, result binary"
+
+
+@dataclass(frozen=True, slots=True)
+class SliceCall:
+    """For ``mapInArrow``: the task whose number is that of Spark's partition.
+
+    It is given packed rows, sorted: the stores that an earlier visit left, then records of internal topics. If
+    ``exchanged`` is false it has no such input, and what it is given only makes it run. ``carried`` is by task what the
+    earlier visit left beside its stores.
+    """
+
+    work: StageWork
+    source: Source
+    carried: Mapping[int, bytes]
+    exchanged: bool
+    reporter: Reporter
+
+    def __call__(self, batches: Iterator[Arrow]) -> Iterator[Arrow]:
+        with told():
+            yield from self._run(batches)
+
+    def _run(self, batches: Iterator[Arrow]) -> Iterator[Arrow]:
+        task = partition_id()
+        report = self.reporter.of(task)
+        exchanged = unpacked(batches) if self.exchanged else _drained(batches)
+        rows = run_stage(
+            self.work, task, self._input(task, exchanged), work_dir=local_folder(), report=report.processed
+        )
+        yield from packed(rows)
+        report.finished()
+
+    def _input(self, task: int, exchanged: Iterator[Packed]) -> Iterator[Arrow]:
+        carried = Outcome()
+        if task in self.carried:
+            carried = Outcome.from_json(self.carried[task])
+            yield outcome_row(carried, task)
+        first: list[Packed] = []
+        for one in exchanged:
+            if one.kind != Kind.STATE:
+                first.append(one)
+                break
+            yield one.rows()
+        streams: list[tuple[QueueId | None, Iterator[Arrow]]] = []
+        streams += external_queues(self.work, task, self.source, carried)
+        streams.append((None, in_order((one.place, one.rows()) for one in chain(first, exchanged))))
+        yield from merged(streams)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionCall:
+    """For ``mapInArrow``: ``function`` over the packed rows of a partition, which come sorted."""
+
+    function: PartitionFunction
+
+    def __call__(self, batches: Iterator[Arrow]) -> Iterator[Arrow]:
+        with told():
+            partition = partition_id()
+            given = unpacked(batches)
+            result = self.function(partition, in_order((one.place, one.rows()) for one in given))
+            # A function need not look at its rows, but a worker that leaves some unread cannot be used again.
+            for _ in given:
+                pass
+            columns = [pa.array([partition], pa.int32()), pa.array([result], pa.binary())]
+            yield pa.record_batch(columns, names=["partition", "result"])
+
+
+def plain_rows(batches: Iterator[Arrow]) -> Iterator[Arrow]:
+    """For ``mapInArrow``: packed rows as rows of ``EXCHANGE_SCHEMA``."""
+    for one in unpacked(batches):
+        yield one.rows()
+
+
+def partition_id() -> int:
+    """The number of the Spark partition that this worker computes."""
+    context = TaskContext.get()
+    assert context is not None, "runs in a task of Spark"
+    return context.partitionId()
+
+
+def local_folder() -> str | None:
+    """Where Spark keeps an executor's temporary files; None: it does not say. Tasks take turns with the disks."""
+    folders = [folder for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if folder]
+    return folders[partition_id() % len(folders)] if folders else None
+
+
+def _drained(batches: Iterator[Arrow]) -> Iterator[Packed]:
+    for _ in batches:
+        pass
+    return iter(())

@@ -1,0 +1,237 @@
+"""Topics and stores as tables: which columns they have, which parts, and the rows of each part as Arrow batches."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.records import RECORD_SCHEMA, Arrow, pc
+from pystreams.backfill.sources.source import BATCH_ROWS, Source
+from pystreams.backfill.typed_columns import decoded, type_of
+from pystreams.errors import SerializationError, TopicError
+from pystreams.ids import TopicPartition
+from pystreams.state.formats import TIMESTAMP_BYTES, WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
+from pystreams.state.resources import shared_resources
+from pystreams.state.rocksdb import RocksDatabase
+
+_MOMENT: Final = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """How keys and values are read, by the names of ``typed_columns``; None: not, their bytes are there anyway."""
+
+    key: str | None = None
+    value: str | None = None
+
+    def fields(self) -> list[Arrow]:
+        """The columns ``key`` and ``value``, if there are any. Raises ``ConfigError`` for names of no types."""
+        named = (("key", self.key), ("value", self.value))
+        return [pa.field(column, type_of(name)) for column, name in named if name is not None]
+
+    def columns(self, keys: Arrow, values: Arrow, where: str) -> list[Arrow]:
+        """What is in these columns. Raises ``SerializationError``."""
+        named = ((keys, self.key, "keys"), (values, self.value, "values"))
+        return [decoded(data, name, f"{where}, {what}") for data, name, what in named if name is not None]
+
+
+class Table(Protocol):
+    """Rows in parts, which any process can read."""
+
+    @property
+    def schema(self) -> Arrow: ...
+
+    def parts(self) -> Sequence[Any]:
+        """What there is now; picklable."""
+        ...
+
+    def read(self, part: Any, folder: str | None) -> Iterator[Arrow]:
+        """The rows of a part in ``schema``. ``folder`` is for temporary files (None: the machine's)."""
+        ...
+
+
+@dataclass(frozen=True)
+class TopicTable:
+    """The records of a topic: ``topic, partition, offset, timestamp, [key, value,] key_bytes, value_bytes,
+    headers``."""
+
+    source: Source
+    topic: str
+    types: Types
+
+    @property
+    def schema(self) -> Arrow:
+        place = [RECORD_SCHEMA.field(name) for name in ("topic", "partition", "offset")]
+        raw = [("key_bytes", pa.binary()), ("value_bytes", pa.binary()), RECORD_SCHEMA.field("headers")]
+        return pa.schema([*place, ("timestamp", _MOMENT), *self.types.fields(), *raw])
+
+    def parts(self) -> Sequence[InputRange]:
+        return ranges_of(self.source, self.topic)
+
+    def read(self, part: InputRange, folder: str | None) -> Iterator[Arrow]:
+        schema, where = self.schema, str(part.partition)
+        for rows in self.source.read(part):
+            keys, values = rows.column("key"), rows.column("value")
+            place = [rows.column(name) for name in ("topic", "partition", "offset")]
+            columns = [
+                *place,
+                moments(rows.column("timestamp")),
+                *self.types.columns(keys, values, where),
+                keys,
+                values,
+                rows.column("headers"),
+            ]
+            yield pa.record_batch(columns, schema=schema)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreColumns:
+    """The columns of a store: ``partition, [window_start,] timestamp, [key, value,] key_bytes, value_bytes``.
+
+    A store of windows has the start of its window apart from the key. The timestamp is that of the last change; null
+    where the store does not keep it.
+    """
+
+    types: Types
+    windowed: bool
+
+    @property
+    def schema(self) -> Arrow:
+        window = [("window_start", _MOMENT)] if self.windowed else []
+        place = [pa.field("partition", pa.int32(), nullable=False), *window, ("timestamp", _MOMENT)]
+        return pa.schema(
+            [*place, *self.types.fields(), ("key_bytes", pa.binary()), ("value_bytes", pa.binary())]
+        )
+
+    def batches(
+        self, entries: Iterator[tuple[bytes, bytes, int | None]], partition: int, where: str
+    ) -> Iterator[Arrow]:
+        """Entries (changelog key, value, timestamp) as batches."""
+        while some := list(islice(entries, BATCH_ROWS)):
+            yield self._batch(some, partition, where)
+
+    def _batch(self, entries: list[tuple[bytes, bytes, int | None]], partition: int, where: str) -> Arrow:
+        keys = [key for key, _, _ in entries]
+        windows: list[Arrow] = []
+        if self.windowed:
+            windows = [moments(pa.array([window_start(key, where) for key in keys], pa.int64()))]
+            keys = [key[:-WINDOW_SUFFIX_BYTES] for key in keys]
+        key_column = pa.array(keys, pa.binary())
+        value_column = pa.array([value for _, value, _ in entries], pa.binary())
+        columns = [
+            pa.repeat(pa.scalar(partition, pa.int32()), len(entries)),
+            *windows,
+            moments(pa.array([timestamp for _, _, timestamp in entries], pa.int64())),
+            *self.types.columns(key_column, value_column, where),
+            key_column,
+            value_column,
+        ]
+        return pa.record_batch(columns, schema=self.schema)
+
+
+@dataclass(frozen=True)
+class ChangelogTable:
+    """A store as its changelog has it: the last value of each key, as of now.
+
+    ``retention_ms`` leaves out windows that the store would not show any more (0: none).
+    """
+
+    source: Source
+    changelog: str
+    columns: StoreColumns
+    retention_ms: int = 0
+
+    @property
+    def schema(self) -> Arrow:
+        return self.columns.schema
+
+    def parts(self) -> Sequence[InputRange]:
+        return ranges_of(self.source, self.changelog)
+
+    def read(self, part: InputRange, folder: str | None) -> Iterator[Arrow]:
+        where = str(part.partition)
+        with _compacted(folder) as compacted:
+            for rows in self.source.read(part):
+                compacted.add(rows)
+            oldest: int | None = None
+            if self.retention_ms and self.columns.windowed:
+                starts = (window_start(key, where) for key, _, _ in compacted.entries())
+                oldest = max(starts, default=0) - self.retention_ms
+            visible = (
+                entry
+                for entry in compacted.entries()
+                if oldest is None or window_start(entry[0], where) > oldest
+            )
+            yield from self.columns.batches(visible, part.partition.partition, where)
+
+
+class _Compacted:
+    """The last value of each key, on the disk: memory is bounded whatever the changelog's size."""
+
+    def __init__(self, database: RocksDatabase) -> None:
+        self._database = database
+        self._table = database.tables["last"]
+
+    def add(self, rows: Arrow) -> None:
+        """Rows of a changelog, in order."""
+        names = ("key", "value", "timestamp")
+        columns: list[list[Any]] = [rows.column(name).to_pylist() for name in names]
+        changes = {
+            key: None if value is None else pack_int64(timestamp) + value
+            for key, value, timestamp in zip(*columns, strict=True)
+            if key is not None
+        }
+        if changes:
+            self._database.write([(self._table, changes)])
+
+    def entries(self) -> Iterator[tuple[bytes, bytes, int | None]]:
+        """Key, value, timestamp, sorted by key."""
+        for key, raw in self._table.scan(None, None, upper_inclusive=False, reverse=False):
+            yield key, raw[TIMESTAMP_BYTES:], int(unpack_int64(raw)[0])
+
+
+@contextmanager
+def _compacted(folder: str | None) -> Iterator[_Compacted]:
+    path = Path(tempfile.mkdtemp(prefix="pystreams-table-", dir=folder))
+    try:
+        with closing(RocksDatabase(path / "rocksdb", ["last"], shared_resources())) as database:
+            yield _Compacted(database)
+    finally:
+        shutil.rmtree(path)
+
+
+def ranges_of(source: Source, topic: str) -> list[InputRange]:
+    """All that a topic holds now. Raises ``TopicError`` if there is no such topic."""
+    counts: Mapping[str, int] = source.partitions()
+    if topic not in counts:
+        raise TopicError(
+            f"there is no topic {topic}",
+            where=source.description,
+            why=f"its topics: {', '.join(sorted(counts)) or 'none'}",
+        )
+    partitions = [TopicPartition(topic, number) for number in range(counts[topic])]
+    beginnings, ends = source.beginnings(partitions), source.ends(partitions)
+    return [InputRange(partition, beginnings[partition], ends[partition]) for partition in partitions]
+
+
+def moments(times_ms: Arrow) -> Arrow:
+    """Milliseconds as moments, which SQL can work with."""
+    return pc.multiply(times_ms, 1000).cast(_MOMENT)
+
+
+def window_start(key: bytes, where: str) -> int:
+    """The start of the window (ms) of a changelog key. Raises ``SerializationError`` for a key without one."""
+    if len(key) < WINDOW_SUFFIX_BYTES:
+        raise SerializationError(
+            "there is a key without a window", where=where, hint="is this a store of windows?"
+        )
+    return int(unpack_int64(key, len(key) - WINDOW_SUFFIX_BYTES)[0])

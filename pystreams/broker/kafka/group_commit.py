@@ -1,0 +1,130 @@
+"""Offsets of a group without members and records, in one transaction.
+
+The broker takes offsets of nobody into a transaction whether the group has members or not, so the members are asked for
+here, when all but the last step is done. It goes through kafka-python's producer: confluent-kafka would append a NUL to
+the offsets' metadata, and a second commit without it would come too late for who is killed in between.
+"""
+
+# pyright knows an older kafka-python by heart.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from kafka import KafkaProducer as Client
+from kafka import errors
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
+from kafka.structs import TopicPartition as Location
+
+from pystreams.broker.kafka.group_failures import refused
+from pystreams.broker.kafka.transactions import superseded
+from pystreams.broker.port import CommittedOffset, Write
+from pystreams.errors import BrokerError, BrokerUnavailableError, StreamsError
+from pystreams.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+#: What is left of a killed committer holds back readers for so long, unless somebody takes its id over.
+TRANSACTION_TIMEOUT_MS: Final = 60_000
+_TIMEOUT_MS: Final = 30_000
+_CLOSE_TIMEOUT_S: Final = 5.0
+
+_FENCED: Final = (errors.ProducerFencedError, errors.InvalidProducerEpochError)
+
+
+class Members(Protocol):
+    """What a committer asks of the cluster."""
+
+    def group_members(self, group: str) -> list[str]: ...
+
+
+class KafkaGroupCommitter:
+    """See ``port.GroupCommitter``."""
+
+    def __init__(
+        self, settings: Mapping[str, Any], group: str, transactional_id: str, admin: Members, where: str
+    ) -> None:
+        """``settings`` are kafka-python's. Raises ``BrokerUnavailableError``, ``BrokerError``."""
+        self._group = group
+        self._id = transactional_id
+        self._admin = admin
+        self._where = f"{where}, transactional.id {transactional_id}"
+        own = {name: value for name, value in settings.items() if name in Client.DEFAULT_CONFIG}
+        try:
+            self._client = Client(
+                **own,
+                transactional_id=transactional_id,
+                transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+                max_block_ms=_TIMEOUT_MS,
+                allow_auto_create_topics=False,
+                metrics_enabled=False,
+            )
+        except errors.KafkaError as error:
+            raise self._failed(error) from None
+        try:
+            self._client.init_transactions()
+        except errors.KafkaError as error:
+            self._client.close(_CLOSE_TIMEOUT_S)
+            raise self._failed(error) from None
+
+    def commit(self, records: Sequence[Write], offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Once it raised something else than that the group has members, the committer is of no use any more."""
+        manager = self._client._transaction_manager
+        try:
+            self._client.begin_transaction()
+            for one in [self._send(record) for record in records]:
+                one.get(_TIMEOUT_MS / 1000)
+            if offsets:
+                told = {
+                    Location(*partition): OffsetAndMetadata(at.offset, at.metadata, -1)
+                    for partition, at in offsets.items()
+                }
+                group = ConsumerGroupMetadata(group_id=self._group)
+                self._wait(manager.send_offsets_to_transaction(told, group))
+            members = self._admin.group_members(self._group)
+            self._wait(manager.begin_abort() if members else manager.begin_commit())
+        except errors.KafkaError as error:
+            raise self._failed(error) from None
+        if members:
+            raise BrokerError(
+                f"Group {self._group!r} has {len(members)} living members",
+                where=self._where,
+                why=f"{', '.join(members)} may commit at any moment",
+                hint="stop the application, then try again",
+            )
+
+    def close(self) -> None:
+        """A transaction that failed is aborted, as far as the brokers can be told; else it ends by its timeout."""
+        manager = self._client._transaction_manager
+        try:
+            if manager.has_abortable_error():
+                self._wait(manager.begin_abort())
+        except errors.KafkaError as error:
+            log.debug("%s: the transaction ends by its timeout: %s", self._where, error)
+        finally:
+            self._client.close(_CLOSE_TIMEOUT_S)
+
+    def _send(self, record: Write) -> Any:
+        return self._client.send(
+            record.topic,
+            value=record.value,
+            key=record.key,
+            partition=record.partition,
+            timestamp_ms=record.timestamp,
+        )
+
+    def _wait(self, result: Any) -> None:
+        """The client's own methods would wait for ever."""
+        self._client._sender.wakeup()
+        if not result.wait(_TIMEOUT_MS):
+            raise errors.KafkaTimeoutError(f"no answer within {_TIMEOUT_MS / 1000:g} s")
+
+    def _failed(self, error: errors.KafkaError) -> StreamsError:
+        what = "Offsets and records cannot be committed together"
+        if isinstance(error, _FENCED):
+            return superseded(self._id, self._where, f"{type(error).__name__}: {error}")
+        if getattr(error, "retriable", False):
+            return BrokerUnavailableError(what, where=self._where, why=f"{type(error).__name__}: {error}")
+        return refused(error, what, self._where)

@@ -1,0 +1,184 @@
+"""What ``pystreams backfill`` reads and up to where: ``--source`` and ``--until`` as text, and what they mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from pystreams.cli.formats import read_time
+from pystreams.cli.nearest import did_you_mean, listing
+from pystreams.errors import BrokerUnavailableError, ConfigError
+from pystreams.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from pystreams.backfill.cut import Until
+    from pystreams.backfill.sources import Source
+
+Kind = Literal["kafka", "embedded", "parquet", "json", "csv"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_FILES: tuple[Kind, ...] = ("parquet", "json", "csv")
+_EXAMPLE = "--source orders=parquet:/archive/orders"
+_OFFSET = re.compile(r"\s*(?P<topic>.+)-(?P<partition>\d+)\s*=\s*(?P<offset>\d+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """One ``--source``. ``topic`` None: all topics that have none of their own."""
+
+    topic: str | None
+    kind: Kind
+    #: A folder, the file of an embedded log, or Kafka's addresses; empty: those of the other options.
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.place}".rstrip()
+
+
+def parse_source(text: str) -> SourceText:
+    """``[TOPIC=]KIND[:PLACE]``. Raises ``ConfigError`` for anything else."""
+    before, equals, after = text.partition("=")
+    # An archive's folders may be called topic=orders: what looks like a path before the sign names no topic.
+    named = bool(equals) and not re.search(r"[:/\\]", before)
+    topic, rest = (before.strip(), after) if named else (None, text)
+    kind, _, place = rest.partition(":")
+    if kind not in KINDS or topic == "":
+        raise ConfigError(
+            f"--source {text!r} names no source",
+            why=f"{kind!r} is none of {', '.join(KINDS)}" if topic != "" else "it names no topic",
+            hint=did_you_mean(kind, KINDS) or f"write TOPIC=KIND:PLACE, as in {_EXAMPLE}",
+        )
+    if kind in _FILES and not place:
+        raise ConfigError(
+            f"--source {text!r} does not say where the {kind} files are",
+            hint=f"add the folder: --source {text}:FOLDER",
+        )
+    return SourceText(topic, kind, place)
+
+
+def parse_sources(texts: Sequence[str]) -> dict[str | None, SourceText]:
+    """Several ``--source`` by topic. Raises ``ConfigError`` for a topic that has two."""
+    found: dict[str | None, SourceText] = {}
+    for text in texts:
+        parsed = parse_source(text)
+        if parsed.topic in found:
+            what = "all topics" if parsed.topic is None else f"topic {parsed.topic}"
+            raise ConfigError(
+                f"{what} cannot have two sources",
+                why=f"they are {found[parsed.topic]} and {parsed}",
+                hint="name each topic once, and at most one source for all others",
+            )
+        found[parsed.topic] = parsed
+    return found
+
+
+def check_topics(named: Collection[str | None], inputs: Collection[str]) -> None:
+    """Raises ``ConfigError`` for a source of a topic that the application does not read."""
+    for topic in named:
+        if topic is not None and topic not in inputs:
+            raise ConfigError(
+                f"The application does not read topic {topic}",
+                why=f"it reads {listing(inputs)}",
+                hint=did_you_mean(topic, inputs) or "give sources for the topics that it reads",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the logs are, and how files without offsets are read."""
+
+    embedded_log: Path
+    bootstrap_servers: str | None
+    client_settings: Mapping[str, Any] = field(repr=False)
+    approximate: bool
+
+
+def default_source(places: Places) -> SourceText:
+    """What is read of a topic without ``--source``: the log that the application runs on."""
+    return SourceText(None, "kafka" if places.bootstrap_servers else "embedded", "")
+
+
+def open_sources(texts: Mapping[str | None, SourceText], inputs: Collection[str], places: Places) -> Source:
+    """All topics with their sources; those that nobody named are on the log that the application runs on.
+
+    ``inputs`` are the topics that the application reads by name. Raises ``ConfigError``.
+    """
+    from pystreams.backfill.sources import TopicSources
+
+    check_topics(texts, inputs)
+    by_topic = {topic: open_source(text, places) for topic, text in texts.items() if topic is not None}
+    others, left = texts.get(None), sorted(set(inputs) - set(by_topic))
+    if others is None and left:
+        others = default_source(places)
+        if others.kind == "embedded" and not places.embedded_log.exists():
+            raise BrokerUnavailableError(
+                f"There is no source for topic {', '.join(left)}",
+                where=f"looked for an embedded log at {places.embedded_log}, from {Path.cwd()}",
+                hint=f"name an archive: --source {left[0]}=parquet:FOLDER, or a log: --embedded-log FILE,"
+                " --bootstrap-servers HOST:PORT",
+            )
+    return TopicSources(by_topic, None if others is None else open_source(others, places))
+
+
+def open_source(text: SourceText, places: Places) -> Source:
+    """The source that a text means. Raises ``ConfigError``; ``BrokerUnavailableError`` for a log that is not there."""
+    from pystreams.backfill import sources
+
+    match text.kind:
+        case "kafka":
+            servers = text.place or places.bootstrap_servers
+            if not servers:
+                raise ConfigError(
+                    "a source on Kafka needs the addresses of its brokers",
+                    hint="write kafka:HOST:PORT, or add --bootstrap-servers HOST:PORT",
+                )
+            return sources.KafkaSource(servers, places.client_settings)
+        case "embedded":
+            path = Path(text.place) if text.place else places.embedded_log
+            if not path.exists():
+                raise BrokerUnavailableError(
+                    f"There is no embedded log at {path}",
+                    where=f"looked for it from {Path.cwd()}",
+                    hint="name its file: embedded:FILE, or --embedded-log FILE",
+                )
+            return sources.EmbeddedSource(everywhere(str(path)))
+        case "parquet" | "json" | "csv":
+            kinds: Mapping[str, Callable[..., Source]] = {
+                "parquet": sources.ParquetSource,
+                "json": sources.JsonSource,
+                "csv": sources.CsvSource,
+            }
+            place = everywhere(text.place)
+            return kinds[text.kind](place, topic=text.topic, approximate=places.approximate)
+
+
+def everywhere(place: str) -> str:
+    """A place as workers find it, too, which may run in another folder."""
+    return place if "://" in place else str(Path(place).absolute())
+
+
+def parse_until(text: str) -> Until:
+    """``now``, a time, or offsets like ``orders-0=120,orders-1=98``. Raises ``ConfigError`` for anything else."""
+    if text == "now":
+        return None
+    if "=" not in text:
+        if not text[:1].isdigit():
+            raise ConfigError(
+                f"--until {text!r} is no place to end",
+                hint=did_you_mean(text, ["now"]) or "write now, a time like 2013-11-01, or orders-0=120,…",
+            )
+        return read_time(text)
+    offsets: dict[TopicPartition, int] = {}
+    for part in text.split(","):
+        match = _OFFSET.fullmatch(part)
+        if match is None:
+            raise ConfigError(
+                f"--until {text!r} does not name offsets",
+                why=f"{part.strip()!r} is no partition with its offset",
+                hint="write TOPIC-PARTITION=OFFSET, as in orders-0=120,orders-1=98 (others are read up to now)",
+            )
+        offsets[TopicPartition(match["topic"], int(match["partition"]))] = int(match["offset"])
+    return offsets

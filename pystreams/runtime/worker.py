@@ -1,0 +1,186 @@
+r"""One worker process of an application, as its supervisor knows it.
+
+    STARTING ──> RUNNING ──> BACKING_OFF ──> STARTING
+         \          \──> STOPPING ──> ENDED
+
+Every start is a new process, which counts from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from pystreams.runtime.transitions import check_transition
+
+
+class WorkerState(Enum):
+    """STARTING: the process was started and has told nothing. RUNNING: it works. BACKING_OFF: it died, and waits to be
+    started again. STOPPING: it was told to stop. ENDED: it will not be started again."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKING_OFF = "backing off"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+_S = WorkerState
+
+WORKER_SUCCESSORS: Mapping[WorkerState, frozenset[WorkerState]] = {
+    _S.STARTING: frozenset({_S.RUNNING, _S.BACKING_OFF, _S.STOPPING, _S.ENDED}),
+    _S.RUNNING: frozenset({_S.BACKING_OFF, _S.STOPPING, _S.ENDED}),
+    _S.BACKING_OFF: frozenset({_S.STARTING, _S.ENDED}),
+    _S.STOPPING: frozenset({_S.ENDED}),
+    _S.ENDED: frozenset(),
+}
+
+#: How long a worker that is to stop may take to end after its last word.
+GOODBYE_MS: Final = 30_000.0
+
+_ALIVE = frozenset({_S.STARTING, _S.RUNNING, _S.STOPPING})
+
+
+class Report(msgspec.Struct, frozen=True, tag=True):
+    """What a worker tells a few times a second. ``state`` is its client's; ``records`` counts what its process has
+    processed; ``lag`` is None while it is not known. ``tasks`` are its own, ``all_tasks`` those of the application, and
+    ``caught_up`` speaks of the whole application. The group takes a worker that is silent for ``patience_ms`` for dead
+    (None: it does not)."""
+
+    state: str
+    records: int = 0
+    lag: int | None = None
+    tasks: int = 0
+    all_tasks: int = 0
+    caught_up: bool = False
+    patience_ms: int | None = None
+
+
+_NOTHING_TOLD = Report("starting")
+
+
+class Failure(msgspec.Struct, frozen=True, tag=True):
+    """Why a worker ends, told by itself: the parts of a ``StreamsError``.
+
+    ``line`` shows the user's code, ``log`` the end of the worker's log where it did not say why; ``exit_code`` is what
+    the process ends with; ``hopeless`` if another start can only end the same way.
+    """
+
+    what: str
+    where: str = ""
+    line: str = ""
+    why: str = ""
+    log: str = ""
+    hint: str = ""
+    exit_code: int = 1
+    action: str = "fail"
+    hopeless: bool = False
+
+
+@dataclass(slots=True)
+class Worker:
+    """One of the workers, over all processes that it has had. Times are the supervisor's monotonic clock.
+
+    ``since_ms`` is the time of its last change of state, ``retry_at_ms`` that of its next start while it backs off.
+    ``failures`` counts its deaths in a row, ``stillborn`` those of processes that had told nothing.
+    """
+
+    number: int
+    state: WorkerState = WorkerState.STARTING
+    since_ms: float = 0.0
+    report: Report = _NOTHING_TOLD
+    failure: Failure | None = None
+    restarts: int = 0
+    failures: int = 0
+    stillborn: int = 0
+    retry_at_ms: float = 0.0
+    _records_before: int = 0
+    _heard_ms: float = 0.0
+    _silence_told: bool = False
+
+    @property
+    def alive(self) -> bool:
+        """True if it has a process."""
+        return self.state in _ALIVE
+
+    @property
+    def has_worked(self) -> bool:
+        """True if its process has told how it goes."""
+        return self.report is not _NOTHING_TOLD
+
+    @property
+    def records(self) -> int:
+        """What all its processes have processed."""
+        return self._records_before + self.report.records
+
+    @property
+    def between_assignments(self) -> bool:
+        """What were its tasks may be nobody's now: it died, or waits for the group to settle."""
+        if self.state is WorkerState.RUNNING:
+            return self.report.state == "rebalancing"
+        return self.state in (WorkerState.STARTING, WorkerState.BACKING_OFF)
+
+    @property
+    def shown_state(self) -> str:
+        """For people: the client's state while it works."""
+        return self.report.state if self.state is WorkerState.RUNNING else self.state.value
+
+    def enter(self, state: WorkerState, now_ms: float) -> None:
+        self.state = check_transition(f"worker {self.number}", WORKER_SUCCESSORS, self.state, state)
+        self.since_ms = now_ms
+        self._listen(now_ms)
+
+    def start(self, now_ms: float) -> None:
+        """A new process begins to count from 0."""
+        if self.state is not WorkerState.STARTING:
+            self.enter(WorkerState.STARTING, now_ms)
+            self.restarts += 1
+        self.since_ms = now_ms
+        self._listen(now_ms)
+        self.failure = None
+
+    def hear(self, report: Report, now_ms: float) -> None:
+        self.report = report
+        if self.state is WorkerState.STARTING:
+            self.enter(WorkerState.RUNNING, now_ms)
+        self._listen(now_ms)
+
+    def bury(self, *, ran_well: bool) -> None:
+        """Its process has died."""
+        wordless = self.state is WorkerState.STARTING and self.failure is None
+        self.stillborn = self.stillborn + 1 if wordless else 0
+        self.failures = 1 if ran_well else self.failures + 1
+        self._records_before += self.report.records
+        self.report = _NOTHING_TOLD
+
+    # Silence
+
+    def _listen(self, now_ms: float) -> None:
+        self._heard_ms, self._silence_told = now_ms, False
+
+    def excuse(self, duration_ms: float, now_ms: float) -> None:
+        """Nobody has listened for so long: that it was not heard then says nothing."""
+        self._heard_ms = min(now_ms, self._heard_ms + duration_ms)
+
+    @property
+    def patience_ms(self) -> float | None:
+        """When it is silent for longer than this, the group has given its tasks to others; None: that never happens, or
+        it has not begun to work. Who is to stop tells nothing more while its interpreter shuts down."""
+        told_ms = self.report.patience_ms
+        return told_ms if told_ms is None or self.state is _S.RUNNING else max(told_ms, GOODBYE_MS)
+
+    def given_up(self, now_ms: float) -> bool:
+        """It has been silent for too long."""
+        patience_ms = self.patience_ms
+        return self.alive and patience_ms is not None and now_ms - self._heard_ms > patience_ms
+
+    def falls_silent(self, now_ms: float, silence_ms: float) -> bool:
+        """True once, when it has not been heard of for ``silence_ms``."""
+        if not self.alive or self._silence_told or now_ms - self._heard_ms < silence_ms:
+            return False
+        self._silence_told = True
+        return True

@@ -1,0 +1,81 @@
+"""A plan says which results are one of several legal ones, and what a backfill leaves out."""
+
+from __future__ import annotations
+
+from pystreams import App
+from pystreams.backfill.application import loaded
+from pystreams.backfill.notes import Note, notes
+from pystreams.backfill.plan import make_plan
+from pystreams.processor import Processor
+from tests.backfill import programs
+
+
+def told(app: App, partitions: int = 2, **settings: object) -> list[tuple[str, str]]:
+    """Kind and step of each note."""
+    return [(note.kind, note.step) for note in noted(app, partitions, **settings)]
+
+
+def noted(app: App, partitions: int = 2, **settings: object) -> list[Note]:
+    found = loaded(app, settings)
+    topics = {
+        topic: partitions
+        for sub in found.built.subtopologies
+        for topic in sub.source_topics
+        if topic not in found.built.internal_topics
+    }
+    return notes(make_plan(found.built, topics), found)
+
+
+class Idle(Processor[str, str, str, str]):
+    """Does nothing."""
+
+
+def test_a_topology_without_internal_topics_has_one_result():
+    assert told(programs.windowed_sum()) == []
+
+
+def test_what_several_tasks_feed_may_come_in_another_order():
+    ((kind, step),) = told(programs.word_count())
+    assert kind == "one legal result"
+    assert "AGGREGATE" in step
+
+
+def test_what_one_task_feeds_comes_in_one_order():
+    assert told(programs.word_count(), partitions=1) == []
+
+
+def test_a_sub_topology_that_is_visited_again_is_told():
+    texts = [note.text for note in noted(programs.self_joined(), partitions=1)]
+    assert any("processed after all of amounts" in text for text in texts)
+
+
+def test_a_processor_has_its_exemptions_once():
+    app = App("processors")
+    app.stream("in", key=str, value=str).process(Idle, step="idle").to("out", key=str, value=str)
+    assert told(app) == [("exempt", "idle")]
+
+
+def test_a_processor_behind_an_internal_topic_sees_other_offsets():
+    app = App("behind")
+    stream = app.stream("in", key=str, value=str).repartition(name="again", key=str, value=str)
+    stream.process(Idle, step="idle").to("out", key=str, value=str)
+    assert [text for _, text in ((n.step, n.text) for n in noted(app)) if "offsets" in text]
+
+
+def test_side_effects_and_wall_clock_times_are_told():
+    app = App("effects", default_timestamp_extractor="wall_clock")
+    app.stream("in", key=str, value=str).peek(print, step="look").to("out")
+    assert {(kind, step) for kind, step in told(app)} >= {("side effect", "look")}
+    assert "exempt" in {kind for kind, _ in told(app)}
+
+
+def test_a_sink_that_is_chosen_by_record_is_told():
+    app = App("chosen")
+    app.stream("in", key=str, value=str).to(lambda key, value: value)
+    assert [kind for kind, _ in told(app)] == ["exempt"]
+
+
+def test_a_store_without_changelog_is_not_handed_over():
+    app = App("unlogged")
+    app.stream("in", key=str, value=str).group_by_key().count(name="counts", logged=False)
+    assert told(app) == [("not handed over", "counts")]

@@ -1,0 +1,175 @@
+"""A snapshot is all that a live application needs to go on: without the staging folder, and without its changelogs."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pystreams import App, Stores
+from pystreams.backfill.handover import hand_over
+from pystreams.backfill.snapshot import open_snapshot, restore_snapshot, write_snapshot
+from pystreams.backfill.sources import EmbeddedSource
+from pystreams.errors import StateCorruptedError, StateError, TopologyError
+from pystreams.ids import TopicPartition
+from pystreams.runtime.streams import Streams
+from tests.backfill.kit import Backfill, History, everything, memory
+from tests.backfill.live import append, create, left_on, split
+from tests.backfill.programs import PROGRAMS, RunningTotal, history, word_count
+from tests.live.support import TIMEOUT_S, Log, caught_up, run_to_the_end
+
+pytestmark = pytest.mark.live
+
+NewLog = Callable[[str], Log]
+OFF = {"statestore_cache_max_bytes": 0, "max_task_idle_ms": 0, "commit_interval_ms": 20, "poll_ms": 10}
+
+
+class InMemoryTotal(RunningTotal):
+    """The same, in a store that is kept in memory."""
+
+
+def in_memory(**settings: Any) -> App:
+    app = App("ticks", **settings)
+    store = Stores.key_value_store("totals", str, int, persistent=False)
+    app.stream("amounts", key=str, value=int).process(InMemoryTotal, stores=[store], key=str, value=int).to(
+        "totals"
+    )
+    return app
+
+
+def program(name: str, log: Log) -> App:
+    make = in_memory if name == "in memory" else PROGRAMS[name]
+    return make(**OFF, state_dir=log.path / "state", window_changelog_retention_ms=-1)
+
+
+def past_of(name: str) -> History:
+    return history("punctuated" if name == "in memory" else name, 3, 1 if "repartition" in name else 2)
+
+
+def cut_of(past: History) -> dict[TopicPartition, int]:
+    chance = random.Random(1)
+    return {
+        TopicPartition(topic, number): chance.randint(0, len(records))
+        for topic, partitions in past.items()
+        for number, records in enumerate(partitions)
+    }
+
+
+class Restored:
+    """A ``RestoreListener`` that counts."""
+
+    def __init__(self) -> None:
+        self.records = 0
+
+    def on_restore_start(self, partition: Any, store: str, start_offset: int, end_offset: int) -> None:
+        """Only records count."""
+
+    def on_batch_restored(self, partition: Any, store: str, next_offset: int, records: int) -> None:
+        self.records += records
+
+    def on_restore_end(self, partition: Any, store: str, records: int) -> None:
+        """Only records count."""
+
+
+@pytest.mark.parametrize("name", ["windowed sum", "two repartitions", "punctuated", "in memory"])
+def test_going_on_from_it_equals_live_with_a_stop(name: str, new_log: NewLog, tmp_path: Path) -> None:
+    past = past_of(name)
+    prefix, rest = split(past, cut_of(past))
+    live, handed = new_log("live"), new_log("handed")
+    for log in (live, handed):
+        create(log, past, ["sums", "regions", "totals"])
+        append(log, prefix)
+    run_to_the_end(live, program(name, live))
+    append(live, rest)
+    run_to_the_end(live, program(name, live))
+
+    source = EmbeddedSource(str(handed.path / "log.db"))
+    result = Backfill(program(name, handed), source, tmp_path / "staging", commit_records=16).run()
+    write_snapshot(result, tmp_path / "snapshot")
+    shutil.rmtree(tmp_path / "staging")
+    restore_snapshot(tmp_path / "snapshot", program(name, handed), handed.broker)
+    append(handed, rest)
+    listener = Restored()
+    streams = handed.start(
+        program(name, handed), prepare=lambda client: Streams.set_restore_listener(client, listener)
+    )
+    caught_up(streams)
+    assert streams.close(1000 * TIMEOUT_S)
+    assert (listener.records == 0) is (name != "in memory")
+    found, expected = (left_on(log, program(name, log), []) for log in (handed, live))
+    assert found == expected
+
+
+def test_it_holds_what_was_computed(tmp_path: Path) -> None:
+    past = history("windowed sum", 2, 2)
+    result = Backfill(PROGRAMS["windowed sum"](), memory(past), tmp_path / "staging").run()
+    manifest = write_snapshot(result, tmp_path / "snapshot")
+    opened = open_snapshot(tmp_path / "snapshot", PROGRAMS["windowed sum"]())
+    assert opened.manifest == manifest == result.manifest
+    assert opened.offsets() == result.offsets()
+    for store in result.stores():
+        assert opened.changelog(store) == result.changelog(store)
+
+
+def test_written_again_it_stays_and_another_one_is_refused(tmp_path: Path) -> None:
+    past = memory(history("word count", 1, 2))
+    result = Backfill(word_count(), past, tmp_path / "one").run()
+    write_snapshot(result, tmp_path / "snapshot")
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "snapshot").rglob("*")}
+    write_snapshot(result, tmp_path / "snapshot")
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "snapshot").rglob("*")} == files
+    other = Backfill(word_count(), past, tmp_path / "two").run()
+    with pytest.raises(StateError, match="holds another snapshot"):
+        write_snapshot(other, tmp_path / "snapshot")
+
+
+def test_what_was_not_finished_is_no_snapshot_and_is_made_anew(tmp_path: Path) -> None:
+    result = Backfill(word_count(), memory(history("word count", 1, 2)), tmp_path / "staging").run()
+    write_snapshot(result, tmp_path / "snapshot")
+    whole = everything_stored(tmp_path / "snapshot")
+    (tmp_path / "snapshot" / "manifest.json").unlink()
+    with pytest.raises(StateError, match="no snapshot, or one that was not finished"):
+        open_snapshot(tmp_path / "snapshot", word_count())
+    write_snapshot(result, tmp_path / "snapshot")
+    assert everything_stored(tmp_path / "snapshot") == whole
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    result = Backfill(word_count(), memory(history("word count", 1, 2)), tmp_path / "staging").run()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear", encoding="utf-8")
+    with pytest.raises(StateError, match="holds something else"):
+        write_snapshot(result, tmp_path / "mine")
+    assert (tmp_path / "mine" / "letter.txt").read_text(encoding="utf-8") == "dear"
+
+
+def test_another_application_is_refused(tmp_path: Path) -> None:
+    result = Backfill(word_count(), memory(history("word count", 1, 2)), tmp_path / "staging").run()
+    write_snapshot(result, tmp_path / "snapshot")
+    with pytest.raises(TopologyError, match="planned for"):
+        open_snapshot(tmp_path / "snapshot", PROGRAMS["punctuated"]())
+
+
+def test_a_damaged_one_is_not_handed_over(new_log: NewLog, tmp_path: Path) -> None:
+    log = new_log("log")
+    past = history("word count", 1, 2)
+    create(log, past, ["word-counts"])
+    append(log, past)
+    source = EmbeddedSource(str(log.path / "log.db"))
+    write_snapshot(Backfill(word_count(), source, tmp_path / "staging").run(), tmp_path / "snapshot")
+    path = tmp_path / "snapshot" / "manifest.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["outcomes"]["1"][0]["stores"]["counts"][1] = "00"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(StateCorruptedError, match="snapshot is damaged"):
+        hand_over(open_snapshot(tmp_path / "snapshot", word_count()), log.broker)
+    assert log.committed("wc") == {}
+
+
+def everything_stored(folder: Path) -> Any:
+    return everything(open_snapshot(folder, word_count()))

@@ -1,0 +1,72 @@
+"""A job of pystreams over the archive: on Spark, or in this process (MASTER ``none``).
+
+python -m tests.benchmarks.backfill.on_spark wordcount ARCHIVE OUTPUT MASTER STAGING
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pystreams import backfill
+from pystreams.backfill.executor import Executor
+from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.sources import ParquetSource
+from tests.benchmarks.backfill.tables import write_rows
+from tests.benchmarks.backfill.timing import told
+from tests.benchmarks.kafka.jobs import OUTPUT
+
+#: The live runs commit once a second, which is about so many records.
+COMMIT_RECORDS = 50_000
+CACHE_BYTES = 5 << 20
+
+_INT64 = struct.Struct(">q")
+
+
+def main() -> None:
+    """Run one job, and tell how long that took without the start of Spark."""
+    job, archive, output, master, staging = sys.argv[1:]
+    with _executor(master) as executor:
+        with told():
+            result = backfill.backfill(
+                f"tests.benchmarks.kafka.jobs:{job}",
+                sources=ParquetSource(archive),
+                staging=staging,
+                executor=executor,
+                settings={"statestore_cache_max_bytes": CACHE_BYTES},
+                commit_records=COMMIT_RECORDS,
+            )
+        write_rows(Path(output), _last_values(result).items())
+
+
+@contextmanager
+def _executor(master: str) -> Iterator[Executor | None]:
+    if master == "none":
+        yield None
+        return
+    from pystreams.backfill import SparkExecutor, spark_session
+
+    with spark_session(master, app_name="bench-pystreams", conf={"spark.driver.memory": "1g"}) as session:
+        yield SparkExecutor(session)
+
+
+def _last_values(result: BackfillResult) -> dict[bytes, int]:
+    """The last value of each key among the records for the output topic, as a live run's are read."""
+    table: dict[bytes, int] = {}
+    for key, value in _records(result):
+        table[key] = _INT64.unpack(value)[0]
+    return table
+
+
+def _records(result: BackfillResult) -> Iterator[tuple[bytes, bytes]]:
+    selection = result.sink_rows(OUTPUT)
+    for partition in range(selection.partitions):
+        for rows in result.rows(selection, partition):
+            yield from zip(rows.column("key").to_pylist(), rows.column("value").to_pylist(), strict=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""``archive`` keeps topics in Parquet, adds what is new, and says what it did and what cannot be."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+
+@pytest.fixture
+def lines(pystreams) -> None:
+    """A topic with two records in an embedded log."""
+    pystreams("topics", "create", "lines", "--partitions", "2")
+    pystreams("produce", "lines", stdin="to be\nor not\n")
+
+
+def in_archive(folder: Path) -> list[bytes]:
+    return sorted(pq.read_table(folder / "archive").column("value").to_pylist())
+
+
+def test_each_run_adds_what_is_new(pystreams, lines, folder: Path):
+    first = pystreams("archive", "lines", "--to", "archive", "--master", "none")
+    assert first.code == 0
+    assert "2 records in" in first.err
+    again = pystreams("archive", "lines", "--to", "archive", "--master", "none")
+    assert again.code == 0
+    assert "the archive archive is up to date" in again.err
+    pystreams("produce", "lines", stdin="to be\n")
+    third = pystreams("archive", "lines", "--to", "archive", "--master", "none")
+    assert "1 record in 1 file" in third.err
+    assert in_archive(folder) == [b"or not", b"to be", b"to be"]
+
+
+def test_a_backfill_reads_it(pystreams, lines, folder: Path):
+    (folder / "words.py").write_text(
+        "from pystreams import App\n"
+        "app = App('words', window_changelog_retention_ms=-1)\n"
+        "app.stream('lines', value=str).flat_map_values(str.split).group_by(lambda w: w).count(name='counts')"
+        ".to_stream().to('out')\n"
+    )
+    assert pystreams("archive", "lines", "--to", "archive", "--master", "none").code == 0
+    try:
+        done = pystreams("backfill", "words", "--source", "parquet:archive", "--master", "none")
+    finally:
+        sys.modules.pop("words", None)
+    assert done.code == 0, done.err
+
+
+def test_a_topic_that_is_not_there_is_refused(pystreams, lines):
+    outcome = pystreams("archive", "words", "--to", "archive", "--master", "none")
+    assert outcome.code == 4
+    assert "there is no topic words" in outcome.err
+    assert "lines" in outcome.err
+
+
+def test_a_log_that_is_not_there_is_refused_and_not_made(pystreams, folder: Path):
+    outcome = pystreams("archive", "lines", "--to", "archive", "--master", "none", "--embedded-log", "log.db")
+    assert outcome.code == 4
+    assert "there is no embedded log" in outcome.err
+    assert not (folder / "log.db").exists()
+    assert not (folder / "archive").exists()
+
+
+def test_a_place_that_cannot_be_is_refused(pystreams, lines):
+    outcome = pystreams("archive", "lines", "--to", "nowhere://archive", "--master", "none")
+    assert outcome.code == 2
+    assert "nowhere://archive is on no file system" in outcome.err

@@ -1,0 +1,202 @@
+"""Backfill from Kafka, hand over to Kafka, go on live: the same as live with a stop at the cut, whatever is killed.
+
+What is compared with ran on the embedded log: offsets and bytes are the same there.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pystreams.backfill.emitting import emit
+from pystreams.backfill.handover import hand_over, published_manifest
+from pystreams.backfill.manifest import Stage
+from pystreams.backfill.result import BackfillResult
+from pystreams.errors import BrokerError, StateError
+from pystreams.ids import TopicPartition
+from pystreams.runtime import hand_over_check
+from tests.backfill.kit import History
+from tests.backfill.live import Left, append, create, left_on, split, with_sinks_before
+from tests.backfill.programs import history
+from tests.kafka.backfill_driver import computed, program
+from tests.kafka.support import Cluster
+from tests.live.support import Log, caught_up, eventually, run_to_the_end
+
+#: Both inputs are in order of time up to here, and after.
+UNTIL_MS = 1_200
+
+
+def past() -> History:
+    """In order of time, later than 0: librdkafka takes that for no time."""
+    return {
+        topic: [
+            [
+                line._replace(timestamp=1_000 + line.timestamp)
+                for line in sorted(p, key=lambda one: one.timestamp)
+            ]
+            for p in partitions
+        ]
+        for topic, partitions in history("windowed sum", 7, 2).items()
+    }
+
+
+def cut_of(records: History) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic, number): sum(line.timestamp < UNTIL_MS for line in of_partition)
+        for topic, partitions in records.items()
+        for number, of_partition in enumerate(partitions)
+    }
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Left:
+    """What live leaves that stopped at the cut and started again."""
+    log = Log(tmp_path_factory.mktemp("live"))
+    try:
+        create(log, past(), ["sums"])
+        for part in split(past(), cut_of(past())):
+            append(log, part)
+            run_to_the_end(log, program(log.path))
+        return left_on(log, program(log.path), ["sums"])
+    finally:
+        log.close()
+
+
+def prepared(cluster: Cluster) -> BackfillResult:
+    create(cluster, past(), ["sums"])
+    append(cluster, past())
+    return computed(cluster.bootstrap_servers, cluster.path, UNTIL_MS)
+
+
+def gone_on(cluster: Cluster, result: BackfillResult) -> Left:
+    app = program(cluster.path)
+    run_to_the_end(cluster, app)
+    return with_sinks_before(result, left_on(cluster, app, ["sums"]))
+
+
+def test_going_on_behind_it_equals_live_with_a_stop(cluster: Cluster, live: Left) -> None:
+    result = prepared(cluster)
+    done = hand_over(result, cluster.broker)
+    assert done.manifest.stage is Stage.COMMITTED
+    assert published_manifest(cluster.broker, "sums") == done.manifest
+    assert gone_on(cluster, result) == live
+    # The application has gone on: nothing of it is set back.
+    assert hand_over(result, cluster.broker).complete_before
+    assert gone_on(cluster, result) == live
+
+
+def killed(cluster: Cluster, aim: str) -> None:
+    arguments = [cluster.bootstrap_servers, str(cluster.path), str(UNTIL_MS), aim]
+    process = subprocess.run(
+        [sys.executable, "-m", "tests.kafka.backfill_driver", *arguments], timeout=120, check=False
+    )
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    "aim, refusal",
+    [
+        ("members-asked:2", "somebody is handing"),  # in the transaction that tells of it
+        ("told:1", "in part only"),
+        ("sent:2", "in part only"),
+        ("published:1", "in part only"),
+        ("members-asked:3", "somebody is handing"),  # offsets and manifest are sent, not committed
+        ("told:2", None),
+    ],
+)
+def test_a_killed_hand_over_is_whole_or_refused_and_can_be_done_again(
+    aim: str, refusal: str | None, cluster: Cluster, live: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = prepared(cluster)
+    killed(cluster, aim)
+    if refusal is not None:
+        with monkeypatch.context() as patch:
+            # What a killed one left open would be waited for in vain.
+            patch.setattr(hand_over_check, "_READ_TIMEOUT_MS", 3_000.0)
+            with pytest.raises(StateError, match=refusal):
+                run_to_the_end(cluster, program(cluster.path))
+    assert hand_over(result, cluster.broker).complete_before is (refusal is None)
+    assert gone_on(cluster, result) == live
+
+
+def test_what_a_killed_one_has_sent_and_not_committed_is_no_state(cluster: Cluster, tmp_path: Path) -> None:
+    """Another backfill, of nothing, is handed over instead: what stands in the changelog must not come back."""
+    hand_over(prepared(cluster), cluster.broker)
+    changelog = TopicPartition("sums-names-STATE-STORE-0000000000-changelog", 0)
+    before = cluster.admin.end_offsets([changelog])[changelog]
+    frozen = cluster.broker.transactional_producer("other", "sums-backfill-names-STATE-STORE-0000000000-0")
+    frozen.send(*changelog, b"ghost", b"value", 1_000, ())
+    frozen._client.flush()
+    assert cluster.admin.end_offsets([changelog])[changelog] > before
+    nothing = computed(cluster.bootstrap_servers, tmp_path / "nothing", 0)
+    hand_over(nothing, cluster.broker)
+    with pytest.raises(BrokerError, match="somebody else writes as"):
+        frozen.commit()
+    frozen.close()
+    streams = cluster.start(program(cluster.path))
+    caught_up(streams)
+    names = streams.store("names-STATE-STORE-0000000000")
+    assert "ghost" not in [key for key, _ in names.all()]
+
+
+def test_another_driver_takes_over_and_the_first_can_do_nothing_more(
+    cluster: Cluster, live: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one begins and ends between the publishing and the last step of the first, which was frozen."""
+    result = prepared(cluster)
+
+    def meanwhile(*_: Any) -> None:
+        hand_over(result, cluster.broker)
+
+    with pytest.raises(BrokerError, match="somebody else writes as sums-backfill-manifest now"):
+        hand_over(result, cluster.broker, before_commit=meanwhile)
+    assert gone_on(cluster, result) == live
+
+
+def test_a_running_application_is_left_alone(cluster: Cluster) -> None:
+    result = prepared(cluster)
+    app = program(cluster.path)
+    streams = cluster.start(app)
+    caught_up(streams)
+    before = cluster.admin.group_offsets("sums")
+    with pytest.raises(BrokerError, match="sums is running"):
+        hand_over(result, cluster.broker)
+    with pytest.raises(BrokerError, match="sums is running"):
+        emit(result, cluster.broker)
+    assert cluster.admin.group_offsets("sums") == before
+    assert published_manifest(cluster.broker, "sums") is None
+
+
+def test_a_member_that_joins_before_the_last_step_makes_it_fail(cluster: Cluster, live: Left) -> None:
+    """It asked whether a hand-over was under way before this one began, and joins when all is published."""
+    result = prepared(cluster)
+    check = hand_over_check.HandOverCheck.check
+    try:
+        hand_over_check.HandOverCheck.check = lambda self: None  # type: ignore[method-assign]
+
+        def join(*_: Any) -> None:
+            cluster.start(program(cluster.path))
+            eventually(lambda: cluster.admin.group_members("sums"), "a member")
+
+        with pytest.raises(BrokerError, match="living members"):
+            hand_over(result, cluster.broker, before_commit=join)
+    finally:
+        hand_over_check.HandOverCheck.check = check  # type: ignore[method-assign]
+    manifest = published_manifest(cluster.broker, "sums")
+    assert manifest is not None
+    assert manifest.stage is Stage.PUBLISHING
+
+
+def test_sinks_get_what_was_emitted_and_then_what_live_writes(cluster: Cluster, live: Left) -> None:
+    result = prepared(cluster)
+    for _ in range(2):
+        emit(result, cluster.broker)
+    hand_over(result, cluster.broker)
+    app = program(cluster.path)
+    run_to_the_end(cluster, app)
+    assert left_on(cluster, app, ["sums"]) == live

@@ -1,0 +1,119 @@
+"""Static members: who comes back is the same and disturbs nobody; who was replaced is told, and commits nothing."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pystreams.broker.kafka.member import KafkaMember
+from pystreams.broker.port import CommittedOffset, Lost
+from pystreams.errors import BrokerError
+from pystreams.ids import TopicPartition
+from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster, Follower, deal
+from tests.live.support import caught_up, eventually
+
+PARTITIONS = 4
+
+
+@pytest.fixture
+def journal():
+    return []
+
+
+@pytest.fixture
+def join(cluster: Cluster, journal):
+    cluster.create("t", partitions=PARTITIONS)
+    members: list[KafkaMember] = []
+
+    def join(name: str, instance_id: str) -> Follower:
+        member = cluster.broker.member(
+            name, "g", ["t"], name.encode, deal("t", PARTITIONS), instance_id=instance_id
+        )
+        members.append(member)
+        return Follower(name, member, journal)
+
+    yield join
+    for member in members:
+        member.close(leave=True)
+
+
+def follow_until(condition, *followers: Follower, timeout_s: float = 30.0) -> None:
+    def step() -> bool:
+        for follower in followers:
+            follower.poll()
+        return condition()
+
+    eventually(step, "what the members come to", timeout_s)
+
+
+def two(join) -> tuple[Follower, Follower]:
+    first, second = join("a", "one"), join("b", "two")
+    follow_until(lambda: len(first.held) == len(second.held) == 2, first, second)
+    return first, second
+
+
+def test_who_comes_back_in_time_has_its_partitions_again_and_nobody_else_notices(join):
+    first, second = two(join)
+    held, seen = second.held, len(first.events)
+    second.member.close()
+    back = join("b", "two")
+    follow_until(lambda: back.held == held, back, first, timeout_s=SESSION_TIMEOUT_MS / 1000)
+    assert len(first.events) == seen
+    back.member.commit({TopicPartition("t", p): CommittedOffset(3) for p in held})
+
+
+def test_who_does_not_come_back_is_waited_for_until_its_session_is_over(join):
+    first, second = two(join)
+    second.member.close()
+    started = time.monotonic()
+    follow_until(lambda: len(first.held) == PARTITIONS, first)
+    assert time.monotonic() - started > SESSION_TIMEOUT_MS / 1000 / 2
+
+
+def test_who_leaves_for_good_is_not_waited_for(join):
+    first, second = two(join)
+    second.member.close(leave=True)
+    started = time.monotonic()
+    follow_until(lambda: len(first.held) == PARTITIONS, first)
+    assert time.monotonic() - started < SESSION_TIMEOUT_MS / 1000 / 2
+
+
+def test_who_was_replaced_is_told_so_without_a_commit(join):
+    first, second = two(join)
+    held = second.held
+    other = join("b", "two")
+    follow_until(lambda: other.held == held, other, first)
+    with pytest.raises(BrokerError, match=r"taken this one's place(.|\n)*group_instance_id two"):
+        follow_until(lambda: False, second, first, other, timeout_s=10)
+    assert not [event for event in second.events if isinstance(event, Lost)]
+
+
+def test_who_was_replaced_commits_nothing(join, cluster: Cluster):
+    first, second = two(join)
+    offsets = {TopicPartition("t", p): CommittedOffset(3) for p in second.held}
+    other = join("b", "two")
+    follow_until(lambda: other.held == second.held, other, first)
+    with pytest.raises(BrokerError, match="taken this one's place"):
+        second.member.commit(offsets)
+    assert cluster.committed("g") == {}
+
+
+def test_a_thread_that_is_removed_makes_room_at_once(cluster: Cluster):
+    cluster.create("in", "out", partitions=PARTITIONS)
+    app = cluster.app("static", num_stream_threads=2, group_instance_id="host")
+    app.stream("in", key=str, value=int).to("out")
+    cluster.broker = cluster.broker_with(session_timeout_ms=60_000, heartbeat_interval_ms=200)
+    streams = cluster.start(app)
+    caught_up(streams)
+    assert streams.remove_stream_thread(10_000) is not None
+    eventually(
+        lambda: sum(len(thread.tasks) for thread in streams.progress().threads) == PARTITIONS, "it has all"
+    )
+    cluster.write("in", [(f"k{i}", i, i + 1) for i in range(100)])
+    caught_up(streams)
+    assert len(cluster.read("out")) == 100
+    # The next test waits until nobody is a member any more, and this one would be for a minute.
+    assert streams.close(30_000)
+    for member_id in cluster.admin.group_members("static"):
+        cluster.admin._group("static").leave(member_id, 5_000, "host-1-1")

@@ -1,0 +1,50 @@
+"""Where two topologies differ first is told by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pystreams import StreamsBuilder, TimeWindows
+from pystreams.topology.fingerprint import first_difference, shape
+
+
+def shape_of(
+    *, topic: str = "in", store: str = "n", size: int = 10, more: bool = False, key: type = str
+) -> Any:
+    builder = StreamsBuilder()
+    stream = builder.stream(topic, key=key, value=int)
+    stream.group_by_key().windowed_by(TimeWindows.tumbling(size)).count(name=store)
+    if more:
+        builder.stream("beside", key=str, value=int).to("out")
+    return shape(builder.build().build("app").subtopologies)
+
+
+def test_equal_ones_have_none():
+    assert first_difference(shape_of(), shape_of()) == ""
+
+
+@pytest.mark.parametrize(
+    "changed, told",
+    [
+        ({"topic": "other"}, 'sub-topology 0: node KSTREAM-SOURCE-0000000000 was ["source", '),
+        ({"key": bytes}, "sub-topology 0: node KSTREAM-SOURCE-0000000000 was"),
+        ({"store": "m"}, "sub-topology 0: node KSTREAM-AGGREGATE-0000000001 was"),
+        ({"size": 20}, "sub-topology 0: node KSTREAM-AGGREGATE-0000000001 was"),
+        ({"more": True}, "sub-topology 1 is new"),
+    ],
+)
+def test_the_first_one_is_told(changed: dict[str, Any], told: str):
+    assert first_difference(shape_of(), shape_of(**changed)).startswith(told)
+
+
+def test_what_is_gone_is_told():
+    assert first_difference(shape_of(more=True), shape_of()) == "sub-topology 1 is gone"
+    whole = shape_of()
+    fewer = [{**whole[0], "nodes": whole[0]["nodes"][:-1]}]
+    name = whole[0]["nodes"][-1][1]
+    assert first_difference(whole, fewer) == f"sub-topology 0: node {name} is gone"
+    assert first_difference(fewer, whole) == f"sub-topology 0: node {name} is new"
+    stores = [{**whole[0], "stores": []}]
+    assert first_difference(whole, stores) == "sub-topology 0: store n is gone"
