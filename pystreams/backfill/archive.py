@@ -20,6 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pystreams.backfill.archive_checks import other_topic, require_own, require_same_topics
 from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.records import RECORD_SCHEMA, Arrow, combined, pc
 from pystreams.backfill.sources.archive_log import ArchivedFile, ArchiveEntry, ArchiveLog, draft_of
@@ -27,7 +28,7 @@ from pystreams.backfill.sources.folder import Folder, hive_folder
 from pystreams.backfill.sources.index import Index
 from pystreams.backfill.sources.source import Source, Span
 from pystreams.clock import Clock, SystemClock
-from pystreams.errors import StateError, TopicError
+from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -43,6 +44,8 @@ _STALE_MS: Final = 24 * 3_600_000
 FILE_SCHEMA: Final[Arrow] = pa.schema(
     [column for column in RECORD_SCHEMA if column.name not in ("topic", "partition")]
 )
+#: Not of values: footers would not tell how large equal ones are, and readers take as many rows as fit into memory.
+_DICTIONARIES: Final[Any] = ["key", "headers.list.element.name"]
 _GROUP_ROWS: Final = 100_000
 _GROUP_BYTES: Final = 64 << 20
 
@@ -108,7 +111,8 @@ def archive(
     what is archived stays, so it must not be what a transaction takes back.
 
     Raises ``TopicError`` for a topic that is not there, or was made anew since; ``StateError`` if another run commits
-    at the same time; what the source raises. What was committed until then stays.
+    at the same time, and for a folder with files of others; what the source raises. What was committed until then
+    stays.
     """
     run = _Run(source, Folder(to), archiver or InlineArchiver(), clock or SystemClock(), progress)
     return run.run(topics, file_offsets_max)
@@ -129,6 +133,8 @@ class _Run:
         entries = self._log.entries()
         if entries:
             self._log.settle(entries[-1])
+        else:
+            require_own(self._folder)
         self._log.clean(before_ms=self._clock.now_ms() - _STALE_MS)
         counts, archived = self._counts(topics), self._log.index()
         ranges, lost = self._ranges(counts, archived)
@@ -181,17 +187,14 @@ class _Run:
         for partition in partitions:
             start, beginning, end = archived.end(partition), beginnings[partition], ends[partition]
             if start > end:
-                raise TopicError(
-                    f"topic {partition.topic} is not the one that was archived",
-                    where=f"{self._source.description}, archive {self._folder.path}",
-                    why=f"{partition} ends at offset {end}, its archive at {start}: the topic was made anew",
-                    hint="archive it to another folder",
-                )
+                why = f"{partition} ends at offset {end}, its archive at {start}"
+                raise other_topic(self._source, self._folder, partition.topic, why)
             if start < beginning:
                 if partition in archived.covered:
                     lost[partition] = (start, beginning)
                 start = beginning
             ranges.append(InputRange(partition, start, end))
+        require_same_topics(self._source, self._folder, archived, counts, beginnings)
         return ranges, lost
 
     def _round(
@@ -200,16 +203,20 @@ class _Run:
         drafts = f"{self._clock.now_ms()}-{uuid4().hex[:8]}"
         job = ArchiveJob(self._source, self._folder, drafts)
         files: list[ArchivedFile] = []
-        for file in self._archiver.write(job, pieces):
-            files.append(file)
-            yield file
+        try:
+            for file in self._archiver.write(job, pieces):
+                files.append(file)
+                yield file
+        except OffsetOutOfRangeError as error:
+            error.extend(where="archiving", hint="run it again: it goes on behind what is gone")
+            raise
         files.sort(key=lambda file: (file.partition, file.start))
         entry = ArchiveEntry(self._clock.now_ms(), self._source.description, drafts, counts, tuple(files))
         if not self._log.append(number, entry):
             self._log.discard(drafts)
             raise StateError(
                 "another run has written to this archive in the meantime",
-                where=f"archive {self._folder.path}, entry {number} of its log",
+                where=f"archive {self._folder.shown}, entry {number} of its log",
                 why="what this run has read since its last commit does not count",
                 hint="run one at a time, and run this again",
             )
@@ -307,6 +314,8 @@ class _Writer:
             return
         if self._writer is None:
             self._opened = self._folder.create(self._file)
-            self._writer = pq.ParquetWriter(self._opened, FILE_SCHEMA, compression="zstd")
+            self._writer = pq.ParquetWriter(
+                self._opened, FILE_SCHEMA, compression="zstd", use_dictionary=_DICTIONARIES
+            )
         self._writer.write_batch(combined(self._waiting), row_group_size=self._waiting_rows)
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0

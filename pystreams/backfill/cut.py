@@ -49,7 +49,8 @@ def cut(
         beginnings[partition] = start
     chosen = ends
     if isinstance(until, int):
-        chosen = source.offsets_at(partitions, until)
+        # The log may have grown since its ends were taken.
+        chosen = {p: min(o, ends[p]) for p, o in source.offsets_at(partitions, until).items()}
     elif until is not None:
         _require_inputs(until, partitions)
         chosen = {**ends, **until}

@@ -21,8 +21,7 @@ from pystreams.backfill.order import QueueId, merged
 from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.records import EXCHANGE_SCHEMA, Arrow, Kind, combined
 from pystreams.backfill.sources import BATCH_ROWS
-from pystreams.backfill.staging import Selection
-from pystreams.errors import StateError
+from pystreams.backfill.staging import Selection, not_staged
 
 _OUTCOME_FILE = "outcome.json"
 
@@ -116,9 +115,7 @@ class LocalStaging:
             for path in folder.glob(f"task-*/{_OUTCOME_FILE}")
         }
         if not found:
-            raise StateError(
-                f"slice {slice} is not staged", where=self.location, hint="run the backfill again with resume"
-            )
+            raise not_staged(slice, self.location)
         return [Outcome.from_json(found[task].read_bytes()) for task in sorted(found)]
 
     def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:

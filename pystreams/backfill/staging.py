@@ -15,6 +15,7 @@ from typing import Protocol
 from pystreams.backfill.manifest import Manifest
 from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.records import Arrow, Kind
+from pystreams.errors import StateError
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,16 @@ class Selection:
     topic: str
     slices: tuple[int, ...]
     partitions: int
+
+
+def not_staged(slice: int, location: str) -> StateError:
+    """For a slice that the manifest names, but whose outcomes are not there."""
+    return StateError(
+        f"what slice {slice} of the backfill has left cannot be found",
+        where=location,
+        why="it was removed, or staged by another executor: what Spark has staged is read on Spark alone",
+        hint="resume with the executor that began the backfill, or begin it anew (overwrite)",
+    )
 
 
 class Staging(Protocol):

@@ -37,7 +37,8 @@ class StateTable:
     """A store in the directories of its tasks, as of their last commits.
 
     ``path`` is a state directory (``state_dir``). It must be on a file system that every worker has, and no task may be
-    at work there. The directories are not changed. Timestamps are null where the store keeps none.
+    at work there. Tasks whose state is on other machines are not in it. The directories are not changed. Timestamps are
+    null where the store keeps none.
     """
 
     path: str

@@ -40,7 +40,7 @@ _WINDOWS: Final = ("window", "timestamped_window")
 def table_of(options: Mapping[str, str]) -> Table:
     """Raises ``ConfigError`` for options that are unknown, missing, or contradict each other; ``AppLoadError``."""
     given = {name.lower(): value for name, value in options.items()}
-    if "path" in given:
+    if given.get("path"):
         # Workers may run in other folders.
         given["path"] = absolute(given["path"])
     for name in given:
@@ -60,13 +60,7 @@ def table_of(options: Mapping[str, str]) -> Table:
 
 def _source(given: Mapping[str, str], of: str) -> Source:
     """The log, or the archive of a topic."""
-    places = [name for name in ("bootstrap_servers", "embedded_log", "path") if name in given]
-    if len(places) != 1:
-        raise ConfigError(
-            f"say where the {of} is, once",
-            why=f"given: {', '.join(places) or 'none'}",
-            hint="one of the options bootstrap_servers, embedded_log and path",
-        )
+    _require_place(given, of)
     if "bootstrap_servers" in given:
         settings = {n.removeprefix(_KAFKA): v for n, v in given.items() if n.startswith(_KAFKA)}
         level = given.get("isolation_level", "read_committed")
@@ -82,6 +76,16 @@ def _source(given: Mapping[str, str], of: str) -> Source:
     if "embedded_log" in given:
         return EmbeddedSource(given["embedded_log"])
     return ParquetSource(given["path"], topic=given.get("topic"))
+
+
+def _require_place(given: Mapping[str, str], of: str) -> None:
+    places = [name for name in ("bootstrap_servers", "embedded_log", "path") if given.get(name)]
+    if len(places) != 1:
+        raise ConfigError(
+            f"say where the {of} is, once",
+            why=f"given: {', '.join(places) or 'none'}",
+            hint="one of the options bootstrap_servers, embedded_log and path",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,8 @@ class _Owner:
 def _store(given: Mapping[str, str]) -> Table:
     owner = _owner(given)
     types = _types(given, owner.types if owner else Types())
+    if "path" in given:
+        _require_place(given, "store")
     if "path" in given and is_snapshot(given["path"]):
         return SnapshotTable.of(given["path"], given["store"], types)
     columns = StoreColumns(types, _windowed(given, owner))

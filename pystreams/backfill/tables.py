@@ -24,6 +24,8 @@ from pystreams.state.resources import shared_resources
 from pystreams.state.rocksdb import RocksDatabase
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
+#: The end of the year 9999.
+_MOMENT_MS_MAX: Final = 253_402_300_799_999
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +226,9 @@ def ranges_of(source: Source, topic: str) -> list[InputRange]:
 
 
 def moments(times_ms: Arrow) -> Arrow:
-    """Milliseconds as moments, which SQL can work with."""
-    return pc.multiply(times_ms, 1000).cast(_MOMENT)
+    """Milliseconds as moments, which SQL can work with; null for those past all years that SQL knows."""
+    known = pc.less_equal(pc.abs(times_ms), _MOMENT_MS_MAX)
+    return pc.multiply(pc.if_else(known, times_ms, None), 1000).cast(_MOMENT)
 
 
 def window_start(key: bytes, where: str) -> int:

@@ -79,7 +79,10 @@ def _numbers(column: Arrow, type: Arrow, dtype: str) -> Arrow:
     if not pc.all(pc.equal(lengths, width), min_count=0).as_py():
         wrong = pc.filter(lengths, pc.not_equal(lengths, width))[0].as_py()
         raise ValueError(f"{wrong} bytes instead of {width}")
-    values = np.frombuffer(b"".join(there.to_pylist()), dtype)
+    data = b"".join(there.to_pylist())
+    if dtype == "?" and data.strip(b"\0\1"):
+        raise ValueError("a byte that is neither 0 nor 1")
+    values = np.frombuffer(data, dtype)
     numbers = pa.array(values.astype(values.dtype.newbyteorder("=")), type)
     if not column.null_count:
         return numbers

@@ -135,9 +135,12 @@ def _archiver(master: str, conf: Mapping[str, str], log: Path | None) -> Iterato
 
 
 def _tell(result: ArchiveResult, to: str, elapsed_s: float) -> None:
+    from pystreams.backfill.sources.folder import shown
+
+    place = shown(to)
     if not result.records:
-        note(f"Nothing new: the archive {to} is up to date.")
+        note(f"Nothing new: the archive {place} is up to date.")
         return
     records = "1 record" if result.records == 1 else f"{result.records:,} records"
     files = "1 file" if result.files == 1 else f"{result.files:,} files"
-    note(f"{records} in {files}, {result.size_bytes / 1e6:,.1f} MB, added to {to} in {elapsed_s:,.1f} s.")
+    note(f"{records} in {files}, {result.size_bytes / 1e6:,.1f} MB, added to {place} in {elapsed_s:,.1f} s.")

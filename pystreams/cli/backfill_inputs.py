@@ -157,7 +157,7 @@ def open_source(text: SourceText, places: Places) -> Source:
 
 def everywhere(place: str) -> str:
     """A place as workers find it, too, which may run in another folder."""
-    return place if "://" in place else str(Path(place).absolute())
+    return place if "://" in place else str(Path(place).resolve())
 
 
 def parse_until(text: str) -> Until:

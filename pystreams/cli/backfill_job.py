@@ -29,7 +29,7 @@ from pystreams.cli.console import note
 from pystreams.cli.exits import Exit
 from pystreams.cli.settings import parse_pairs
 from pystreams.clock import SystemClock
-from pystreams.errors import ConfigError
+from pystreams.errors import ConfigError, StateError
 from pystreams.runtime.client_start import build_topology
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class BackfillJob:
         if planned is not None and dry_run:
             run.show_plan(planned)
             return
+        run.check_staging()
         if planned is not None and not self.resume:
             run.check_target(planned)
         try:
@@ -215,6 +216,24 @@ class _Run:
         self.check_target(self._result)
         self._emit_records(self._result, display)
         self._hand_over_state(self._result, display)
+
+    def check_staging(self) -> None:
+        """Raises ``StateError`` if a folder of this machine holds a backfill (in other places the executor looks), and
+        ``ConfigError`` if it is the one to go on from."""
+        from pystreams.backfill.manifest import MANIFEST_FILE
+
+        if self._job.previous is not None and everywhere(self._job.previous) == everywhere(self.staging):
+            raise ConfigError(
+                f"{self.staging} cannot be the earlier backfill and the new one",
+                why="what the new one stages would take the place of what it goes on from",
+                hint="stage the new one elsewhere: --staging PATH",
+            )
+        known = self._job.resume or self._job.overwrite
+        if not known and "://" not in self.staging and (Path(self.staging) / MANIFEST_FILE).exists():
+            raise StateError(
+                f"{self.staging} holds a backfill already",
+                hint="go on with it: --resume; begin anew in its place: --overwrite; or use another: --staging PATH",
+            )
 
     def check_target(self, computed: Planned | BackfillResult) -> None:
         """Raises what the hand-over would: before hours of work, and before records are emitted that belong to it."""

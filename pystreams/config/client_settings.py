@@ -109,6 +109,8 @@ def in_force(settings: Mapping[str, str], role: Role) -> dict[str, str]:
     _fit_pauses(found, given)
     if role == "producer":
         _fit_delivery_timeout(found, given)
+    if role == "restore.consumer":
+        _restore_what_is_committed(found, settings)
     return found
 
 
@@ -119,6 +121,19 @@ def _fit_pauses(found: dict[str, str], given: Mapping[str, str]) -> None:
         found["reconnect.backoff.max.ms"] = given["reconnect.backoff.ms"]
     for pause in ("reconnect.backoff", "retry.backoff"):
         found[f"{pause}.ms"] = min(found[f"{pause}.ms"], found[f"{pause}.max.ms"], key=int)
+
+
+def _restore_what_is_committed(found: dict[str, str], settings: Mapping[str, str]) -> None:
+    """What is said of all consumers is about the records of others: in changelogs and in the record of a hand-over what
+    was not committed does not count."""
+    name = "isolation.level"
+    if settings.get(f"restore.consumer.{name}") == "read_uncommitted":
+        raise ConfigError(
+            f"restore.consumer.{name} cannot be read_uncommitted",
+            why="records of a backfill's hand-over that was killed would be taken for state",
+            hint="leave it out; the main consumer may have it",
+        )
+    found[name] = "read_committed"
 
 
 def _fit_delivery_timeout(found: dict[str, str], given: Mapping[str, str]) -> None:

@@ -241,10 +241,11 @@ class TaskManager:
         return task.committed == {p: at for p, at in committed.items() if at is not None}
 
     def close(self, *, commit: bool) -> None:
-        """Give up everything, after a commit or without."""
+        """Give up everything, after a commit of what is not committed yet, or without."""
         try:
             if commit and self._running:
-                self._committer.commit(self._running)
+                if self.commit_needed:
+                    self._committer.commit(self._running)
                 self._leave_in_order()
         finally:
             self._waiting.clear()

@@ -78,6 +78,17 @@ def test_a_cut_by_time_ends_before_the_first_record_of_that_time(
     assert tuple(input.end for input in manifest.inputs if input.partition.topic == "amounts") == ends
 
 
+def test_a_log_that_grows_while_it_is_cut_ends_where_it_ended(tmp_path: Path) -> None:
+    class Growing(MemorySource):
+        def offsets_at(self, partitions: Any, time_ms: int) -> Any:
+            return {p: offset + 7 for p, offset in super().offsets_at(partitions, time_ms).items()}
+
+    source = memory(history("windowed sum", 2, 2))
+    growing = Growing(source.counts, source.batches)
+    manifest = Backfill(windowed_sum(), growing, tmp_path / "staging", until=1 << 60).manifest
+    assert manifest.end_of(PARTITION) == source.ends([PARTITION])[PARTITION]
+
+
 def test_a_cut_past_the_end_is_refused(tmp_path: Path) -> None:
     source = memory(history("windowed sum", 2, 2))
     with pytest.raises(OffsetOutOfRangeError, match="cut of amounts-0 is at offset 1000"):

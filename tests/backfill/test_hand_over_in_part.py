@@ -12,6 +12,7 @@ import pytest
 
 from pystreams import App
 from pystreams.backfill import publishing
+from pystreams.backfill.api import backfill
 from pystreams.backfill.handover import hand_over
 from pystreams.backfill.publishing import PublishStore
 from pystreams.backfill.sources import EmbeddedSource
@@ -118,6 +119,22 @@ def test_an_application_that_went_on_is_not_set_back(new_log: NewLog) -> None:
     assert (again.complete_before, again.stores) == (True, {})
     assert left_on(log, program(log), ["sums"]) == went_on
     assert raw(log, TopicPartition("sums-by-window-changelog", 0)) == changelog
+
+
+def test_resumed_or_gone_on_from_it_is_the_same_backfill_or_a_later_one(new_log: NewLog) -> None:
+    """The log has more topics by then: those of the application, and those of the hand-over."""
+    log = new_log("log")
+    result = filled(log)
+    hand_over(result, log.broker)
+    source = EmbeddedSource(str(log.path / "log.db"))
+    again = backfill(program(log), sources=source, staging=log.path / "staging", resume=True)
+    assert again.manifest == result.manifest
+    assert hand_over(again, log.broker).complete_before
+    later = backfill(program(log), sources=source, staging=log.path / "later", previous=log.path / "staging")
+    done = hand_over(later, log.broker)
+    assert not done.complete_before
+    ends = {p: at.offset for p, at in log.committed("sums").items() if p.topic == "amounts"}
+    assert ends == log.admin.end_offsets(ends)
 
 
 def test_local_state_of_before_is_not_gone_on_with(new_log: NewLog) -> None:

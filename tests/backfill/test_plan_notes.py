@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pystreams import App
+from pystreams.backfill.api import backfill
 from pystreams.backfill.application import loaded
 from pystreams.backfill.notes import Note, notes
 from pystreams.backfill.plan import make_plan
-from pystreams.processor import Processor
+from pystreams.processor import Processor, ProcessorContext, PunctuationType
+from pystreams.record import Record
 from tests.backfill import programs
+from tests.backfill.kit import lines, memory
 
 
 def told(app: App, partitions: int = 2, **settings: object) -> list[tuple[str, str]]:
@@ -28,6 +31,19 @@ def noted(app: App, partitions: int = 2, **settings: object) -> list[Note]:
 
 class Idle(Processor[str, str, str, str]):
     """Does nothing."""
+
+
+class OnTheClock(Processor[str, int, str, int]):
+    """Forwards a record each millisecond of wall-clock time."""
+
+    def init(self, context: ProcessorContext[str, int]) -> None:
+        super().init(context)
+        context.schedule(
+            1, PunctuationType.WALL_CLOCK_TIME, lambda now: self.context.forward(Record("tick", 1, now))
+        )
+
+    def process(self, record: Record[str, int]) -> None:
+        self.context.forward(record)
 
 
 def test_a_topology_without_internal_topics_has_one_result():
@@ -53,6 +69,14 @@ def test_a_processor_has_its_exemptions_once():
     app = App("processors")
     app.stream("in", key=str, value=str).process(Idle, step="idle").to("out", key=str, value=str)
     assert told(app) == [("exempt", "idle")]
+
+
+def test_punctuation_by_the_clock_never_fires(tmp_path):
+    app = App("clock")
+    app.stream("in", key=str, value=int).process(OnTheClock).to("out", key=str, value=int)
+    history = {"in": [lines((f"k{n}", n, n) for n in range(200))]}
+    result = backfill(app, sources=memory(history), staging=tmp_path, commit_records=10)
+    assert [record.key for record in result.sink("out")[0]] == [b"k%d" % n for n in range(200)]
 
 
 def test_a_processor_behind_an_internal_topic_sees_other_offsets():

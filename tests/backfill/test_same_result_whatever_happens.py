@@ -4,6 +4,7 @@ records come in batches, not on an interruption between slices, not on how often
 from __future__ import annotations
 
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,14 @@ def test_a_staged_backfill_is_not_overwritten(tmp_path: Path) -> None:
     Backfill(word_count(), source, tmp_path / "staging").run()
     with pytest.raises(StateError, match="holds a backfill already"):
         Backfill(word_count(), source, tmp_path / "staging").run()
+
+
+def test_what_was_removed_is_missed(tmp_path: Path) -> None:
+    source = memory(history("word count", 6, partitions=2))
+    Backfill(word_count(), source, tmp_path / "staging").run()
+    shutil.rmtree(tmp_path / "staging" / "slice-00")
+    with pytest.raises(StateError, match="what slice 0 of the backfill has left cannot be found"):
+        Backfill(word_count(), source, tmp_path / "staging").run(resume=True)
 
 
 def test_another_application_does_not_go_on_with_it(tmp_path: Path) -> None:

@@ -18,11 +18,13 @@ from pystreams.backfill.table_options import table_of
 from pystreams.backfill.tables import Table
 from pystreams.backfill.typed_columns import decoded, type_of
 from pystreams.errors import ConfigError, SerializationError, StateError, TopicError
+from pystreams.ids import TopicPartition
 from pystreams.serde import BOOL, FLOAT, FLOAT32, INT, INT16, INT32, STR, UUID
 from pystreams.state.directory import DirectoryLock
 from tests.backfill.kit import Backfill, Line, lines
 from tests.backfill.live import append, create
 from tests.backfill.programs import PROGRAMS, history
+from tests.backfill.sources.files_kit import Rows, as_parquet
 from tests.live.support import Log, run_to_the_end
 
 NewLog = Callable[[str], Log]
@@ -169,6 +171,15 @@ def test_a_topic_is_a_table(new_log: NewLog, tmp_path: Path) -> None:
         rows_of(table_of({**options, "topic": "out"}), tmp_path)
 
 
+def test_times_past_all_years_are_null(tmp_path: Path) -> None:
+    last = 253_402_300_799_999
+    times = [0, last, last + 1, (1 << 63) - 1]
+    rows: Rows = {TopicPartition("in", 0): [(n, time, None, b"v", ()) for n, time in enumerate(times)]}
+    as_parquet(rows, tmp_path / "files")
+    found = rows_of(table_of({"topic": "in", "path": str(tmp_path / "files")}), tmp_path)
+    assert [row["timestamp"] and row["timestamp"].year for row in found] == [1970, 9999, None, None]
+
+
 @pytest.mark.parametrize(
     "name, serde, values",
     [
@@ -198,6 +209,12 @@ def test_columns_are_what_serdes_wrote(name: str, serde: Any, values: list[Any])
         decoded(pa.array([data[0], b"\xff\xfe\xfd"], pa.binary()), name, "here")
 
 
+def test_a_byte_that_is_no_bool_is_refused_as_its_serde_refuses_it() -> None:
+    with pytest.raises(SerializationError, match="no bool") as raised:
+        decoded(pa.array([b"\1", b"\2"], pa.binary()), "bool", "here")
+    assert "neither 0 nor 1" in raised.value.why
+
+
 @pytest.mark.parametrize(
     "options, told",
     [
@@ -205,6 +222,11 @@ def test_columns_are_what_serdes_wrote(name: str, serde: Any, values: list[Any])
         ({"topic": "a", "store": "b"}, "one of the options topic and store"),
         ({"topic": "a"}, "say where the topic is"),
         ({"topic": "a", "path": "x", "embedded_log": "y"}, "say where the topic is, once"),
+        (
+            {"store": "a", "application_id": "x", "path": "y", "embedded_log": "z"},
+            "say where the store is, once",
+        ),
+        ({"topic": "a", "bootstrap_servers": ""}, "say where the topic is, once"),
         ({"topic": "a", "path": "x", "value_typ": "int"}, "no option value_typ"),
         ({"topic": "a", "path": "x", "value_type": "long"}, "no type 'long'"),
         (

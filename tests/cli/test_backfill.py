@@ -103,8 +103,8 @@ def test_a_second_backfill_does_not_mix_with_the_first(pystreams, wordcount):
     pystreams("backfill", wordcount, *HERE)
     refused = pystreams("backfill", wordcount, *HERE)
     assert refused.code == 1
-    assert "(resume)" in refused.err
-    assert "(overwrite)" in refused.err
+    assert "--resume" in refused.err
+    assert "--overwrite" in refused.err
     assert "Traceback" not in refused.err
     pystreams("produce", "lines", stdin="once more\n")
     anew = pystreams("backfill", wordcount, "--overwrite", *HERE)
@@ -148,6 +148,11 @@ def test_a_later_backfill_goes_on_from_an_earlier_one(pystreams, wordcount):
     done = pystreams("backfill", wordcount, "--previous", "monday", "--staging", "tuesday", *HERE)
     assert done.code == 0, done.err
     assert [row[3] for row in rows(done, "slice")] == ["1", "2"]
+    refused = pystreams(
+        "backfill", wordcount, "--previous", "monday", "--staging", "./monday", "--overwrite", *HERE
+    )
+    assert refused.code == 2
+    assert "stage the new one elsewhere" in refused.err
     anew = pystreams("backfill", wordcount, "--staging", "from-the-beginning", *HERE)
     assert rows(done, "store") == rows(anew, "store")
 
@@ -285,6 +290,21 @@ def test_without_java_the_way_without_spark_is_told(pystreams, wordcount, monkey
     refused = pystreams("backfill", wordcount)
     assert refused.code == 2
     assert "--master none" in refused.err
+
+
+def test_arrow_and_spark_are_imported_by_nobody_who_does_not_backfill():
+    program = """
+import sys, pystreams, pystreams.cli.main, pystreams.backfill
+print([name for name in ("pyarrow", "pyspark", "pandas", "numpy") if name in sys.modules])
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "[]\n"
 
 
 def test_ctrl_c_keeps_what_is_staged(folder, pystreams, wordcount):

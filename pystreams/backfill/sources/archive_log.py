@@ -123,12 +123,11 @@ class ArchiveLog:
             if name != _name(number):
                 raise StateError(
                     f"the archive's log lacks its entry {number}",
-                    where=self.folder.path,
+                    where=self.folder.shown,
                     hint="bring the file back: without it nobody knows what the archive holds",
                 )
-        return [
-            ArchiveEntry.from_json(self.folder.read(f"{_LOG}/{n}"), f"{self.folder.path}, {n}") for n in names
-        ]
+        where = self.folder.shown
+        return [ArchiveEntry.from_json(self.folder.read(f"{_LOG}/{n}"), f"{where}, {n}") for n in names]
 
     def append(self, number: int, entry: ArchiveEntry) -> bool:
         """Commit; False if somebody else has committed an entry of that number."""

@@ -17,6 +17,14 @@ from pystreams.serde import serde_for
 
 _TIME: Final[Arrow] = pa.timestamp("ms", "UTC")
 
+_FOLDERS: Final = "topic and partition may be in folders named topic=NAME/partition=0 instead"
+#: What else there is where a column is missing.
+_INSTEAD: Final = {
+    "topic": _FOLDERS,
+    "partition": _FOLDERS,
+    "offset": "without offsets a backfill is approximate: ask for that with --approximate (approximate=True)",
+}
+
 
 def _packed(type: Any, read: Callable[[str], Any]) -> Callable[[str], bytes]:
     serialize = serde_for(type).serializer("archive")
@@ -72,37 +80,31 @@ def _column(rows: Arrow, field: Arrow, given: Mapping[str, object], where: str) 
     name = field.name
     if name in rows.schema.names:
         column = rows.column(name)
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if not field.nullable and column.null_count:
-            raise ConfigError(f"column {name} has rows without a value", where=where)
-        try:
-            return _cast(column, field)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise ConfigError(
-                f"column {name} has type {column.type}, which is no {field.type}",
-                where=where,
-                why=str(error).splitlines()[0],
-            ) from None
-    if name in given:
-        return repeated(given[name], pa.string(), rows.num_rows).cast(field.type)
-    if field.nullable:
+    elif name in given:
+        column = repeated(given[name], pa.string(), rows.num_rows)
+    elif field.nullable:
         return pa.nulls(rows.num_rows, field.type)
-    raise ConfigError(
-        f"the archive has no column {name}",
-        where=where,
-        why=f"its columns: {', '.join(rows.schema.names)}",
-        hint="without offsets a backfill is approximate, and has to be asked for as such"
-        if name == "offset"
-        else "topic and partition may be in folders named topic=NAME/partition=0 instead",
-    )
+    else:
+        raise ConfigError(f"the archive has no column {name}", where=where, hint=_INSTEAD.get(name, ""))
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if not field.nullable and column.null_count:
+        raise ConfigError(f"column {name} has rows without a value", where=where)
+    try:
+        return _cast(column, field, where)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ConfigError(
+            f"column {name} has type {column.type}, which is no {field.type}",
+            where=where,
+            why=str(error).splitlines()[0],
+        ) from None
 
 
-def _cast(column: Arrow, field: Arrow) -> Arrow:
+def _cast(column: Arrow, field: Arrow, where: str) -> Arrow:
     if field.name == "timestamp":
         return times(column)
     if field.name == "headers":
-        return _headers(column)
+        return _headers(column, where)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return column if column.type == field.type else column.cast(field.type)
@@ -120,25 +122,37 @@ def times(column: Arrow) -> Arrow:
 
 
 def _moments(column: Arrow) -> Arrow:
+    # What is finer than milliseconds is left out, as it is of moments.
+    column = pc.replace_substring_regex(column, r"(\.[0-9]{3})[0-9]+", r"\1")
     try:
         return column.cast(_TIME)
     except pa.ArrowInvalid:
         return column.cast(pa.timestamp("ms"))
 
 
-def _headers(column: Arrow) -> Arrow:
-    """A list of (name, value) whatever the two are called, or a map."""
+def _headers(column: Arrow, where: str) -> Arrow:
+    """A list of (name, value) whatever the two are called, a map, or JSON as ``headers_of_text`` has it."""
     target = RECORD_SCHEMA.field("headers").type
     if column.type == target:
         return column
     if pa.types.is_null(column.type):
         return column.cast(target)
-    return headers_column([_pairs(one) for one in column.to_pylist()], len(column))
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return headers_column([headers_of_text(text, where) for text in column.to_pylist()], len(column))
+    try:
+        return headers_column([_pairs(one) for one in column.to_pylist()], len(column))
+    except (TypeError, ValueError) as error:
+        raise pa.ArrowInvalid(str(error)) from None
 
 
 def _pairs(one: Any) -> Headers:
-    pairs = [tuple(pair.values()) if isinstance(pair, dict) else tuple(pair) for pair in one or ()]
+    pairs = [_pair(pair) if isinstance(pair, dict) else tuple(pair) for pair in one or ()]
     return tuple((name, value.encode() if isinstance(value, str) else value) for name, value in pairs)
+
+
+def _pair(fields: dict[str, Any]) -> tuple[Any, Any]:
+    one, other = fields.values()
+    return (other, one) if next(iter(fields)) == "value" else (one, other)
 
 
 def headers_of_text(text: str | bytes | None, where: str) -> Headers:

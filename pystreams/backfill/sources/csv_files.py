@@ -12,7 +12,8 @@ from pyarrow import csv as arrow_csv
 
 from pystreams.backfill.records import Arrow, headers_column
 from pystreams.backfill.sources.columns import encoded, headers_of_text
-from pystreams.backfill.sources.text_files import TextSource
+from pystreams.backfill.sources.source import BATCH_ROWS
+from pystreams.backfill.sources.text_files import TextSource, packed
 from pystreams.errors import ConfigError
 
 _TYPES: Final = {
@@ -32,24 +33,25 @@ _BLOCK_BYTES: Final = 16 << 20
 class CsvSource(TextSource):
     """An archive in CSV. See ``FileSource`` and ``TextSource``.
 
-    Nothing between two commas is null, ``""`` is the empty text. ``headers`` are JSON: ``[["name", "text"], ...]``.
-    Columns of other names do not matter.
+    Nothing between two commas is null, ``""`` is the empty text; a quote within quotes is written twice. ``headers``
+    are JSON: ``[["name", "text"], ...]``. Columns of other names do not matter.
     """
 
     format_name: ClassVar[str] = "CSV"
-    suffixes: ClassVar[tuple[str, ...]] = (".csv", ".csv.gz", ".csv.zst", ".csv.bz2")
+    suffixes: ClassVar[tuple[str, ...]] = packed(".csv")
 
     def batches(self, file: str, *, times_only: bool) -> Iterator[Arrow]:
-        where = f"{self.description}, {file}"
+        where = self.where(file)
+        wanted = self._columns(file)
+        if not wanted:
+            return
+        if times_only:
+            wanted = [name for name in wanted if name not in ("key", "value", "headers")]
         with self.open_text(file) as opened:
             try:
-                names = _names(opened)
-                wanted = [name for name in names if name in _TYPES]
-                if times_only:
-                    wanted = [name for name in wanted if name not in ("key", "value", "headers")]
                 reader = arrow_csv.open_csv(
                     opened,
-                    arrow_csv.ReadOptions(block_size=_BLOCK_BYTES, column_names=names, use_threads=False),
+                    arrow_csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False),
                     arrow_csv.ParseOptions(newlines_in_values=True),
                     arrow_csv.ConvertOptions(
                         column_types=_TYPES,
@@ -59,12 +61,36 @@ class CsvSource(TextSource):
                         quoted_strings_can_be_null=False,
                     ),
                 )
-                for batch in reader:
-                    yield self.records(self._decoded(batch, where), file)
-            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
+                for block in reader:
+                    for start in range(0, block.num_rows, BATCH_ROWS):
+                        yield self.records(self._decoded(block.slice(start, BATCH_ROWS), where), file)
+            except pa.ArrowInvalid as error:
                 raise ConfigError(
                     "a file of the archive is no CSV with these columns", where=where, why=str(error)
                 ) from None
+
+    def _columns(self, file: str) -> list[str]:
+        """Those columns of a file that a record has; none of a file without a record."""
+        try:
+            with self.open_text(file) as opened:
+                names, ended = _names(opened)
+        except UnicodeDecodeError as error:
+            raise ConfigError(
+                "a file of the archive is no CSV", where=self.where(file), why=str(error)
+            ) from None
+        columns = [name for name in names if name in _TYPES]
+        if len(set(columns)) < len(columns):
+            raise ConfigError(
+                "a file of the archive has a column twice", where=self.where(file), why=", ".join(names)
+            )
+        if names and not columns:
+            raise ConfigError(
+                "a file of the archive has none of a record's columns",
+                where=self.where(file),
+                why=f"its first line: {', '.join(names)}",
+                hint=f"the first line has names of columns: {', '.join(_TYPES)}",
+            )
+        return [] if ended else columns
 
     def _decoded(self, batch: Arrow, where: str) -> Arrow:
         columns = {name: batch.column(name) for name in batch.schema.names}
@@ -74,12 +100,14 @@ class CsvSource(TextSource):
         if "headers" in columns:
             texts = columns["headers"].to_pylist()
             columns["headers"] = headers_column([headers_of_text(text, where) for text in texts], len(texts))
-        return pa.record_batch(columns) if columns else batch
+        return pa.record_batch(columns)
 
 
-def _names(opened: Arrow) -> list[str]:
-    """The names in the first line, which is taken from the stream."""
+def _names(opened: Arrow) -> tuple[list[str], bool]:
+    """The names in the first line that is not empty, and whether the file ends with it."""
     line = bytearray()
-    while (byte := opened.read(1)) not in (b"\n", b""):
+    while byte := opened.read(1):
+        if byte == b"\n" and line.strip():
+            break
         line += byte
-    return next(csv.reader([line.decode("utf-8-sig").rstrip("\r")]), [])
+    return next(csv.reader([line.decode("utf-8-sig").strip()]), []), not byte

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.records import RECORD_SCHEMA, Arrow, pc
 from pystreams.backfill.sources.columns import record_columns
-from pystreams.backfill.sources.folder import Folder, absolute, hive_values
+from pystreams.backfill.sources.folder import Folder, absolute, hive_values, shown
 from pystreams.backfill.sources.index import Found, Index, Piece, index_of, numbered, out_of_order
 from pystreams.backfill.sources.source import Span, within
 from pystreams.errors import ConfigError, OffsetOutOfRangeError
@@ -41,7 +41,7 @@ class FileSource:
     What is there is looked at once: files that come later are seen by a new source.
     """
 
-    path: str
+    path: str = field(repr=False)
     topic: str | None = None
     approximate: bool = field(default=False, kw_only=True)
     _index: Index | None = field(default=None, init=False, repr=False, compare=False)
@@ -54,7 +54,7 @@ class FileSource:
 
     @property
     def description(self) -> str:
-        return f"{self.format_name} archive {self.path}"
+        return f"{self.format_name} archive {shown(self.path)}"
 
     def partitions(self) -> Mapping[str, int]:
         return self.index.counts
@@ -86,7 +86,7 @@ class FileSource:
             for rows in self._numbered(piece, self.rows(piece.file, input)):
                 offsets = rows.column("offset")
                 if offsets[0].as_py() <= reached or not _ascend(offsets):
-                    raise out_of_order(input.partition, f"{self.description}, {piece.file}")
+                    raise out_of_order(input.partition, self.where(piece.file))
                 reached = offsets[-1].as_py()
                 yield within(rows, input)
 
@@ -119,7 +119,11 @@ class FileSource:
 
     def records(self, batch: Arrow, file: str) -> Arrow:
         """A batch as it was read, in ``RECORD_SCHEMA``."""
-        return record_columns(self._without_offsets(batch), self._given(file), f"{self.description}, {file}")
+        return record_columns(self._without_offsets(batch), self._given(file), self.where(file))
+
+    def where(self, file: str) -> str:
+        """A file, for people; the path may be that of a file."""
+        return f"{self.description}, {file}" if file else self.description
 
     def _without_offsets(self, batch: Arrow) -> Arrow:
         names = batch.schema.names
@@ -137,12 +141,13 @@ class FileSource:
         files = self.folder.files(self.suffixes)
         if not files:
             raise ConfigError(
-                f"the archive {self.path} holds no {self.format_name} file",
+                f"the archive {shown(self.path)} holds no {self.format_name} file",
                 why=f"their names end with {' or '.join(self.suffixes)}",
             )
         with ThreadPoolExecutor(_LOOKING_THREADS) as pool:
             found = [one for of_file in pool.map(self.pieces, files) for one in of_file]
-        return numbered(found) if self.approximate else index_of(found, self.path)
+        made = numbered if self.approximate else index_of
+        return made(found, self.description)
 
     def _offset_at(self, partition: TopicPartition, time_ms: int) -> int:
         everything = InputRange(partition, *_EVERYTHING)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -14,17 +15,22 @@ import pyarrow as pa
 from pyarrow import fs
 
 from pystreams.backfill.records import Arrow
-from pystreams.errors import ConfigError
+from pystreams.errors import ConfigError, StateError
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
     """``path`` is a path of this machine, or a URI. Files are named by their paths within it, with slashes."""
 
-    path: str
+    path: str = field(repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", absolute(self.path))
+
+    @property
+    def shown(self) -> str:
+        """For people."""
+        return shown(self.path)
 
     def files(self, suffixes: Sequence[str]) -> list[str]:
         """The files with one of the suffixes, at any depth, sorted; names that begin with ``_`` or ``.`` are hidden.
@@ -36,13 +42,13 @@ class Folder:
         if kind == fs.FileType.File:
             return [""]
         if kind == fs.FileType.NotFound:
-            raise ConfigError(f"there is no folder {self.path}", hint="is the path right?")
+            raise ConfigError(f"there is no folder {self.shown}", hint="is the path right?")
         names = [
             info.path[len(base) :].strip("/")
             for info in system.get_file_info(fs.FileSelector(base, recursive=True))
             if info.type == fs.FileType.File
         ]
-        return sorted(name for name in names if name.endswith(tuple(suffixes)) and not _hidden(name))
+        return sorted(name for name in names if name.lower().endswith(tuple(suffixes)) and not _hidden(name))
 
     def names(self, folder: str) -> list[str]:
         """The names of all files right in a folder within, sorted; none if there is no such folder."""
@@ -76,11 +82,16 @@ class Folder:
             return bytes(opened.read())
 
     def create(self, file: str) -> Arrow:
-        """A new file to write; its folders are made."""
+        """A new file to write; its folders are made. Raises ``StateError`` if that cannot be."""
         system, base = self._resolved()
         path = _within(base, file)
-        system.create_dir(path.rpartition("/")[0], recursive=True)
-        return system.open_output_stream(path)
+        try:
+            system.create_dir(path.rpartition("/")[0], recursive=True)
+            return system.open_output_stream(path)
+        except OSError as error:
+            raise StateError(
+                f"nothing can be written to {self.shown}", why=str(error).splitlines()[0]
+            ) from error
 
     def publish(self, file: str, content: bytes) -> bool:
         """Have a small file appear at once and whole; False if there is one of that name.
@@ -128,11 +139,18 @@ class Folder:
             system, path = fs.FileSystem.from_uri(self.path.replace("s3a://", "s3://", 1))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise ConfigError(
-                f"{self.path} is on no file system that can be reached",
-                why=str(error).splitlines()[0],
+                f"{self.shown} is on no file system that can be reached",
+                why=str(error).splitlines()[0].replace(self.path, self.shown),
                 hint="a path, or a URI that Arrow knows: file://, s3://, gs://, abfs://, hdfs://",
             ) from None
         return system, path.rstrip("/")
+
+
+def shown(path: str) -> str:
+    """A path for people: without the password, and the settings of a file system, that a URI may have."""
+    if not _is_uri(path):
+        return path
+    return re.sub(r"://([^/@:]*):[^/@]*@", r"://\1:***@", path).partition("?")[0]
 
 
 def absolute(path: str) -> str:

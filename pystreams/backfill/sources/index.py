@@ -74,7 +74,7 @@ class Index:
 
 def index_of(found: Iterable[Found], where: str) -> Index:
     """The index of pieces in any order. Raises ``ConfigError`` for pieces of a partition that overlap."""
-    index = _index(found)
+    index = _index(found, where)
     for partition, pieces in index.pieces.items():
         for one, other in pairwise(pieces):
             if other.first_offset <= one.last_offset:
@@ -82,7 +82,7 @@ def index_of(found: Iterable[Found], where: str) -> Index:
     return index
 
 
-def numbered(found: Iterable[Found]) -> Index:
+def numbered(found: Iterable[Found], where: str) -> Index:
     """The index of pieces with made-up offsets: from 0, in the order of the files' names."""
     reached: dict[TopicPartition, int] = {}
     pieces: list[Found] = []
@@ -91,13 +91,19 @@ def numbered(found: Iterable[Found]) -> Index:
         reached[partition] = first + piece.rows
         numbers = replace(piece, first_offset=first, last_offset=first + piece.rows - 1)
         pieces.append((partition, numbers))
-    return _index(pieces)
+    return _index(pieces, where)
 
 
-def _index(found: Iterable[Found]) -> Index:
+def _index(found: Iterable[Found], where: str) -> Index:
     pieces: dict[TopicPartition, list[Piece]] = {}
     counts: dict[str, int] = {}
     for partition, piece in found:
+        if partition.partition < 0:
+            raise ConfigError(
+                f"there are records of partition {partition.partition} of topic {partition.topic}",
+                where=f"{where}: {piece.file}",
+                hint="partitions count from 0",
+            )
         pieces.setdefault(partition, []).append(piece)
         counts[partition.topic] = max(counts.get(partition.topic, 0), partition.partition + 1)
     for of_partition in pieces.values():

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
 import pyarrow as pa
 
 from pystreams.backfill.records import Arrow, headers_column
 from pystreams.backfill.sources.columns import encoded, headers_of_text
-from pystreams.backfill.sources.text_files import TextSource
+from pystreams.backfill.sources.source import BATCH_ROWS
+from pystreams.backfill.sources.text_files import TextSource, packed
 from pystreams.errors import ConfigError
 
 _BLOCK_BYTES: Final = 4 << 20
 _NULL: Final = b"null"
 _NOTHING: Final = msgspec.Raw(_NULL)
 
+_Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
 
 class _Place(msgspec.Struct):
     """A line without what it says: what that is is skipped, not decoded."""
 
     topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
-    timestamp: int | str | None = None
+    partition: _Int64 | None = None
+    offset: _Int64 | None = None
+    timestamp: _Int64 | str | None = None
 
 
 class _Line(_Place):
@@ -43,19 +47,14 @@ class JsonSource(TextSource):
     """
 
     format_name: ClassVar[str] = "JSON"
-    suffixes: ClassVar[tuple[str, ...]] = (
-        ".json",
-        ".jsonl",
-        ".ndjson",
-        ".json.gz",
-        ".jsonl.gz",
-        ".json.zst",
-        ".jsonl.zst",
-    )
+    suffixes: ClassVar[tuple[str, ...]] = packed(".json", ".jsonl", ".ndjson")
 
     def batches(self, file: str, *, times_only: bool) -> Iterator[Arrow]:
-        where = f"{self.description}, {file}"
-        for some in self._lines(file, _Place if times_only else _Line, where):
+        where = self.where(file)
+        blocks = self._lines(file, _Place if times_only else _Line, where)
+        for some in (
+            lines[at : at + BATCH_ROWS] for lines in blocks for at in range(0, len(lines), BATCH_ROWS)
+        ):
             columns = _places(some)
             if not times_only:
                 columns["key"] = self._bytes([line.key for line in some], self.key_encoding, where)
@@ -68,7 +67,8 @@ class JsonSource(TextSource):
         """The lines of a file, block by block: so large ones are fewer at a time."""
         decoder = msgspec.json.Decoder(type)
         with self.open_text(file) as opened:
-            rest = b""
+            start = opened.read(len(BOM_UTF8))
+            rest = start.removeprefix(BOM_UTF8)
             while block := opened.read(_BLOCK_BYTES):
                 whole, newline, last = (rest + block).rpartition(b"\n")
                 rest = last
@@ -80,9 +80,13 @@ class JsonSource(TextSource):
     def _bytes(self, raws: Sequence[msgspec.Raw], encoding: str, where: str) -> Arrow:
         if encoding == "json":
             return pa.array([_bytes(raw) for raw in raws], pa.binary())
-        if encoding == "text":
-            return pa.array([_text_bytes(raw) for raw in raws], pa.binary())
-        texts = [None if (data := _text_bytes(raw)) is None else data.decode() for raw in raws]
+        try:
+            found = [_text_bytes(raw) for raw in raws]
+            if encoding == "text":
+                return pa.array(found, pa.binary())
+            texts = [None if data is None else data.decode() for data in found]
+        except UnicodeDecodeError as error:
+            raise ConfigError("a line has a text that is no UTF-8", where=where, why=str(error)) from None
         return encoded(texts, encoding, where)
 
 

@@ -206,7 +206,7 @@ def read_log(broker: Broker, input: InputRange) -> Iterator[Arrow]:
 def _require_beginning(input: InputRange, beginning: int) -> None:
     if input.start < beginning:
         raise OffsetOutOfRangeError(
-            f"records of {input.partition} were deleted after the backfill's cut",
+            f"records of {input.partition} were deleted before they could be read",
             where=f"offsets {input.start} to {min(beginning, input.end)} (exclusive)",
             hint="read them from an archive, or begin a new backfill with what is left",
         )
@@ -224,7 +224,7 @@ class _Gathered:
         """What is gathered, once it is enough."""
         self._batches.append(batch)
         self._rows += len(batch)
-        self._bytes += sum(map(len, filter(None, batch.values)))
+        self._bytes += sum(map(len, filter(None, chain(batch.keys, batch.values))))
         return self.take() if self._rows >= BATCH_ROWS or self._bytes >= _BATCH_BYTES_MAX else None
 
     def take(self) -> Arrow | None:

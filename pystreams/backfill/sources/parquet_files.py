@@ -97,7 +97,10 @@ class ParquetSource(FileSource):
         _, latest = statistics.of("timestamp", None)
         if not isinstance(first, int) or not isinstance(last, int) or not isinstance(latest, int):
             return None
-        partition = TopicPartition(place[0], int(place[1]))
+        try:
+            partition = TopicPartition(place[0], int(place[1]))
+        except ValueError:
+            return None  # Whoever reads the rows tells what is wrong with them.
         return partition, Piece(file, footer.num_rows, first, last, latest)
 
     @contextmanager
@@ -114,7 +117,7 @@ class ParquetSource(FileSource):
             except pa.ArrowInvalid as error:
                 raise ConfigError(
                     "a file of the archive is no Parquet file, or is damaged",
-                    where=f"{self.description}, {file}",
+                    where=self.where(file),
                     why=str(error).splitlines()[0],
                 ) from None
             with parquet:
@@ -126,7 +129,7 @@ class ParquetSource(FileSource):
         except FileNotFoundError:
             raise OffsetOutOfRangeError(
                 "a file of the archive is gone",
-                where=f"{self.description}, {file}",
+                where=self.where(file),
                 hint="bring it back, or begin a new backfill with what is left",
             ) from None
 

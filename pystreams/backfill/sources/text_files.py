@@ -15,6 +15,11 @@ from pystreams.backfill.sources.index import Found, summaries
 from pystreams.errors import OffsetOutOfRangeError
 
 
+def packed(*suffixes: str) -> tuple[str, ...]:
+    """The suffixes, and those of the same files packed: all that Arrow unpacks."""
+    return tuple(suffix + packing for suffix in suffixes for packing in ("", ".gz", ".bz2", ".zst", ".lz4"))
+
+
 @dataclass(frozen=True)
 class TextSource(FileSource):
     """``key_encoding`` and ``value_encoding`` say how bytes are written as text: ``text`` (UTF-8), ``json``,
@@ -48,7 +53,7 @@ class TextSource(FileSource):
             opened = self.folder.open_stream(file)
         except FileNotFoundError:
             raise OffsetOutOfRangeError(
-                "a file of the archive is gone", where=f"{self.description}, {file}", hint="bring it back"
+                "a file of the archive is gone", where=self.where(file), hint="bring it back"
             ) from None
         with opened:
             yield opened

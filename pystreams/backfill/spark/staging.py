@@ -19,8 +19,7 @@ from pystreams.backfill.spark.arrow import mapped, table_of
 from pystreams.backfill.spark.files import HadoopFolder
 from pystreams.backfill.spark.packing import PACKED_DDL, unpacked
 from pystreams.backfill.spark.worker import plain_rows
-from pystreams.backfill.staging import Selection
-from pystreams.errors import StateError
+from pystreams.backfill.staging import Selection, not_staged
 
 _PLAIN_DDL = (
     "kind tinyint, topic string, partition int, queue_time bigint, upstream bigint, sequence bigint, "
@@ -53,11 +52,7 @@ class SparkStaging:
         rows = table_of(self.packed((slice,), sql.col("kind") == int(Kind.OUTCOME)))
         found = {one.partition: one for one in unpacked(rows.to_batches())}
         if not found:
-            raise StateError(
-                f"slice {slice} is not staged",
-                where=self._folder.url,
-                hint="run the backfill again with resume",
-            )
+            raise not_staged(slice, self._folder.url)
         return [Outcome.from_json(found[task].rows().column("value")[0].as_py()) for task in sorted(found)]
 
     def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:
@@ -81,14 +76,15 @@ class SparkStaging:
 
     def write(self, slice: int, rows: DataFrame) -> None:
         """Compute packed rows and stage them as a slice's, in place of what was staged of it."""
-        # Packed rows are large: Parquet's writer looks at its memory only every so many rows, and would try to find
-        # equal ones.
+        # Packed rows are large and compressed: Parquet's writer looks at its memory only every so many rows, and would
+        # try to find equal ones.
         rows.write.mode("overwrite").options(
             **{
                 "parquet.enable.dictionary#data": "false",
                 "parquet.page.size.row.check.min": "1",
                 "parquet.block.size.row.check.min": "1",
                 "parquet.block.size": str(16 * 1024 * 1024),
+                "compression": "none",
             }
         ).parquet(self.path_of(slice))
 

@@ -90,11 +90,8 @@ class EmbeddedConsumer:
         self._closed(self._database)
 
     def _fetch(self) -> list[RecordBatch]:
-        version = self._database.data_version()
-        if version != self._seen_version:
-            self._refresh()
-            self._seen_version = version
-        fetched: list[tuple[TopicPartition, Bounds, RecordBatch]] = []
+        self._refresh_if_changed()
+        fetched: list[tuple[TopicPartition, RecordBatch]] = []
         byte_count = 0
         for partition, reading in self._readings.items():
             bounds = reading.bounds
@@ -103,17 +100,27 @@ class EmbeddedConsumer:
             batch = log.read(
                 self._database, partition, reading.partition_id, reading.position, bounds.end_offset
             )
-            fetched.append((partition, bounds, batch))
+            fetched.append((partition, batch))
             byte_count += sum(map(len, filter(None, batch.values)))
             if byte_count >= POLL_BYTES_MAX:
                 break
+        # What was deleted since the bounds were read would look like a hole.
+        self._refresh_if_changed()
         # Positions move when nothing can fail any more: a failed poll loses no batch.
-        for partition, bounds, batch in fetched:
+        for partition, batch in fetched:
             # Who was served goes to the end of the line.
             reading = self._readings[partition] = self._readings.pop(partition)
             reading.position = batch.next_offset
+            bounds = reading.bounds
+            assert bounds is not None
             reading.bounds = Bounds(bounds.start_offset, max(bounds.end_offset, batch.next_offset))
-        return [batch for _, _, batch in fetched if batch.values]
+        return [batch for _, batch in fetched if batch.values]
+
+    def _refresh_if_changed(self) -> None:
+        version = self._database.data_version()
+        if version != self._seen_version:
+            self._refresh()
+            self._seen_version = version
 
     def _refresh(self) -> None:
         all_bounds = log.all_bounds(self._database)

@@ -21,7 +21,7 @@ from pystreams.backfill.sources.folder import Folder
 from pystreams.clock import ManualClock
 from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
-from tests.backfill.sources.files_kit import Row, Rows, in_memory, read
+from tests.backfill.sources.files_kit import Row, Rows, in_memory, read, table
 
 ONE, OTHER = TopicPartition("lines", 0), TopicPartition("lines", 1)
 
@@ -259,6 +259,37 @@ def test_a_topic_that_was_made_anew_is_refused(tmp_path: Path) -> None:
     archive(history(10), ["lines"], str(tmp_path))
     with pytest.raises(TopicError, match="not the one that was archived"):
         archive(history(5), ["lines"], str(tmp_path))
+
+
+def test_a_topic_that_was_made_anew_and_has_grown_past_its_archive_is_refused(tmp_path: Path) -> None:
+    """Two topics in one archive would be a history that never was."""
+    archive(history(10), ["lines"], str(tmp_path))
+    other = [(offset, 1000 + offset, b"k", b"another", ()) for offset in range(20)]
+    for anew in ({ONE: other, OTHER: rows(20, partition=OTHER)}, {ONE: rows(5, start=15), OTHER: other}):
+        with pytest.raises(TopicError, match="not the one that was archived") as raised:
+            archive(in_memory(anew), ["lines"], str(tmp_path))
+        assert "has another record at offset 9" in raised.value.why
+    with pytest.raises(TopicError, match="not the one that was archived") as raised:
+        archive(in_memory({ONE: rows(20)}), ["lines"], str(tmp_path))
+    assert "has 1 partitions, its archive 2" in raised.value.why
+    # Partitions that are added, and records that compaction took, say nothing of the kind.
+    third = TopicPartition("lines", 2)
+    grown = {ONE: rows(5, start=12), OTHER: rows(20, partition=OTHER), third: rows(3, partition=third)}
+    archive(in_memory(grown), ["lines"], str(tmp_path))
+    assert dict(ParquetSource(str(tmp_path)).partitions()) == {"lines": 3}
+    assert archived(tmp_path, third) == rows(3, partition=third)
+
+
+def test_a_place_with_files_of_others_is_refused(tmp_path: Path) -> None:
+    place = tmp_path / "topic=lines" / "partition=0"
+    place.mkdir(parents=True)
+    pq.write_table(table({ONE: rows(3)}), place / "mine.parquet")
+    with pytest.raises(StateError, match="that no archive run wrote") as raised:
+        archive(history(5), ["lines"], str(tmp_path))
+    assert "mine.parquet" in raised.value.why
+    with pytest.raises(StateError, match="is a file, and no folder"):
+        archive(history(5), ["lines"], str(place / "mine.parquet"))
+    assert not ArchiveLog(Folder(str(tmp_path))).exists()
 
 
 def test_a_topic_that_is_not_there_is_named(tmp_path: Path) -> None:

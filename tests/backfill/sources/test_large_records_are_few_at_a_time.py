@@ -8,11 +8,19 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from pystreams.backfill.archive import archive
 from pystreams.backfill.manifest import InputRange
-from pystreams.backfill.sources import EmbeddedSource, JsonSource, ParquetSource, Source
+from pystreams.backfill.sources import (
+    BATCH_ROWS,
+    CsvSource,
+    EmbeddedSource,
+    JsonSource,
+    ParquetSource,
+    Source,
+)
 from pystreams.ids import TopicPartition
 from tests.backfill.live import append
-from tests.backfill.sources.files_kit import table
+from tests.backfill.sources.files_kit import in_memory, table
 from tests.live.support import Log
 
 PARTITION = TopicPartition("lines", 0)
@@ -25,6 +33,13 @@ BATCH_BYTES_MAX = 50_000_000
 def parquet(folder: Path) -> Source:
     rows = [(offset, 0, None, bytes([offset]) * SIZE, ()) for offset in range(COUNT)]
     pq.write_table(table({PARTITION: rows}), folder / "all.parquet")
+    return ParquetSource(str(folder))
+
+
+def archived(folder: Path) -> Source:
+    """Equal values, which Parquet can keep once."""
+    rows = [(offset, 0, None, b"x" * SIZE, ()) for offset in range(COUNT)]
+    archive(in_memory({PARTITION: rows}), ["lines"], str(folder))
     return ParquetSource(str(folder))
 
 
@@ -45,7 +60,19 @@ def embedded(folder: Path) -> Source:
     return EmbeddedSource(str(folder / "log.db"))
 
 
-@pytest.mark.parametrize("make", [parquet, json_lines, embedded])
+def test_batches_of_small_records_are_short_too(tmp_path: Path) -> None:
+    """What is read at once is a block of bytes, which may be very many lines."""
+    count = 2 * BATCH_ROWS + 1
+    csv = [f"lines,0,{offset},0" for offset in range(count)]
+    (tmp_path / "all.csv").write_text("\n".join(["topic,partition,offset,timestamp", *csv]))
+    line = '{"topic": "lines", "partition": 0, "timestamp": 0, "offset": '
+    (tmp_path / "all.json").write_text("".join(f"{line}{offset}}}\n" for offset in range(count)))
+    for source in (CsvSource(str(tmp_path)), JsonSource(str(tmp_path))):
+        batches = list(source.read(InputRange(PARTITION, 0, count)))
+        assert [batch.num_rows for batch in batches] == [BATCH_ROWS, BATCH_ROWS, 1]
+
+
+@pytest.mark.parametrize("make", [parquet, archived, json_lines, embedded])
 def test_batches_of_large_records_are_short(make, tmp_path: Path) -> None:
     batches = list(make(tmp_path).read(InputRange(PARTITION, 0, COUNT)))
     assert sum(batch.num_rows for batch in batches) == COUNT

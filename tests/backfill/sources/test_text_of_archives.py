@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 from pathlib import Path
 
@@ -36,6 +37,37 @@ def test_csv_with_the_mark_of_windows(tmp_path: Path) -> None:
     assert all_of(CsvSource(str(tmp_path))) == [(0, 5, None, b"a", ())]
 
 
+HEADER = "topic,partition,offset,timestamp,key,value\n"
+
+
+@pytest.mark.parametrize("empty", ["", HEADER, HEADER.strip(), HEADER + "\n", "\n"])
+def test_csv_without_a_record_holds_none(empty: str, tmp_path: Path) -> None:
+    """Spark writes such files for partitions without rows."""
+    (tmp_path / "a.csv").write_text(empty)
+    assert dict(CsvSource(str(tmp_path)).partitions()) == {}
+    (tmp_path / "b.csv").write_text(HEADER + "lines,0,0,5,a,b\n")
+    assert all_of(CsvSource(str(tmp_path))) == [(0, 5, b"a", b"b", ())]
+
+
+def test_csv_may_begin_with_empty_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"\n\r\n{HEADER}lines,0,0,5,a,b\n")
+    assert all_of(CsvSource(str(tmp_path))) == [(0, 5, b"a", b"b", ())]
+
+
+def test_json_with_the_mark_of_windows(tmp_path: Path) -> None:
+    line = '{"topic": "lines", "partition": 0, "offset": 0, "timestamp": 5, "value": "a"}'
+    (tmp_path / "lines.json").write_bytes(b"\xef\xbb\xbf" + line.encode())
+    assert all_of(JsonSource(str(tmp_path))) == [(0, 5, None, b"a", ())]
+
+
+def test_no_file_is_passed_over_for_its_packing_or_its_case(tmp_path: Path) -> None:
+    packings = {"a.json": bytes, "b.JSON": bytes, "c.ndjson.gz": gzip.compress, "d.jsonl.bz2": bz2.compress}
+    for offset, (name, pack) in enumerate(packings.items()):
+        line = f'{{"topic": "lines", "partition": 0, "offset": {offset}, "timestamp": 5}}'
+        (tmp_path / name).write_bytes(pack(line.encode()))
+    assert [row[0] for row in all_of(JsonSource(str(tmp_path)))] == [0, 1, 2, 3]
+
+
 def test_json_as_consume_prints_it(tmp_path: Path) -> None:
     """It prints no topic: that is given with the source. A value that is no text stands for itself."""
     text = (
@@ -66,7 +98,14 @@ def test_numbers_become_the_bytes_of_their_serde(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["1500", '"1970-01-01T00:00:01.500Z"', '"1970-01-01 00:00:01.5"', '"1970-01-01T02:00:01.500+02:00"'],
+    [
+        "1500",
+        '"1970-01-01T00:00:01.500999Z"',
+        '"1970-01-01 00:00:01.500000001"',
+        '"1970-01-01T00:00:01.500Z"',
+        '"1970-01-01 00:00:01.5"',
+        '"1970-01-01T02:00:01.500+02:00"',
+    ],
 )
 def test_times_are_milliseconds_or_moments(written: str, tmp_path: Path) -> None:
     (tmp_path / "lines.json").write_text(
@@ -84,6 +123,8 @@ def test_times_are_milliseconds_or_moments(written: str, tmp_path: Path) -> None
         ('{"topic": "lines", "partition": 0, "offset": 0', "no record in JSON"),
         ('{"topic": "lines", "partition": "one", "offset": 0, "timestamp": 1}', "no record in JSON"),
         ('{"topic": "lines", "partition": 0, "timestamp": 1}', "no column offset"),
+        (f'{{"topic": "lines", "partition": 0, "offset": {1 << 64}, "timestamp": 1}}', "no record in JSON"),
+        ('{"topic": "lines", "partition": -1, "offset": 0, "timestamp": 1}', "records of partition -1"),
         ('{"topic": "lines", "partition": 0, "offset": 0, "timestamp": "soon"}', "column timestamp"),
         ('{"topic": "lines", "partition": 0, "offset": 0, "timestamp": 0, "headers": [["a"]]}', "headers"),
         ('{"topic": "lines", "partition": 0, "offset": 0, "timestamp": 0, "value": "?!"}', "no base64"),
@@ -94,6 +135,34 @@ def test_what_cannot_be_read_is_told_with_its_file(line: str, told: str, tmp_pat
     with pytest.raises(ConfigError, match=told) as raised:
         all_of(JsonSource(str(tmp_path), value_encoding="base64"))
     assert "lines.json" in raised.value.where
+
+
+def test_text_that_is_no_utf8_is_told_with_its_file(tmp_path: Path) -> None:
+    line = b'{"topic": "lines", "partition": 0, "offset": 0, "timestamp": 5, "value": "\xff"}'
+    (tmp_path / "lines.json").write_bytes(line)
+    for encoding in ("text", "base64"):
+        with pytest.raises(ConfigError, match="no UTF-8") as raised:
+            all_of(JsonSource(str(tmp_path), value_encoding=encoding))
+        assert "lines.json" in raised.value.where
+
+
+@pytest.mark.parametrize(
+    "names, told",
+    [
+        ("topic,partition,offset,timestamp,value,value", "a column twice"),
+        ("to,from,at,when,what,why", "none of a record's columns"),
+        ("lines,0,0,5,a,b", "none of a record's columns"),
+        ("a,b,c,d,key,value", "no column topic"),
+        ("note,partition,offset,timestamp,key,value", "no column topic"),
+    ],
+)
+def test_wrong_names_of_columns_are_told_with_their_file(names: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines.csv"
+    file.write_text(names if names == "lines,0,0,5,a,b" else f"{names}\nlines,0,0,5,a,b\n")
+    for path in (tmp_path, file):
+        with pytest.raises(ConfigError, match=told) as raised:
+            all_of(CsvSource(str(path)))
+        assert raised.value.where.endswith("lines.csv")
 
 
 @pytest.mark.parametrize("line", ["lines,0,0", "lines,x,0,0,a"])

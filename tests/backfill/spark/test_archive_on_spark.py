@@ -97,7 +97,7 @@ def test_what_a_worker_tells_reaches_the_user(spark: Any, log: Log, tmp_path: Pa
             return dict.fromkeys(partitions, 0)
 
     log.admin.delete_records({ONE: 5})
-    with pytest.raises(OffsetOutOfRangeError, match="deleted after") as raised:
+    with pytest.raises(OffsetOutOfRangeError, match="deleted before") as raised:
         archive(
             Forgets(str(tmp_path / "log" / "log.db")),
             ["lines"],

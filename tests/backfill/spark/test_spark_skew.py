@@ -65,7 +65,7 @@ def skewed(folder: Path) -> App:
 
 
 @pytest.mark.slow
-def test_a_worker_stays_as_large_as_it_was_after_a_sixth_of_its_records(
+def test_a_worker_stays_as_large_as_it_was_after_half_of_its_records(
     tmp_path: Path, executor: SparkExecutor
 ) -> None:
     records = 240_000
@@ -82,6 +82,9 @@ def test_a_worker_stays_as_large_as_it_was_after_a_sixth_of_its_records(
             ([int(line) for line in path.read_text().split()] for path in tmp_path.glob(f"{where}-*")),
             key=len,
         )
-        growth = max(sizes) - max(sizes[: len(sizes) // 6])
-        processed = len(sizes) * 1_000 * VALUE_BYTES
-        assert growth < processed / 4, f"{where}: by {growth / 1e6:.0f} MB, records {processed / 1e6:.0f} MB"
+        # By then all buffers have been full once. Arrow's allocator keeps some MB more or less; a reader that kept what
+        # it had read made workers grow by two thirds of these bytes.
+        half = len(sizes) // 2
+        growth = max(sizes[half:]) - max(sizes[:half])
+        processed = half * 1_000 * VALUE_BYTES
+        assert growth < processed / 2, f"{where}: by {growth / 1e6:.0f} MB, records {processed / 1e6:.0f} MB"

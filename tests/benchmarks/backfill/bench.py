@@ -183,6 +183,9 @@ def _watched(command: Sequence[str]) -> tuple[str, int]:
         sampling.start()
         try:
             out, said = process.communicate()
+        except BaseException:
+            process.terminate()
+            raise
         finally:
             ended.set()
             sampling.join()

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from pystreams.broker.embedded import log
 from pystreams.errors import OffsetOutOfRangeError, TopicError
 from pystreams.ids import TopicPartition
 from tests.unit.broker.log_helpers import T0, create, write
@@ -33,6 +34,44 @@ def test_a_batch_is_bounded_and_the_position_stands_behind_it(broker, consumer):
     assert list(batch.offsets) == list(range(1000))
     assert batch.next_offset == consumer.position(T0) == 1000
     assert batch.headers is None
+
+
+def test_what_is_deleted_right_before_it_is_read_is_no_hole(broker, consumer, monkeypatch):
+    create(broker)
+    fill(broker, 10)
+    consumer.assign({T0: 0})
+    read, admin = log.read, broker.admin()
+
+    def read_late(*args):
+        admin.delete_records({T0: 5})
+        return read(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "read", read_late)
+        with pytest.raises(OffsetOutOfRangeError, match="Offset 0 is not in the log"):
+            consumer.poll(0)
+    admin.close()
+    assert consumer.position(T0) == 0
+    consumer.seek({T0: 5})
+    (batch,) = consumer.poll(0)
+    assert list(batch.offsets) == [5, 6, 7, 8, 9]
+
+
+def test_what_arrives_while_it_reads_comes_with_the_next_poll(broker, consumer, monkeypatch):
+    create(broker)
+    fill(broker, 3)
+    consumer.assign({T0: 0})
+    read = log.read
+
+    def read_early(*args):
+        batch = read(*args)
+        fill(broker, 2)
+        return batch
+
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "read", read_early)
+        assert [list(batch.offsets) for batch in consumer.poll(0)] == [[0, 1, 2]]
+    assert [list(batch.offsets) for batch in consumer.poll(0)] == [[3, 4]]
 
 
 def test_every_partition_gets_its_turn(broker, consumer):

@@ -73,6 +73,14 @@ def test_a_consumer_reads_what_java_would_read(role: Role):
     assert consumer["enable.partition.eof"] == "true"
 
 
+def test_stores_are_restored_from_what_is_committed_whatever_other_consumers_read():
+    given = {"isolation.level": "read_uncommitted"}
+    assert told("main.consumer", given)["isolation.level"] == "read_uncommitted"
+    assert told("restore.consumer", given)["isolation.level"] == "read_committed"
+    with pytest.raises(ConfigError, match=r"restore.consumer.isolation.level cannot be read_uncommitted"):
+        settings({"restore.consumer.isolation.level": "read_uncommitted"})
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_connections_are_kept_and_made_as_javas(role: Role):
     client = told(role)

@@ -57,7 +57,7 @@ def test_a_setting_of_a_client_changes_what_the_client_is_told(name: str, role: 
     codec = {"compression.type": name.split(".")[1]} if name.endswith(".level") and "comp" in name else {}
     given = {**codec, name: CHANGED.get(name, 70_001)}
     if (name, role) == ("isolation.level", "restore.consumer"):
-        given[name] = "read_uncommitted"
+        pytest.skip("stores are always restored from what is committed")
     if PREFIXES[PRECEDENCE[role][1]] in CLIENT_SETTINGS[name].clients:
         assert told(role, given) != told(role, codec)
         prefix = PRECEDENCE[role][-1]
