@@ -31,6 +31,9 @@ from pystreams.broker.port import Broker
 from pystreams.cli.main import run_alone
 from pystreams.ids import TopicPartition
 
+#: A file that says whose a folder is.
+_MARK = ".flights-backfill"
+
 CUT = "2013-11-01"
 CUT_MS = int(datetime.fromisoformat(CUT).replace(tzinfo=UTC).timestamp() * 1000)
 
@@ -76,7 +79,7 @@ def main(
 ) -> None:
     """Backfill ten months of flights on Spark, go on live, and compare with a year that was live from the beginning."""
     began = perf_counter()
-    shutil.rmtree(folder, ignore_errors=True)
+    _make_empty(folder)
     live, handed = Home(folder / "live"), Home(folder / "handed-over")
     archive = folder / "archive"
     _say("1. The year, live from the beginning: what all the rest must be equal to")
@@ -102,6 +105,16 @@ def main(
     if not compare(live.log, handed.log):
         sys.exit(1)
     _console.print(f"All of it took {seconds:.0f} s. Everything is in {folder}: look around.", style="dim")
+
+
+def _make_empty(folder: Path) -> None:
+    """Delete what an earlier run has left, and nothing else."""
+    if folder.exists() and any(folder.iterdir()):
+        if not (folder / _MARK).exists():
+            sys.exit(f"{folder} holds something that is not of this demo: choose another --folder.")
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _MARK).touch()
 
 
 def truncate(log: Path) -> int:

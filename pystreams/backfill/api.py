@@ -22,6 +22,7 @@ from pystreams.backfill.result import BackfillResult
 from pystreams.backfill.run import Continuation, OnProgress, Planned, run
 from pystreams.backfill.sources import Source, TopicSources
 from pystreams.dsl.builder import StreamsBuilder
+from pystreams.errors import ConfigError
 from pystreams.topology.topology import Topology
 
 #: What is backfilled; a string is ``module`` or ``module:attribute``, which every worker must be able to import.
@@ -65,6 +66,12 @@ def backfill(
     Raises ``TopologyError``, ``TopicError``, ``AppLoadError``, ``ConfigError`` and ``OffsetOutOfRangeError`` before
     anything is computed; then what tasks raise: ``ProcessingError``, ``SerializationError``, ``ProductionError``.
     """
+    if resume and overwrite:
+        raise ConfigError(
+            "resume does not go with overwrite",
+            why="one goes on with what is staged, the other begins anew in its place",
+            hint="leave one of them out",
+        )
     executor = executor or InlineExecutor()
     found = executor.staging(fspath(staging)).read_manifest() if resume else None
     planned = _planned(

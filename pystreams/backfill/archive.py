@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, Protocol
@@ -245,6 +246,7 @@ def write_piece(job: ArchiveJob, piece: InputRange) -> ArchivedFile:
     try:
         for rows in job.source.read(piece):
             writer.add(rows)
+        writer.finish()
     finally:
         writer.close()
     if not writer.rows:
@@ -299,15 +301,19 @@ class _Writer:
         if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
             self._flush()
 
-    def close(self) -> None:
-        try:
-            self._flush()
-            if self._writer is not None:
+    def finish(self) -> None:
+        """All rows are there."""
+        self._flush()
+        if self._writer is not None:
+            with self._folder.written():
                 self._writer.close()
                 self.size_bytes = self._opened.tell()
-        finally:
-            if self._opened is not None:
-                self._opened.close()
+
+    def close(self) -> None:
+        with self._folder.written(), ExitStack() as stack:
+            for opened in (self._opened, self._writer):
+                if opened is not None:
+                    stack.callback(opened.close)
 
     def _flush(self) -> None:
         if not self._waiting:
@@ -317,5 +323,6 @@ class _Writer:
             self._writer = pq.ParquetWriter(
                 self._opened, FILE_SCHEMA, compression="zstd", use_dictionary=_DICTIONARIES
             )
-        self._writer.write_batch(combined(self._waiting), row_group_size=self._waiting_rows)
+        with self._folder.written():
+            self._writer.write_batch(combined(self._waiting), row_group_size=self._waiting_rows)
         self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0

@@ -34,6 +34,7 @@ class InlineExecutor:
 
     def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
         one = job.work.slice
+        self.staging(job.staging.location).clear(one.index)
         return [self._compute(job, task, report) for task in range(one.tasks)]
 
     def for_each_partition(

@@ -70,6 +70,12 @@ class LocalStaging:
     def write_manifest(self, manifest: Manifest) -> None:
         manifest.write(self.path)
 
+    def clear(self, slice: int) -> None:
+        """Delete what a former run has left of a slice: it may have had more tasks."""
+        folder = self.path / _slice_name(slice)
+        if folder.exists():
+            shutil.rmtree(folder)
+
     def write_task(self, slice: int, task: int, rows: Iterable[Arrow]) -> Outcome:
         """Stage what a task gives; nothing of it stays if that raises."""
         folder = self._folder(slice, task)

@@ -114,8 +114,14 @@ def run(
 
 def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool) -> Planned:
     """The same with the manifest that counts: one that is found was cut before."""
-    found = None if overwrite else staging.read_manifest()
-    if found is None:
+    found = staging.read_manifest()
+    if found is not None and found.backfill_id == planned.manifest.previous_id:
+        raise StateError(
+            "a backfill cannot take the place of the one that it goes on from",
+            where=staging.location,
+            hint="choose another folder",
+        )
+    if found is None or overwrite:
         planned.manifest.check_plan(planned.plan)
         staging.write_manifest(planned.manifest)
         return planned

@@ -113,7 +113,8 @@ def _begin(target: Path, manifest: Manifest) -> bool:
             why=f"it is of backfill {found}, this one is {manifest.backfill_id}",
             hint="choose another folder",
         )
-    for left in list(target.iterdir()) if target.exists() else []:
+    begun = list(target.iterdir()) if target.exists() else []
+    for left in begun:
         try:
             TaskId.parse(left.name)
         except ValueError:
@@ -122,6 +123,7 @@ def _begin(target: Path, manifest: Manifest) -> bool:
                 where=str(left),
                 hint="choose another folder",
             ) from None
+    for left in begun:
         shutil.rmtree(left)
     target.mkdir(parents=True, exist_ok=True)
     return True

@@ -64,7 +64,7 @@ class Table(Protocol):
 @dataclass(frozen=True)
 class TopicTable:
     """The records of a topic: ``topic, partition, offset, timestamp, [key, value,] key_bytes, value_bytes,
-    headers``."""
+    headers``. Where an archive has holes, those that are left."""
 
     source: Source
     topic: str
@@ -77,7 +77,7 @@ class TopicTable:
         return pa.schema([*place, ("timestamp", _MOMENT), *self.types.fields(), *raw])
 
     def parts(self) -> Sequence[InputRange]:
-        return ranges_of(self.source, self.topic)
+        return [part for whole in ranges_of(self.source, self.topic) for part in _held(self.source, whole)]
 
     def read(self, part: InputRange, folder: str | None) -> Iterator[Arrow]:
         schema, where = self.schema, str(part.partition)
@@ -223,6 +223,17 @@ def ranges_of(source: Source, topic: str) -> list[InputRange]:
     partitions = [TopicPartition(topic, number) for number in range(counts[topic])]
     beginnings, ends = source.beginnings(partitions), source.ends(partitions)
     return [InputRange(partition, beginnings[partition], ends[partition]) for partition in partitions]
+
+
+def _held(source: Source, whole: InputRange) -> Iterator[InputRange]:
+    """A range without what the source knows to have lost."""
+    start = whole.start
+    for lost_start, lost_end in source.missing(whole):
+        if start < lost_start:
+            yield InputRange(whole.partition, start, lost_start)
+        start = lost_end
+    if start < whole.end:
+        yield InputRange(whole.partition, start, whole.end)
 
 
 def moments(times_ms: Arrow) -> Arrow:

@@ -73,7 +73,7 @@ class BackfillJob:
         """Do it. What can be known to be wrong is refused before Spark is started. Raises ``StreamsError``."""
         texts, until = parse_sources(self.sources), parse_until(self.until)
         hand_over, emit = parse_hand_over(self.hand_over), parse_emit(self.emit)
-        self._check_together()
+        self._check_together(dry_run=dry_run)
         require_packages(NO_SPARK if self.from_snapshot is not None else self.master)
         program = load_program(self.application, self.flags, self.settings)
         hand_over.check(program.config, approximate=self.approximate)
@@ -109,7 +109,7 @@ class BackfillJob:
         else:
             run.show_end()
 
-    def _check_together(self) -> None:
+    def _check_together(self, *, dry_run: bool) -> None:
         """Raises ``ConfigError`` for options that do not go together."""
         parse_pairs(self.spark_conf, CONF_EXAMPLE)
         if self.resume and self.overwrite:
@@ -118,7 +118,18 @@ class BackfillJob:
                 why="one goes on with what is staged, the other begins anew in its place",
                 hint="leave one of them out",
             )
-        given = {"--source": self.sources, "--previous": self.previous, "--resume": self.resume}
+        given = {
+            "--source": self.sources,
+            "--until": self.until != "now",
+            "--previous": self.previous,
+            "--approximate": self.approximate,
+            "--emit": self.emit != "none",
+            "--staging": self.staging,
+            "--resume": self.resume,
+            "--overwrite": self.overwrite,
+            "--commit-records": self.commit_records,
+            "--dry-run": dry_run,
+        }
         needless = [name for name, value in given.items() if value]
         if self.from_snapshot is not None and needless:
             raise ConfigError(

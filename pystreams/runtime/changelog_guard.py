@@ -55,6 +55,8 @@ class ChangelogGuard:
         self._confirm = confirm
         self._clock = clock
         self._next_check_ms = clock.monotonic_ms() + CHECK_INTERVAL_MS
+        #: Something was logged once more and is not part of a commit yet.
+        self.commit_needed = False
 
     def check(self, tasks: Collection[ActiveTask], end_offsets: Mapping[TopicPartition, int]) -> int:
         """Compare end offsets after a commit with what the tasks have written. Gives the number of records that were
@@ -128,6 +130,7 @@ class ChangelogGuard:
         self._confirm(task)
         task.logged[store] = 0
         repaired = _log_again(task, store, found)
+        self.commit_needed |= repaired > 0
         log.warning(
             "task %s: %d records of changelog %s are not this task's: a former owner, frozen or cut off for a time, "
             "has written them late; %d of %d keys are logged again",

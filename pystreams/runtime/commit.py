@@ -78,6 +78,7 @@ class Committer:
             task.stream.committed()
         self._working(None)
         if self._guard is not None:
+            self._guard.commit_needed = False
             self._guard.check(tasks, end_offsets)
 
     def leave_in_order(self, tasks: Sequence[ActiveTask]) -> None:

@@ -112,6 +112,8 @@ class TaskManager:
 
     @property
     def commit_needed(self) -> bool:
+        if self._guard is not None and self._guard.commit_needed:
+            return True
         return any(task.needs_commit(self._consumer.position) for task in self._running)
 
     @property

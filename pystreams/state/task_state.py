@@ -106,7 +106,7 @@ class TaskState:
         topic_of: Callable[[str], str] = str,
         resources: RocksResources | None = None,
         expired: Callable[[], None] = _nothing,
-        origin: str | None = "",
+        origin: str | None = None,
     ) -> TaskState:
         """Open the stores that ``specs`` describe.
 

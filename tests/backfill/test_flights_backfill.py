@@ -92,3 +92,10 @@ def test_the_comparison_finds_what_differs(few_flights, capsys):
     run(Path("one.db"))
     assert not flights_backfill.compare(Path("one.db"), Path("other.db"))
     assert "Different at record 0" in capsys.readouterr().out
+
+
+def test_the_demo_deletes_no_folder_but_its_own(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear", encoding="utf-8")
+    with pytest.raises(SystemExit, match="not of this demo"):
+        flights_backfill.main(tmp_path, "none")
+    assert (tmp_path / "letter.txt").exists()

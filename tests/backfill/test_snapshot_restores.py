@@ -143,9 +143,13 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     result = Backfill(word_count(), memory(history("word count", 1, 2)), tmp_path / "staging").run()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear", encoding="utf-8")
+    # As an application's state directory has them.
+    for task in ("0_0", "0_1", "1_0"):
+        (tmp_path / "mine" / task).mkdir()
     with pytest.raises(StateError, match="holds something else"):
         write_snapshot(result, tmp_path / "mine")
     assert (tmp_path / "mine" / "letter.txt").read_text(encoding="utf-8") == "dear"
+    assert {path.name for path in (tmp_path / "mine").iterdir()} == {"letter.txt", "0_0", "0_1", "1_0"}
 
 
 def test_another_application_is_refused(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from pystreams.state.directory import DirectoryLock
 from tests.backfill.kit import Backfill, Line, lines
 from tests.backfill.live import append, create
 from tests.backfill.programs import PROGRAMS, history
-from tests.backfill.sources.files_kit import Rows, as_parquet
+from tests.backfill.sources.files_kit import Rows, as_parquet, in_memory
 from tests.live.support import Log, run_to_the_end
 
 NewLog = Callable[[str], Log]
@@ -169,6 +169,15 @@ def test_a_topic_is_a_table(new_log: NewLog, tmp_path: Path) -> None:
     assert rows_of(table_of(archived), tmp_path) == found
     with pytest.raises(TopicError, match="no topic out"):
         rows_of(table_of({**options, "topic": "out"}), tmp_path)
+
+
+def test_an_archive_with_a_hole_is_a_table_of_what_is_left(tmp_path: Path) -> None:
+    partition, folder = TopicPartition("in", 0), str(tmp_path / "archive")
+    for start, end in ((0, 4), (7, 9)):
+        rows: Rows = {partition: [(offset, 5, None, b"v", ()) for offset in range(start, end)]}
+        archive(in_memory(rows), ["in"], folder)
+    found = rows_of(table_of({"topic": "in", "path": folder}), tmp_path)
+    assert [row["offset"] for row in found] == [0, 1, 2, 3, 7, 8]
 
 
 def test_times_past_all_years_are_null(tmp_path: Path) -> None:

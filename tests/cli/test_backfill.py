@@ -227,6 +227,11 @@ def test_a_function_that_raises_is_named_with_its_line(folder, pystreams):
         (["--from-snapshot", "tables"], 2, "--hand-over kafka or"),
         (["--from-snapshot", "tables", "--hand-over", "embedded"], 1, "tables"),
         (
+            ["--from-snapshot", "tables", "--emit", "topic", "--dry-run"],
+            2,
+            "--from-snapshot does not go with --emit and --dry-run",
+        ),
+        (
             ["--from-snapshot", "tables", "--source", "embedded"],
             2,
             "--from-snapshot does not go with --source",

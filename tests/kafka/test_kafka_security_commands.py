@@ -25,14 +25,14 @@ def topic(secure: SecureServer) -> Iterator[None]:
 
 
 def program(folder: Path, secure: SecureServer, certificates: Certificates) -> str:
-    (folder / "login_program.py").write_text(
+    (folder / "guarded_program.py").write_text(
         "from pystreams import App\n"
         f"app = App('guarded', bootstrap_servers={secure.sasl!r}, security_protocol='SASL_SSL',\n"
         f"          sasl_mechanism='PLAIN', sasl_username={USER!r}, ssl_ca_location={str(certificates.ca)!r})\n"
         "app.stream('in').to('out')\n",
         encoding="utf-8",
     )
-    return "login_program"
+    return "guarded_program"
 
 
 def test_a_reset_logs_in_as_its_application(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -85,9 +86,15 @@ class Folder:
         """A new file to write; its folders are made. Raises ``StateError`` if that cannot be."""
         system, base = self._resolved()
         path = _within(base, file)
-        try:
+        with self.written():
             system.create_dir(path.rpartition("/")[0], recursive=True)
             return system.open_output_stream(path)
+
+    @contextmanager
+    def written(self) -> Iterator[None]:
+        """While something is written. Raises ``StateError`` if the file system refuses it."""
+        try:
+            yield
         except OSError as error:
             raise StateError(
                 f"nothing can be written to {self.shown}", why=str(error).splitlines()[0]

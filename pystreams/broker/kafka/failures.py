@@ -133,7 +133,10 @@ def _is_alert(error: KafkaError) -> bool:
 
 
 def _is_tls(error: KafkaError) -> bool:
-    return error.code() == KafkaError._SSL or _is_alert(error) or "SSL handshake failed" in error.str()
+    """Also where the other side just hangs up: a listener that speaks plainly does, some of the time."""
+    return error.code() == KafkaError._SSL or any(
+        sign in error.str() for sign in ("tls alert", "SSL handshake failed", "in state SSL_HANDSHAKE")
+    )
 
 
 def cannot_connect(errors: ErrorLog, where: str, timeout_s: float) -> StreamsError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -290,6 +291,22 @@ def test_a_place_with_files_of_others_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="is a file, and no folder"):
         archive(history(5), ["lines"], str(place / "mine.parquet"))
     assert not ArchiveLog(Folder(str(tmp_path))).exists()
+
+
+def test_a_disk_that_is_full_is_told_and_costs_nothing_that_is_there(tmp_path: Path) -> None:
+    archive(history(5), ["lines"], str(tmp_path))
+
+    def full(*args: Any, **kwargs: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pq.ParquetWriter, "write_batch", full)
+        with pytest.raises(StateError, match="nothing can be written to") as raised:
+            archive(history(9), ["lines"], str(tmp_path))
+    assert "No space left" in raised.value.why
+    assert archived(tmp_path, ONE) == rows(5)
+    archive(history(9), ["lines"], str(tmp_path))
+    assert archived(tmp_path, ONE) == rows(9)
 
 
 def test_a_topic_that_is_not_there_is_named(tmp_path: Path) -> None:

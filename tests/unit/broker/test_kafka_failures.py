@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 from kafka import errors
 
-from pystreams.broker.kafka.failures import failure
+from pystreams.broker.kafka.failures import ErrorLog, cannot_connect, failure
 from pystreams.broker.kafka.group_failures import refused
 from pystreams.errors import BrokerError, BrokerUnavailableError, ConfigError, StreamsError, TopicError
 
@@ -67,3 +67,21 @@ def test_an_error_of_librdkafka_keeps_its_name(code):
 def test_a_forbidden_topic_says_which_permission_is_missing():
     error = failure(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED), "No", where="here", needs="WRITE")
     assert "WRITE on the topic" in error.hint
+
+
+@pytest.mark.parametrize(
+    "code,said",
+    [
+        (KafkaError._SSL, "ssl://h:1/bootstrap: SSL handshake failed: wrong version number"),
+        (
+            KafkaError._TRANSPORT,
+            "ssl://h:1/bootstrap: Disconnected: closed by peer (after 1ms in state SSL_HANDSHAKE)",
+        ),
+        (KafkaError._TRANSPORT, "ssl://h:1/bootstrap: tls alert bad certificate"),
+    ],
+    ids=["no-handshake", "hung-up", "alert"],
+)
+def test_a_handshake_that_fails_in_whatever_way_is_about_encryption(code, said):
+    errors_so_far = ErrorLog("h:1")
+    errors_so_far(KafkaError(code, said))
+    assert "encrypted" in cannot_connect(errors_so_far, "h:1", 10).what
