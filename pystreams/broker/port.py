@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
-from pystreams.errors import SerializationError
+from pystreams.errors import BrokerError, SerializationError
 from pystreams.ids import TopicPartition
 from pystreams.record import Headers, RecordBatch
 
@@ -398,6 +398,17 @@ def no_bytes(topic: str, key: object, value: object) -> SerializationError:
         f"the serde of the {what} gave {type(wrong).__qualname__}, not bytes",
         where=f"topic {topic}",
         hint="let the serializer return bytes: text.encode()",
+    )
+
+
+def has_members(group: str, members: Collection[str], where: str) -> BrokerError:
+    """What to raise where the offsets of a group are set while it has members. ``members`` may be empty if they left
+    since."""
+    return BrokerError(
+        f"Group {group!r} has {len(members)} living members",
+        where=where,
+        why=f"{', '.join(members) or 'a member'} may commit at any moment",
+        hint="stop the application, then try again",
     )
 
 

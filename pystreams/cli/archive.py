@@ -13,7 +13,14 @@ import typer
 from pystreams.cli.backfill_setup import NO_SPARK, require_packages
 from pystreams.cli.console import log_to_stderr, note
 from pystreams.cli.exits import Exit
-from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
+from pystreams.cli.options import (
+    CONF_EXAMPLE,
+    RUNS_PANEL,
+    BootstrapServersOption,
+    EmbeddedLogOption,
+    MasterOption,
+    SparkConfOption,
+)
 from pystreams.cli.progress import Meter, display_for_terminal
 from pystreams.cli.settings import parse_pairs
 from pystreams.clock import SystemClock
@@ -22,7 +29,6 @@ if TYPE_CHECKING:
     from pystreams.backfill.archive import Archiver, ArchiveResult
     from pystreams.backfill.sources import Source
 
-RUNS_PANEL = "How it runs"
 
 #: What Spark says goes here, not between the lines of progress.
 SPARK_LOG = Path(".pystreams") / "archive" / "spark.log"
@@ -42,25 +48,8 @@ def archive(
             show_default=False,
         ),
     ],
-    master: Annotated[
-        str,
-        typer.Option(
-            "--master",
-            metavar="MASTER",
-            help="Spark's master. [bold]none[/]: without Spark, in this process.",
-            rich_help_panel=RUNS_PANEL,
-        ),
-    ] = "local[*]",
-    spark_conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--conf",
-            metavar="NAME=VALUE",
-            help="A setting of Spark: [bold]--conf spark.executor.memory=4g[/]. May stand several times.",
-            show_default=False,
-            rich_help_panel=RUNS_PANEL,
-        ),
-    ] = None,
+    master: MasterOption = "local[*]",
+    spark_conf: SparkConfOption = None,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -85,7 +74,7 @@ def archive(
     from pystreams.backfill.archive import archive as run
 
     log_to_stderr(verbose)
-    conf = parse_pairs(spark_conf or [], "spark.executor.memory=4g")
+    conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
     require_packages(master)
     source, clock = _source(embedded_log, bootstrap_servers), SystemClock()
     log = None if verbose else SPARK_LOG

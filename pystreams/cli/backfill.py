@@ -10,16 +10,18 @@ import typer
 
 from pystreams.cli.console import log_to_stderr
 from pystreams.cli.options import (
+    RUNS_PANEL,
     ApplicationArgument,
     ApplicationIdOption,
     BootstrapServersOption,
     EmbeddedLogOption,
+    MasterOption,
     SetOption,
+    SparkConfOption,
     StateDirOption,
 )
 
 READS_PANEL = "What it reads"
-RUNS_PANEL = "How it runs"
 LEAVES_PANEL = "What it leaves"
 
 
@@ -94,25 +96,8 @@ def backfill(
             rich_help_panel=LEAVES_PANEL,
         ),
     ] = "none",
-    master: Annotated[
-        str,
-        typer.Option(
-            "--master",
-            metavar="MASTER",
-            help="Spark's master. [bold]none[/]: without Spark, in this process.",
-            rich_help_panel=RUNS_PANEL,
-        ),
-    ] = "local[*]",
-    spark_conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--conf",
-            metavar="NAME=VALUE",
-            help="A setting of Spark: [bold]--conf spark.driver.memory=4g[/]. May stand several times.",
-            show_default=False,
-            rich_help_panel=RUNS_PANEL,
-        ),
-    ] = None,
+    master: MasterOption = "local[*]",
+    spark_conf: SparkConfOption = None,
     py_files: Annotated[
         str,
         typer.Option(

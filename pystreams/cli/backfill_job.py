@@ -27,6 +27,7 @@ from pystreams.cli.backfill_setup import NO_SPARK, Program, load_program, requir
 from pystreams.cli.backfill_snapshot import hand_over_snapshot
 from pystreams.cli.console import note
 from pystreams.cli.exits import Exit
+from pystreams.cli.options import CONF_EXAMPLE
 from pystreams.cli.settings import parse_pairs
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError, StateError
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
     from pystreams.backfill.result import BackfillResult
     from pystreams.backfill.run import Planned
     from pystreams.backfill.sources import Source
-
-CONF_EXAMPLE = "spark.driver.memory=4g"
 
 #: Where backfills are staged unless somebody says where.
 DEFAULT_STAGING = Path(".pystreams") / "backfill"

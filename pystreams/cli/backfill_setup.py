@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from pystreams.cli.loading import load_application
-from pystreams.cli.settings import parse_pairs, settings_of
-from pystreams.config import StreamsConfig, merge_settings, settings_from_environment
+from pystreams.cli.settings import given_settings, settings_of
+from pystreams.config import StreamsConfig, merge_settings
 from pystreams.errors import ConfigError
 
 #: ``--master`` for a backfill without Spark.
@@ -62,8 +62,7 @@ def load_program(reference: str, flags: Mapping[str, Any], pairs: Sequence[str])
     """Raises ``AppLoadError``, ``ConfigError`` and what building raises."""
     loaded = load_application(reference)
     config = settings_of(loaded, pairs, **flags)
-    given = merge_settings(flags, parse_pairs(pairs, "commit_interval_ms=1000"))
-    settings = merge_settings(given, settings_from_environment(os.environ))
+    settings = merge_settings(*given_settings(pairs, flags))
     return Program(loaded, _importable(loaded), config, settings)
 
 

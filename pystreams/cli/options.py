@@ -8,6 +8,10 @@ from typing import Annotated, TypeAlias
 import typer
 
 LOG_PANEL = "Where the records are"
+RUNS_PANEL = "How it runs"
+
+#: What ``--conf`` takes.
+CONF_EXAMPLE = "spark.driver.memory=4g"
 
 ApplicationArgument: TypeAlias = Annotated[
     str,
@@ -78,3 +82,24 @@ SetOption: TypeAlias = Annotated[
 ]
 
 YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+MasterOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--master",
+        metavar="MASTER",
+        help="Spark's master. [bold]none[/]: without Spark, in this process.",
+        rich_help_panel=RUNS_PANEL,
+    ),
+]
+
+SparkConfOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conf",
+        metavar="NAME=VALUE",
+        help=f"A setting of Spark: [bold]--conf {CONF_EXAMPLE}[/]. May stand several times.",
+        show_default=False,
+        rich_help_panel=RUNS_PANEL,
+    ),
+]

@@ -27,8 +27,7 @@ def settings_of(
     ``default_id`` names an application that is no ``App`` and was given no name, where the name hardly matters.
     Raises ``ConfigError`` for an unknown setting or a wrong value.
     """
-    given = merge_settings(flags, parse_pairs(pairs or (), "commit_interval_ms=1000"))
-    environment = settings_from_environment(os.environ)
+    given, environment = given_settings(pairs, flags)
     own = getattr(application, "config", None)
     if isinstance(own, StreamsConfig):
         return own.override(given, environment)
@@ -40,6 +39,14 @@ def settings_of(
             hint="give it one: --application-id NAME",
         )
     return StreamsConfig.from_mapping(merged)
+
+
+def given_settings(
+    pairs: Sequence[str] | None, flags: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What goes over the application's own settings: the command line's, then the environment's."""
+    given = merge_settings(flags, parse_pairs(pairs or (), "commit_interval_ms=1000"))
+    return given, settings_from_environment(os.environ)
 
 
 def parse_pairs(pairs: Sequence[str], example: str) -> dict[str, str]:

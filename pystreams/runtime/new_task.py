@@ -39,7 +39,7 @@ def new_task(
     cache: ThreadCache,
     log_change: Callable[[str], LogChange | None],
     resources: RocksResources | None = None,
-    origin: str = "",
+    origin: str | None = None,
     code: CompiledCode | None = None,
     order: HeadOrder | None = None,
 ) -> NewTask:

@@ -19,9 +19,10 @@ from pystreams.broker.port import (
     Deletion,
     TopicDescription,
     TopicSpec,
+    has_members,
 )
 from pystreams.clock import Clock
-from pystreams.errors import BrokerError, OffsetOutOfRangeError
+from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 
 
@@ -158,12 +159,7 @@ class EmbeddedAdmin:
     def _require_empty(self, group: str) -> None:
         members = groups.member_ids(self._database, group)
         if members:
-            raise BrokerError(
-                f"Group {group!r} has {len(members)} living members",
-                where=f"embedded log {self._database.path}",
-                why=f"{', '.join(members)} may commit at any moment",
-                hint="stop the application, then try again",
-            )
+            raise has_members(group, members, f"embedded log {self._database.path}")
 
     def _bounds_of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Bounds]:
         with self._mutex:

@@ -13,7 +13,7 @@ from pystreams.broker.embedded.file_lock import FileLock
 from pystreams.broker.embedded.membership import evict_dead
 from pystreams.broker.embedded.producer import EmbeddedProducer
 from pystreams.broker.embedded.topics import load_topic, partition_id
-from pystreams.broker.port import CommittedOffset, Write
+from pystreams.broker.port import CommittedOffset, Write, has_members
 from pystreams.clock import Clock
 from pystreams.errors import BrokerError, TopicError
 from pystreams.ids import TopicPartition
@@ -99,12 +99,7 @@ class EmbeddedGroupCommitter:
         with self._database.transaction():
             members = groups.member_ids(self._database, self._group)
             if members:
-                raise BrokerError(
-                    f"Group {self._group!r} has {len(members)} living members",
-                    where=self._where,
-                    why=f"{', '.join(members)} may commit at any moment",
-                    hint="stop the application, then try again",
-                )
+                raise has_members(self._group, members, self._where)
             for record in records:
                 self._append(record)
             groups.commit_offsets(self._database, self._group, offsets)

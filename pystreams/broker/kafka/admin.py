@@ -27,6 +27,7 @@ from pystreams.broker.port import (
     Deletion,
     TopicDescription,
     TopicSpec,
+    has_members,
 )
 from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import (
@@ -321,13 +322,7 @@ class KafkaAdmin:
         raise failure(error, "A topic cannot be created", where=where, needs="CREATE") from None
 
     def _not_empty(self, group: str) -> BrokerError:
-        members = self.group_members(group)
-        return BrokerError(
-            f"Group {group!r} has {len(members)} living members",
-            where=self._where,
-            why=f"{', '.join(members) or 'a member'} may commit at any moment",
-            hint="stop the application, then try again",
-        )
+        return has_members(group, self.group_members(group), self._where)
 
 
 class _Deletion:

@@ -20,8 +20,8 @@ from kafka.structs import TopicPartition as Location
 
 from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.transactions import superseded
-from pystreams.broker.port import CommittedOffset, Write
-from pystreams.errors import BrokerError, BrokerUnavailableError, StreamsError
+from pystreams.broker.port import CommittedOffset, Write, has_members
+from pystreams.errors import BrokerUnavailableError, StreamsError
 from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -88,12 +88,7 @@ class KafkaGroupCommitter:
         except errors.KafkaError as error:
             raise self._failed(error) from None
         if members:
-            raise BrokerError(
-                f"Group {self._group!r} has {len(members)} living members",
-                where=self._where,
-                why=f"{', '.join(members)} may commit at any moment",
-                hint="stop the application, then try again",
-            )
+            raise has_members(self._group, members, self._where)
 
     def close(self) -> None:
         """A transaction that failed is aborted, as far as the brokers can be told; else it ends by its timeout."""
