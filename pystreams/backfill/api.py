@@ -14,7 +14,7 @@ from typing import Any
 from pystreams.app import App
 from pystreams.backfill.cut import Until, cut
 from pystreams.backfill.executor import Executor
-from pystreams.backfill.incremental import check_continued, go_on
+from pystreams.backfill.incremental import check_continued, check_source, go_on
 from pystreams.backfill.inline import InlineExecutor
 from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS, Manifest
 from pystreams.backfill.plan import make_plan
@@ -139,8 +139,15 @@ def _planned(
         check_continued(found, before)
         manifest = found
     else:
+        check_source(before, source)
         manifest = cut(
-            plan, loaded.config, source, until, commit_records=commit_records, starts=before.starts
+            plan,
+            loaded.config,
+            source,
+            until,
+            commit_records=commit_records,
+            starts=before.starts,
+            approximate=before.approximate,
         )
         manifest = replace(manifest, previous_id=before.previous_id)
     return Planned(loaded, application, plan, manifest, source, before.carried)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS, InputRange, Manifest
 from pystreams.backfill.plan import Plan
@@ -24,11 +25,15 @@ def cut(
     *,
     commit_records: int = DEFAULT_COMMIT_RECORDS,
     starts: Mapping[TopicPartition, int] | None = None,
+    approximate: bool = False,
     clock: Clock | None = None,
 ) -> Manifest:
     """Freeze the ranges of all external inputs; ``starts`` are the first offsets to read where it is not the first that
-    is there. Raises ``OffsetOutOfRangeError`` for an end that is not in the log, and for holes in an archive;
-    ``ConfigError`` for ends of partitions that the application does not read."""
+    is there; with ``approximate`` those are made up.
+
+    Raises ``OffsetOutOfRangeError`` for an end that is not in the log, and for holes in an archive; ``ConfigError`` for
+    ends of partitions that the application does not read.
+    """
     partitions = plan.external_inputs
     beginnings, ends = source.beginnings(partitions), source.ends(partitions)
     for partition, start in (starts or {}).items():
@@ -64,15 +69,16 @@ def cut(
     inputs = tuple(InputRange(p, beginnings[p], chosen[p]) for p in partitions)
     for input in inputs:
         _require_all(input, source)
+    last = source.last_before(chosen)
     return Manifest(
         application_id=plan.application_id,
         fingerprint=plan.fingerprint,
         cut_time_ms=(clock or SystemClock()).now_ms(),
         commit_records=commit_records,
         cache_max_bytes=config.statestore_cache_max_bytes,
-        inputs=inputs,
+        inputs=tuple(replace(input, last=last.get(input.partition)) for input in inputs),
         partitions=plan.partitions,
-        approximate=source.approximate,
+        approximate=approximate or source.approximate,
     )
 
 

@@ -13,8 +13,10 @@ from pystreams.backfill.manifest import Manifest, Stage
 from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.plan import Plan
 from pystreams.backfill.run import Continuation
+from pystreams.backfill.sources import Source
+from pystreams.backfill.sources.last_records import difference
 from pystreams.backfill.staging import Staging
-from pystreams.errors import StateError
+from pystreams.errors import StateError, TopicError
 
 
 def go_on(previous: Staging, plan: Plan) -> Continuation:
@@ -42,9 +44,25 @@ def go_on(previous: Staging, plan: Plan) -> Continuation:
         if one.final:
             outcomes = tuple(_anew(outcome) for outcome in previous.outcomes(one.index))
             carried[one.subtopology] = Carried(previous, one.index, outcomes)
-    return Continuation(
-        {input.partition: input.end for input in manifest.inputs}, carried, manifest.backfill_id
-    )
+    return Continuation(manifest.inputs, carried, manifest.backfill_id, manifest.approximate)
+
+
+def check_source(before: Continuation, source: Source) -> None:
+    """Raises ``TopicError`` for topics that are not those that the earlier backfill has read, though their offsets fit:
+    they hold another record where it ended."""
+    if before.approximate or source.approximate:
+        return
+    lasts = {input.partition: input.last for input in before.inputs if input.last is not None}
+    found = source.last_before({partition: last.offset + 1 for partition, last in lasts.items()})
+    for partition, last in lasts.items():
+        now = found.get(partition)
+        if now is not None and now.offset == last.offset and now != last:
+            raise TopicError(
+                f"topic {partition.topic} is not the one that the earlier backfill has read",
+                where=source.description,
+                why=f"{partition} has another record at offset {last.offset}: {difference(last, now)}",
+                hint="name the source of the earlier one, or begin a backfill that does not go on from it",
+            )
 
 
 def check_continued(manifest: Manifest, before: Continuation) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, Final
@@ -46,12 +46,23 @@ _NEXT: Final[Mapping[Stage, frozenset[Stage]]] = {
 
 
 @dataclass(frozen=True, slots=True)
+class LastRecord:
+    """A record by which a log is known again: its timestamp (ms) and a digest of key and value."""
+
+    offset: int
+    timestamp: int
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
 class InputRange:
-    """What is read of an external partition: offsets from ``start`` to ``end`` (exclusive)."""
+    """What is read of an external partition: offsets from ``start`` to ``end`` (exclusive). ``last`` is the last record
+    before the end, whether it is read or was read by an earlier backfill; None where it was not found."""
 
     partition: TopicPartition
     start: int
     end: int
+    last: LastRecord | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +154,7 @@ class Manifest:
                 "backfill_commit_records": self.commit_records,
                 "cache_max_bytes": self.cache_max_bytes,
                 "approximate": self.approximate,
-                "inputs": [[*input.partition, input.start, input.end] for input in self.inputs],
+                "inputs": [_input_json(input) for input in self.inputs],
                 "partitions": dict(sorted(self.partitions.items())),
                 "slices": {str(index): _slice_json(result) for index, result in self.slices.items()},
             },
@@ -184,6 +195,10 @@ class Manifest:
         return cls.from_json(path.read_text(encoding="utf-8"), str(path))
 
 
+def _input_json(input: InputRange) -> list[Any]:
+    return [*input.partition, input.start, input.end, *(astuple(input.last) if input.last else ())]
+
+
 def _slice_json(result: SliceResult) -> dict[str, Any]:
     stores = {name: [store.entries, store.digest, store.oldest_ms] for name, store in result.stores.items()}
     return {"records": result.records, "dropped": result.dropped, "stores": stores}
@@ -197,8 +212,8 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
         commit_records=content["backfill_commit_records"],
         cache_max_bytes=content["cache_max_bytes"],
         inputs=tuple(
-            InputRange(TopicPartition(topic, partition), start, end)
-            for topic, partition, start, end in content["inputs"]
+            InputRange(TopicPartition(topic, partition), start, end, LastRecord(*last) if last else None)
+            for topic, partition, start, end, *last in content["inputs"]
         ),
         partitions=content["partitions"],
         backfill_id=content["backfill_id"],

@@ -28,22 +28,24 @@ def external_queues(
     ``carried`` is what an earlier visit left; ``batch_rows`` cuts the source's batches (None: as they come).
     """
     inputs = work.slice.topics_of(task)
-    queues: list[tuple[QueueId, Iterator[Arrow]]] = []
+    topics = [input.topic for input in inputs if not input.internal]
+    if not topics:
+        return []
+    loaded = work.application.load()
+    check_fingerprint(loaded, work.fingerprint)
     ranges = {range.partition: range for range in work.ranges}
-    for input in inputs:
-        if not input.internal:
-            loaded = work.application.load()
-            check_fingerprint(loaded, work.fingerprint)
-            reader = InputReader(
-                loaded,
-                TaskId(work.slice.subtopology, task),
-                input.topic,
-                work.cut_time_ms,
-                alone=len(inputs) == 1,
-                partition_time=carried.partition_times.get(input.topic, -1),
-            )
-            batches = source.read(ranges[TopicPartition(input.topic, task)])
-            queues.append(((input.topic, EXTERNAL), reader.rows(_cut_up(batches, batch_rows))))
+    queues: list[tuple[QueueId, Iterator[Arrow]]] = []
+    for topic in topics:
+        reader = InputReader(
+            loaded,
+            TaskId(work.slice.subtopology, task),
+            topic,
+            work.cut_time_ms,
+            alone=len(inputs) == 1,
+            partition_time=carried.partition_times.get(topic, -1),
+        )
+        batches = source.read(ranges[TopicPartition(topic, task)])
+        queues.append(((topic, EXTERNAL), reader.rows(_cut_up(batches, batch_rows))))
     return queues
 
 

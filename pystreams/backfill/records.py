@@ -180,7 +180,7 @@ def runs_of(column: Arrow) -> list[tuple[Any, int, int]]:
     changed = pc.not_equal(column.slice(1), column.slice(0, size - 1))
     starts = [0, *(i + 1 for i in pc.indices_nonzero(changed).to_pylist())]
     ends = [*starts[1:], size]
-    return [(column[start].as_py(), start, end) for start, end in zip(starts, ends, strict=True)]
+    return list(zip(column.take(starts).to_pylist(), starts, ends, strict=True))
 
 
 def of_kind(rows: Arrow, kind: Kind) -> Arrow:

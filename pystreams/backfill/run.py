@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from pystreams.backfill.application import Application, Loaded
 from pystreams.backfill.executor import Carried, Executor, Report, SliceJob
-from pystreams.backfill.manifest import Manifest, SliceResult, Stage, StoreResult
+from pystreams.backfill.manifest import InputRange, Manifest, SliceResult, Stage, StoreResult
 from pystreams.backfill.outcome import Digest, Outcome
 from pystreams.backfill.plan import Plan, Slice
 from pystreams.backfill.result import BackfillResult
@@ -46,12 +46,18 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What an earlier backfill left to go on from: by input partition the first offset to read, by sub-topology the
-    state of its tasks, and its id."""
+    """What an earlier backfill left to go on from: its input ranges, by sub-topology the state of its tasks, and its id.
+    ``approximate``: its offsets are made up, and so are those of who goes on."""
 
-    starts: Mapping[TopicPartition, int] = field(default_factory=dict)
+    inputs: Sequence[InputRange] = ()
     carried: Mapping[int, Carried] = field(default_factory=dict)
     previous_id: str | None = None
+    approximate: bool = False
+
+    @property
+    def starts(self) -> dict[TopicPartition, int]:
+        """By input partition the first offset to read."""
+        return {input.partition: input.end for input in self.inputs}
 
 
 @dataclass(frozen=True, slots=True)

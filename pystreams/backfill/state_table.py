@@ -15,7 +15,8 @@ from typing import Final
 
 from pystreams.backfill.manifest import MANIFEST_FILE
 from pystreams.backfill.records import Arrow, Kind
-from pystreams.backfill.snapshot import SnapshotStaging, StoredAs
+from pystreams.backfill.snapshot.format import StoredAs
+from pystreams.backfill.snapshot.reading import SnapshotStaging
 from pystreams.backfill.staging import Selection
 from pystreams.backfill.tables import StoreColumns, Types
 from pystreams.clock import Deadline, SystemClock

@@ -12,13 +12,12 @@ from pystreams.record import Headers
 from pystreams.state.formats import pack_int64, unpack_int64
 from pystreams.state.resources import RocksResources, shared_resources
 from pystreams.state.rocksdb import RocksDatabase
-from pystreams.state.spec import StoreSpec
+from pystreams.state.spec import TIMESTAMPED_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store
 
 #: Changelog key, value, timestamp.
 Entry = tuple[bytes, bytes, int]
 
-_TIMESTAMPED = ("timestamped_key_value", "timestamped_window")
 _DIRECTORY = "change-times"
 
 
@@ -28,7 +27,7 @@ class ChangeTimes:
     def __init__(
         self, directory: Path, specs: Sequence[StoreSpec], resources: RocksResources | None = None
     ) -> None:
-        plain = [spec.name for spec in specs if spec.kind not in _TIMESTAMPED]
+        plain = [spec.name for spec in specs if spec.kind not in TIMESTAMPED_KINDS]
         self._changes: dict[str, dict[bytes, bytes | None]] = {name: {} for name in plain}
         self._database = (
             RocksDatabase(directory / _DIRECTORY, plain, resources or shared_resources()) if plain else None

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pystreams.backfill.application import Loaded, NamedApplication
+from pystreams.backfill.places import absolute
 from pystreams.backfill.sources import EmbeddedSource, KafkaSource, ParquetSource, Source
-from pystreams.backfill.sources.folder import absolute
 from pystreams.backfill.state_table import SnapshotTable, StateTable, is_snapshot
 from pystreams.backfill.tables import ChangelogTable, StoreColumns, Table, TopicTable, Types
 from pystreams.backfill.typed_columns import name_of
 from pystreams.errors import ConfigError, StateError
 from pystreams.serde import BYTES
-from pystreams.state.spec import StoreSpec
+from pystreams.state.spec import WINDOWED_KINDS, StoreSpec
 from pystreams.topology.built import SubTopology
 
 _KAFKA: Final = "kafka."
@@ -34,7 +34,6 @@ OPTIONS: Final[Mapping[str, str]] = {
     "windowed": "true: the store's keys end with a window (known if there is an `application`)",
     "isolation_level": "read_committed (the default) or read_uncommitted, of Kafka",
 }
-_WINDOWS: Final = ("window", "timestamped_window")
 
 
 def table_of(options: Mapping[str, str]) -> Table:
@@ -154,7 +153,7 @@ def _owner(given: Mapping[str, str]) -> _Owner | None:
 
 def _windowed(given: Mapping[str, str], owner: _Owner | None) -> bool:
     if owner is not None:
-        return owner.spec.kind in _WINDOWS
+        return owner.spec.kind in WINDOWED_KINDS
     text = given.get("windowed", "false").lower()
     if text not in ("true", "false"):
         raise ConfigError(f"windowed cannot be {text!r}", hint="true or false")

@@ -124,7 +124,7 @@ def _archiver(master: str, conf: Mapping[str, str], log: Path | None) -> Iterato
 
 
 def _tell(result: ArchiveResult, to: str, elapsed_s: float) -> None:
-    from pystreams.backfill.sources.folder import shown
+    from pystreams.backfill.places import shown
 
     place = shown(to)
     if not result.records:

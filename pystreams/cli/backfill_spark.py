@@ -48,6 +48,7 @@ def quiet_session(
     from pyspark.errors import PySparkException
 
     from pystreams.backfill import spark_session
+    from pystreams.backfill.spark.failures import reason_of
 
     for handler in logging.getLogger().handlers:
         handler.addFilter(_is_not_py4js)
@@ -60,7 +61,7 @@ def quiet_session(
             raise ConfigError(
                 f"Spark does not start on {master}",
                 where=where,
-                why=_last_lines(log) or str(error).strip(),
+                why=_last_lines(log) or reason_of(error),
                 hint="is the master right, is Java 17 or newer there? Without Spark: --master none",
             ) from None
         try:
@@ -69,7 +70,7 @@ def quiet_session(
             raise StateError(
                 f"Spark failed on {master}",
                 where=where,
-                why="\n".join(str(error).strip().splitlines()[:_LINES]),
+                why=reason_of(error),
                 hint=hint,
             ) from None
 

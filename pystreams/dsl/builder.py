@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Unpack, overload
 from pystreams.dsl.context import Context, Place
 from pystreams.dsl.materialized import StoreOptions, UntypedStoreArguments
 from pystreams.dsl.operators.table import TableSource
+from pystreams.dsl.origins import TopicOrigin
 from pystreams.dsl.serdes import TypeOrSerde, read_from_topic
 from pystreams.dsl.stream import KStream
 from pystreams.dsl.table import KTable
@@ -180,7 +181,7 @@ class StreamsBuilder:
         node = TableSourceGraphNode(name, source, operation, spec)
         self._context.graph.add(node)
         place = Place(self._context, name, node, frozenset({source_name}), keys, values)
-        return KTable(place, operation, spec, queryable=store_name.by_user)
+        return KTable(place, TopicOrigin(operation, spec.name), spec, queryable=store_name.by_user)
 
     def add_state_store(self, store: StoreSpec) -> None:
         """Add a store for ``process``, where ``stores=`` names it. ``pystreams.state`` has a factory: ``Stores``."""

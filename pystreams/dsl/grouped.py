@@ -11,6 +11,7 @@ from pystreams.dsl.context import Place
 from pystreams.dsl.materialized import StoreArguments, StoreName, StoreOptions, WindowStoreArguments
 from pystreams.dsl.operators.aggregate import Aggregate, Reduce
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
+from pystreams.dsl.origins import AggregateOrigin
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import aggregate_serde
 from pystreams.dsl.windows import TimeWindows
@@ -138,7 +139,7 @@ class KGroupedStream(Generic[K, V]):
         name = self._place.context.names.step(prefix, step)
         spec = options.key_value(store.name, self._place.key, value)
         place = self._attach(name, operation, spec, store.by_user)
-        return table.KTable(place, operation, spec, queryable=store.by_user)
+        return table.KTable(place, AggregateOrigin(operation), spec, queryable=store.by_user)
 
     def _attach(
         self, name: str, operation: Aggregate | Reduce | WindowAggregate, spec: StoreSpec, store_by_user: bool
@@ -258,7 +259,9 @@ class TimeWindowedKStream(Generic[K, V]):
         )
         behind = self._grouped._attach(name, operation, spec, store.by_user)
         key = wrapped(spec.key_serde, lambda inner: TimeWindowedSerde(inner, windows.size_ms))
-        return table.KTable(replace(behind, key=key), operation, spec, queryable=store.by_user)
+        return table.KTable(
+            replace(behind, key=key), AggregateOrigin(operation), spec, queryable=store.by_user
+        )
 
 
 def _from_reducer(reducer: UserFunction) -> UserFunction:

@@ -23,6 +23,7 @@ from pystreams.dsl.operators.stateless import (
     SelectKey,
 )
 from pystreams.dsl.operators.table import TableSource
+from pystreams.dsl.origins import TopicOrigin
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import TypeOrSerde, common, computed, given_or, returned_by
 from pystreams.errors import TopologyError
@@ -350,7 +351,7 @@ class KStream(Generic[K, V]):
         node = ProcessorGraphNode(name, operation, spec)
         place.add(node)
         behind = Place(place.context, name, node, place.sources, spec.key_serde, spec.value_serde)
-        return table.KTable(behind, operation, spec, queryable=store_name.by_user)
+        return table.KTable(behind, TopicOrigin(operation, spec.name), spec, queryable=store_name.by_user)
 
     def group_by_key(
         self,
@@ -479,7 +480,7 @@ class KStream(Generic[K, V]):
         prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
         name = place.context.names.step(prefix, step)
         function = UserFunction.of(joiner, "join", f"{method} {name}")
-        getter = other._value_getter()
+        getter = other._origin.value_getter()
         node = ProcessorGraphNode(
             name,
             StreamTableJoin(getter, function, left),

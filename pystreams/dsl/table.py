@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeAlias, TypeVar, Unpack, cast, overload
+from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
-from pystreams.dsl import stream, table_grouped
+from pystreams.dsl import stream, table_grouped, table_joins
 from pystreams.dsl.context import Place
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
-from pystreams.dsl.operators.aggregate import Aggregate, Reduce
-from pystreams.dsl.operators.table import (
-    TableFilter,
-    TableMapValues,
-    TableRepartition,
-    TableSource,
-    TableToStream,
-)
-from pystreams.dsl.operators.table_aggregate import TableAggregate, TableReduce
-from pystreams.dsl.operators.value_getter import (
-    FilterGetter,
-    MapValuesGetter,
-    StoreGetter,
-    ValueGetter,
-    WindowStoreGetter,
-)
-from pystreams.dsl.operators.window_aggregate import WindowAggregate
+from pystreams.dsl.operators.table import TableFilter, TableMapValues, TableRepartition, TableToStream
+from pystreams.dsl.operators.value_getter import JoinKind
+from pystreams.dsl.origins import DerivedOrigin, TableOrigin
 from pystreams.dsl.serdes import TypeOrSerde, computed, given_or, returned_by
 from pystreams.functions import UserFunction
 from pystreams.state.spec import StoreSpec
@@ -34,18 +20,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
-
-#: What can be behind a table.
-TableOperation: TypeAlias = (
-    TableSource
-    | Aggregate
-    | Reduce
-    | WindowAggregate
-    | TableAggregate
-    | TableReduce
-    | TableFilter
-    | TableMapValues
-)
+T = TypeVar("T")
 
 
 class KTable(Generic[K, V]):
@@ -57,18 +32,15 @@ class KTable(Generic[K, V]):
     def __init__(
         self,
         place: Place,
-        operation: TableOperation,
+        origin: TableOrigin,
         store: StoreSpec | None,
         *,
         queryable: bool,
-        parent: KTable[K, Any] | None = None,
     ) -> None:
         self._place = place
-        self._operation = operation
+        self._origin = origin
         self._store = store
         self._queryable = queryable
-        self._parent = parent
-        self._sends_old_values = False
 
     def __repr__(self) -> str:
         store = self.queryable_store_name
@@ -120,7 +92,7 @@ class KTable(Generic[K, V]):
         function = UserFunction.of(predicate, "value", f"{method} {name}")
         operation = TableFilter(function, negate, store_name)
         # Where old values come anyway, they save tombstones for rows that never passed.
-        operation.send_old_values = self._enable_sending_old_values(force=False)
+        operation.send_old_values = self._origin.send_old_values(force=False)
         key, value = given_or(options.key, self._place.key), given_or(options.value, self._place.value)
         store = None if store_name is None else options.key_value(store_name, key, value)
         return cast("KTable[K, V]", self._derived(name, operation, store, key, value))
@@ -209,11 +181,106 @@ class KTable(Generic[K, V]):
         function = UserFunction.of(mapper, "value", f"group_by {name}")
         node = ProcessorGraphNode(name, TableRepartition(function))
         place.add(node)
-        self._enable_sending_old_values(force=True)
+        self._origin.send_old_values(force=True)
         new_key = computed(key, f"the key that {name} computes", function.location, place.value)
         new_value = computed(value, f"the value that {name} computes", function.location, place.value)
         grouped = Place(place.context, name, node, place.sources, new_key, new_value)
         return table_grouped.KGroupedTable(grouped, repartition)
+
+    @overload
+    def join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[K, V, T], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    def join(
+        self,
+        other: KTable[K, Any],
+        joiner: Callable[..., Any],
+        *,
+        step: str | None = None,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, Any]:
+        """Rows that both tables have: what ``joiner`` (of both values, or key and values) makes of them.
+
+        Both tables must be partitioned alike. ``value=`` is the type of what ``joiner``
+        gives, ``name=`` a store for it.
+        """
+        return table_joins.joined(self, other, joiner, JoinKind.INNER, step, StoreOptions.of("join", store))
+
+    @overload
+    def left_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T | None], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[K, V, T | None], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    def left_join(
+        self,
+        other: KTable[K, Any],
+        joiner: Callable[..., Any],
+        *,
+        step: str | None = None,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, Any]:
+        """As ``join``, and rows that ``other`` lacks: ``joiner`` then gets None for its value."""
+        return table_joins.joined(
+            self, other, joiner, JoinKind.LEFT, step, StoreOptions.of("left_join", store)
+        )
+
+    @overload
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V | None, T | None], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[K, V | None, T | None], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    def outer_join(
+        self,
+        other: KTable[K, Any],
+        joiner: Callable[..., Any],
+        *,
+        step: str | None = None,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, Any]:
+        """Rows that either table has: ``joiner`` gets None for the value that is missing."""
+        return table_joins.joined(
+            self, other, joiner, JoinKind.OUTER, step, StoreOptions.of("outer_join", store)
+        )
 
     def _draw_names(self, prefix: str, step: str | None, options: StoreOptions) -> tuple[str, str | None]:
         """The names of a step and its store. Without a name there is no store, but its number is drawn."""
@@ -234,43 +301,4 @@ class KTable(Generic[K, V]):
         node = ProcessorGraphNode(name, operation, store)
         self._place.add(node)
         place = Place(self._place.context, name, node, self._place.sources, key, value)
-        return KTable(place, operation, store, queryable=store is not None, parent=self)
-
-    def _value_getter(self) -> ValueGetter:
-        """How another step reads this table. A table that is read needs a store, its own or that of a table above."""
-        operation = self._operation
-        if isinstance(operation, TableSource):
-            self._materialize(operation)
-        if operation.store is not None:
-            windowed = isinstance(operation, WindowAggregate)
-            return WindowStoreGetter(operation.store) if windowed else StoreGetter(operation.store)
-        assert self._parent is not None  # only derived tables have no store
-        below = self._parent._value_getter()
-        if isinstance(operation, TableFilter):
-            return FilterGetter(below, operation.predicate, operation.negate)
-        assert isinstance(operation, TableMapValues)
-        return MapValuesGetter(below, operation.mapper)
-
-    def _enable_sending_old_values(self, *, force: bool) -> bool:
-        """Have changes carry old values; True if they do. ``force`` materialises a source that has no store yet.
-
-        Source: KTableImpl.enableSendingOldValues, KTableFilter, KTableMapValues.
-        """
-        if self._sends_old_values:
-            return True
-        operation = self._operation
-        if isinstance(operation, TableSource):
-            if operation.store is None and not force:
-                return False
-            self._materialize(operation)
-        elif isinstance(operation, TableFilter | TableMapValues) and operation.store is None:
-            assert self._parent is not None
-            if not self._parent._enable_sending_old_values(force=force) and not operation.send_old_values:
-                return False
-        operation.send_old_values = True
-        self._sends_old_values = True
-        return True
-
-    def _materialize(self, operation: TableSource) -> None:
-        assert self._store is not None
-        operation.store = self._store.name
+        return KTable(place, DerivedOrigin(operation, self._origin), store, queryable=store is not None)

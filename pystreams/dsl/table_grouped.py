@@ -9,6 +9,7 @@ from pystreams.dsl import table
 from pystreams.dsl.context import Place
 from pystreams.dsl.materialized import StoreArguments, StoreName, StoreOptions
 from pystreams.dsl.operators.table_aggregate import TableAggregate, TableReduce
+from pystreams.dsl.origins import AggregateOrigin
 from pystreams.dsl.repartition import table_repartition_node
 from pystreams.dsl.serdes import aggregate_serde
 from pystreams.functions import UserFunction
@@ -158,4 +159,4 @@ class KGroupedTable(Generic[K, V]):
         place = Place(
             self._place.context, name, node, frozenset({middle.name}), spec.key_serde, spec.value_serde
         )
-        return table.KTable(place, operation, spec, queryable=store.by_user)
+        return table.KTable(place, AggregateOrigin(operation), spec, queryable=store.by_user)

@@ -275,7 +275,9 @@ class TaskManager:
             # Now, with the directory locked: whoever had the task before has made its last commit.
             committed = self._member.committed(inputs)
             task.committed = {partition: at for partition, at in committed.items() if at is not None}
-            if not self._context.broker.transactional:
+            if not self._context.broker.transactional or self._context.hand_over.attempt:
+                # The changelogs may hold later windows: of what was not committed, or of before a hand-over that set
+                # the application back.
                 task.state.limit_time(merge_committed(task.committed).stream_time)
             self._restorer.add(task)
             del self._waiting[task_id]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +21,14 @@ from pystreams.state.directory import (
 from pystreams.state.formats import TIMESTAMP_BYTES, WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
 from pystreams.state.resources import shared_resources
 from pystreams.state.rocksdb import RocksDatabase
-from pystreams.state.spec import StoreKind, StoreSpec
+from pystreams.state.spec import TIMESTAMPED_KINDS, WINDOWED_KINDS, StoreKind, StoreSpec
 from pystreams.state.task_state import TaskState
 from pystreams.state.window_layer import SegmentedLayout
 
 #: Entries are sorted in memory, so many bytes at a time.
 SORTED_BYTES = 32 * 1024 * 1024
-
-_TIMESTAMPED = ("timestamped_key_value", "timestamped_window")
-_WINDOWED = ("window", "timestamped_window")
+#: What Python needs for an entry beside the bytes themselves: a tuple, two headers of bytes, their place in a list.
+_ENTRY_BYTES = 2 * sys.getsizeof(b"") + sys.getsizeof(()) + 3 * 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class TableFormat:
     @property
     def timestamped(self) -> bool:
         """The table holds the timestamps of changes."""
-        return self.kind in _TIMESTAMPED
+        return self.kind in TIMESTAMPED_KINDS
 
     @property
     def windowed(self) -> bool:
-        return self.kind in _WINDOWED
+        return self.kind in WINDOWED_KINDS
 
     def to_table(self, key: bytes, value: bytes, timestamp: int) -> tuple[bytes, bytes]:
         """Key and value of the table for those of the changelog."""
@@ -80,7 +80,7 @@ class SortedFiles:
 
     def add(self, key: bytes, value: bytes) -> None:
         self._waiting.append((key, value))
-        self._size += len(key) + len(value)
+        self._size += len(key) + len(value) + _ENTRY_BYTES
         if self._size >= SORTED_BYTES:
             self._flush()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from pystreams.serde.base import AnySerde
 
@@ -18,6 +18,12 @@ StoreKind = Literal[
     "list",
     "buffer",
 ]
+
+
+#: Kinds whose values have a timestamp before them, which their changelog has as the record's.
+TIMESTAMPED_KINDS: Final[frozenset[StoreKind]] = frozenset({"timestamped_key_value", "timestamped_window"})
+#: Kinds whose changelog keys end with a window's start and a sequence number.
+WINDOWED_KINDS: Final[frozenset[StoreKind]] = frozenset({"window", "timestamped_window"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from struct import Struct
 from typing import Any
 
 from pystreams.errors import StateCorruptedError, StateError
@@ -24,52 +23,35 @@ from pystreams.state.directory import (
     read_json,
     write_json,
 )
-from pystreams.state.formats import TIMESTAMP_BYTES, WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
-from pystreams.state.key_value import KeyValueStore, TimestampedKeyValueStore
+from pystreams.state.formats import pack_int64, unpack_int64
+from pystreams.state.kinds import open_store, split_of
+from pystreams.state.layer import Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.resources import RocksResources, shared_resources
 from pystreams.state.rocksdb import RocksDatabase, RocksTable
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import LogChange, Store, StoreContext
 from pystreams.state.table import MemoryTable
-from pystreams.state.window import TimestampedWindowStore, WindowStore
-from pystreams.state.window_layer import Layout, SegmentedLayout, WindowLayer, layout_of
 
 #: The small file with the offsets is written anew when they have moved this far. Source: StateManagerUtil.
 OFFSETS_FILE_DELTA = 10_000
-
-_WINDOW_MARKS = Struct(">qi")
-_TIMESTAMPED = ("timestamped_key_value", "timestamped_window")
-_WINDOWED = ("window", "timestamped_window")
 
 
 class _Part:
     """One store with what is below it."""
 
-    __slots__ = ("layer", "overlay", "spec", "store", "table", "timestamped")
+    __slots__ = ("layer", "overlay", "spec", "store", "table")
 
-    def __init__(
-        self,
-        spec: StoreSpec,
-        store: Store,
-        overlay: Overlay,
-        layer: WindowLayer | None,
-    ) -> None:
-        self.spec = spec
+    def __init__(self, store: Store, layer: Layer) -> None:
+        self.spec = layer.spec
         self.store = store
-        self.overlay = overlay
         self.layer = layer
-        self.table: Any = overlay.table
-        self.timestamped = spec.kind in _TIMESTAMPED
+        self.overlay = layer.overlay
+        self.table: Any = layer.overlay.table
 
     @property
     def durable(self) -> bool:
         return isinstance(self.table, RocksTable)
-
-
-def _layout_mark(spec: StoreSpec, layout: Layout | None) -> bytes:
-    interval = layout.interval_ms if isinstance(layout, SegmentedLayout) else 0
-    return f"{spec.kind}/{interval}/{spec.retain_duplicates}".encode()
 
 
 def _nothing() -> None:
@@ -161,27 +143,15 @@ class TaskState:
             raise
 
     def _add(self, context: StoreContext) -> None:
-        spec = context.spec
-        layout = layout_of(spec) if spec.kind in _WINDOWED else None
-        split = layout.split if layout else None
+        spec, split = context.spec, split_of(context.spec)
         table: Any
         if self._database is not None and spec.persistent:
             table = self._database.tables[spec.name]
         else:
             table = MemoryTable(split)
-        overlay = Overlay(table, split)
-        layer = WindowLayer(spec, overlay, layout, context.expired) if layout else None
-        store: Store
-        if spec.kind == "key_value":
-            store = KeyValueStore(context, overlay)
-        elif spec.kind == "timestamped_key_value":
-            store = TimestampedKeyValueStore(context, overlay)
-        elif layer is not None:
-            store = (WindowStore if spec.kind == "window" else TimestampedWindowStore)(context, layer)
-        else:
-            raise StateError(f"there is no {spec.kind} store", where=f"store {spec.name}")
+        store, layer = open_store(context, Overlay(table, split))
         self.stores[spec.name] = store
-        self._parts[spec.name] = _Part(spec, store, overlay, layer)
+        self._parts[spec.name] = _Part(store, layer)
 
     def _load(self, origin: bytes | None) -> None:
         database = self._database
@@ -191,15 +161,14 @@ class TaskState:
         marks: dict[bytes, bytes] = {}
         if origin is not None and stored.get(b"origin", b"") != origin:
             if stored:
-                raise self._disagreement(
-                    "the local state of a task belongs to another log, or to the time before a backfill's hand-over",
-                    f"it follows {stored.get(b'origin', b'an unknown log').decode()}, not {origin.decode()}",
+                raise self._of_another_origin(
+                    stored.get(b"origin", b"an unknown log").decode(), origin.decode()
                 )
             marks[b"origin"] = origin
         for name, part in self._parts.items():
             if not part.durable:
                 continue
-            mark = _layout_mark(part.spec, part.layer.layout if part.layer else None)
+            mark = part.layer.arrangement.encode()
             found = stored.get(b"layout/" + name.encode())
             if found is not None and found != mark:
                 raise self._disagreement(
@@ -211,9 +180,7 @@ class TaskState:
             offset = stored.get(b"offset/" + name.encode())
             if offset is not None:
                 self._offsets[name] = unpack_int64(offset)[0]
-            if part.layer is not None:
-                window = stored.get(b"window/" + name.encode())
-                part.layer.load(*(_WINDOW_MARKS.unpack(window) if window else (-1, 0)))
+            part.layer.load(stored.get(b"layer/" + name.encode()))
         for key, value in stored.items():
             kind, _, name_bytes = key.partition(b"/")
             if kind == b"int":
@@ -222,6 +189,16 @@ class TaskState:
                 self._metadata[name_bytes.decode()] = value
         if marks:
             database.write((), metadata=marks)
+
+    def _of_another_origin(self, found: str, origin: str) -> StateError:
+        why = f"it follows {found}, not {origin}"
+        log, _, hand_over = origin.partition(" ")
+        if not hand_over or found.partition(" ")[0] != log:
+            return self._disagreement("the local state of a task belongs to another log", why)
+        # Who handed over has decided: a store without a changelog gets nothing, and what it has is of another time.
+        hint = "the task's stores will be deleted and restored from their changelogs; those without one start empty"
+        what = "the local state of a task is of the time before a backfill's hand-over"
+        return StateCorruptedError(what, where=str(self.directory), why=why, hint=hint)
 
     def _disagreement(self, what: str, why: str) -> StateError:
         """Only the user can decide to lose what no changelog can bring back."""
@@ -273,21 +250,16 @@ class TaskState:
             durable = [part for part in parts.values() if part.durable]
             database.write(
                 [(part.table, part.overlay.changes) for part in durable if part.overlay.changes],
-                [
-                    (part.table, bound)
-                    for part in durable
-                    if part.layer is not None and (bound := part.layer.expiry()) is not None
-                ],
+                [(part.table, bound) for part in durable if (bound := part.layer.expiry()) is not None],
                 self._marks(durable, changelog_offsets, entries),
             )
         for part in parts.values():
             if not part.durable:
                 part.table.apply(part.overlay.changes)
-                if part.layer is not None and (bound := part.layer.expiry()) is not None:
+                if (bound := part.layer.expiry()) is not None:
                     part.table.delete_below(bound)
             part.overlay.clear()
-            if part.layer is not None:
-                part.layer.committed()
+            part.layer.committed()
         self._metadata.update(entries)
         for name, offset in changelog_offsets.items():
             if name in parts:
@@ -310,10 +282,8 @@ class TaskState:
             offset = changelog_offsets.get(name)
             if offset is not None and offset != self._offsets.get(name):
                 marks[b"offset/" + name.encode()] = pack_int64(offset)
-            if part.layer is not None and part.overlay.changes:
-                marks[b"window/" + name.encode()] = _WINDOW_MARKS.pack(
-                    part.layer.observed_ms, part.layer.sequence
-                )
+            if part.overlay.changes and (mark := part.layer.mark()) is not None:
+                marks[b"layer/" + name.encode()] = mark
         for name, value in metadata.items():
             if isinstance(value, int):
                 marks[b"int/" + name.encode()] = pack_int64(value)
@@ -325,10 +295,7 @@ class TaskState:
         """Forget all writes since the last commit, in the caches too."""
         for part in self._parts.values():
             part.store.abort_cache()
-            if part.layer is not None:
-                part.layer.abort()
-            else:
-                part.overlay.clear()
+            part.layer.abort()
 
     def limit_time(self, stream_time_ms: int) -> None:
         """Tell the stream time of the last commit before restoring from changelogs that may hold more than that.
@@ -337,8 +304,7 @@ class TaskState:
         was alive at this time.
         """
         for part in self._parts.values():
-            if part.layer is not None:
-                part.layer.limit_time(stream_time_ms)
+            part.layer.limit_time(stream_time_ms)
 
     def restore(self, store: str, batch: RecordBatch) -> None:
         """Apply records of the store's changelog; nothing is logged or forwarded. Applied twice, they change nothing.
@@ -347,7 +313,7 @@ class TaskState:
         """
         part = self._parts[store]
         pairs: list[tuple[bytes, bytes | None]]
-        if part.timestamped:
+        if part.layer.timestamped:
             pairs = [
                 (key, None if value is None else pack_int64(timestamp) + value)
                 for key, value, timestamp in zip(batch.keys, batch.values, batch.timestamps, strict=True)
@@ -357,14 +323,11 @@ class TaskState:
             pairs = [
                 (key, value) for key, value in zip(batch.keys, batch.values, strict=True) if key is not None
             ]
-        changes: Mapping[Any, bytes | None]
-        changes = dict(pairs) if part.layer is None else part.layer.restored(pairs)
+        changes = part.layer.restored(pairs)
         if part.durable and self._database is not None:
             marks = {b"offset/" + store.encode(): pack_int64(batch.next_offset)}
-            if part.layer is not None:
-                marks[b"window/" + store.encode()] = _WINDOW_MARKS.pack(
-                    part.layer.observed_ms, part.layer.sequence
-                )
+            if (mark := part.layer.mark()) is not None:
+                marks[b"layer/" + store.encode()] = mark
             self._database.write([(part.table, changes)], metadata=marks)
         else:
             part.table.apply(changes)
@@ -375,22 +338,8 @@ class TaskState:
         self._parts[store].table.ingest(files)
 
     def as_logged(self, store: str, key: bytes) -> tuple[bytes | None, int | None] | None:
-        """What the changelog should hold last under one of its keys: value (None: deleted) and timestamp (None: the
-        store keeps no timestamps). None if the store has no say, because the key's window has expired.
-
-        Call it with the caches flushed.
-        """
-        part = self._parts[store]
-        physical: Any = key
-        if part.layer is not None:
-            start = unpack_int64(key, len(key) - WINDOW_SUFFIX_BYTES)[0]
-            if part.layer.layout.expired(start, part.layer.observed_ms):
-                return None
-            physical = part.layer.layout.of_changelog(key, start)
-        value = part.overlay.get(physical)
-        if not part.timestamped or value is None:
-            return value, None
-        return value[TIMESTAMP_BYTES:], unpack_int64(value)[0]
+        """See ``Layer.as_logged``. Call it with the caches flushed."""
+        return self._parts[store].layer.as_logged(key)
 
     def restore_checkpoint(self) -> None:
         """Bring the small file with the offsets, which other processes read, up to date."""

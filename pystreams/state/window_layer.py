@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from struct import Struct
 from typing import Any, Protocol
 
 from pystreams.state.formats import (
@@ -14,6 +15,7 @@ from pystreams.state.formats import (
     split_window_key,
     unpack_int64,
 )
+from pystreams.state.layer import Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
 
@@ -24,6 +26,9 @@ _SEGMENTS_REMEMBERED_MAX = 1024
 _SUFFIX_MAX = b"\xff" * (WINDOW_SUFFIX_BYTES + 1)
 TIME_MAX = 0x7FFFFFFFFFFFFFFF
 _NO_TIMESTAMP = -1
+
+#: What a commit keeps: the store's stream time and the sequence number of its last duplicate.
+_MARK = Struct(">qi")
 
 
 class Layout(Protocol):
@@ -165,7 +170,7 @@ def layout_of(spec: StoreSpec) -> Layout:
     return kind(spec.retention_ms)
 
 
-class WindowLayer:
+class WindowLayer(Layer):
     """Bytes of windows by (record key, window start), with their retention.
 
     The store's stream time is the greatest window start that was written. A fetch hides windows that start
@@ -181,7 +186,6 @@ class WindowLayer:
         "_time_limit_ms",
         "layout",
         "observed_ms",
-        "overlay",
         "segments",
         "sequence",
     )
@@ -189,7 +193,7 @@ class WindowLayer:
     def __init__(
         self, spec: StoreSpec, overlay: Overlay, layout: Layout, expired: Callable[[], None]
     ) -> None:
-        self.overlay = overlay
+        super().__init__(spec, overlay)
         self.layout = layout
         #: Segments that hold entries, or did.
         self.segments: set[int] = set()
@@ -202,12 +206,22 @@ class WindowLayer:
         self._interval_ms: int = layout.interval_ms if isinstance(layout, SegmentedLayout) else 0
         self._expired = expired
 
+    @property
+    def arrangement(self) -> str:
+        return f"{self.spec.kind}/{self._interval_ms}/{self.spec.retain_duplicates}"
+
     def get(self, window: tuple[bytes, int]) -> bytes | None:
         """The window's bytes, None if there are none or it is past retention."""
         key, start = window
         if start <= self.observed_ms - self._retention_ms:
             return None
         return self.overlay.get(self.layout.physical(key, start, self.sequence))
+
+    def physical(self, changelog_key: bytes) -> Any:
+        start = unpack_int64(changelog_key, len(changelog_key) - WINDOW_SUFFIX_BYTES)[0]
+        if self.layout.expired(start, self.observed_ms):
+            return None
+        return self.layout.of_changelog(changelog_key, start)
 
     def put(self, window: tuple[bytes, int], value: bytes | None) -> bytes:
         """Write a window's bytes, None deletes; gives the changelog's key. Late windows are dropped, but logged."""
@@ -317,11 +331,10 @@ class WindowLayer:
         return max(time_from, self.observed_ms - self._retention_ms + 1)
 
     def limit_time(self, time_ms: int) -> None:
-        """Have what is restored from now on move stream time no further than this."""
         self._time_limit_ms = time_ms
 
     def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
-        """Changes of the table for records of the changelog; moves stream time and sequence number on."""
+        """Moves stream time and sequence number on."""
         starts = [unpack_int64(key, len(key) - WINDOW_SUFFIX_BYTES)[0] for key, _ in records]
         latest = min(max(starts, default=_NO_TIMESTAMP), self._time_limit_ms)
         observed = self.observed_ms = max(self.observed_ms, latest)
@@ -339,9 +352,13 @@ class WindowLayer:
             self.segments.update(start // interval for start in starts)
         return changes
 
-    def load(self, observed_ms: int, sequence: int) -> None:
-        """Go on from what a commit has left in the table."""
-        self.observed_ms, self.sequence = self._committed = (observed_ms, sequence)
+    def mark(self) -> bytes:
+        return _MARK.pack(self.observed_ms, self.sequence)
+
+    def load(self, mark: bytes | None) -> None:
+        self.observed_ms, self.sequence = self._committed = (
+            (_NO_TIMESTAMP, 0) if mark is None else _MARK.unpack(mark)
+        )
         if not self._interval_ms:
             return
         # Hop from segment to segment: the first key at or behind each gives the next one that exists.
@@ -355,7 +372,6 @@ class WindowLayer:
             lower = pack_int64(segment + 1)
 
     def expiry(self) -> Any:
-        """The physical key below which everything has expired, None if nothing has."""
         if not self._interval_ms:
             return self.layout.expiry_bound(self.observed_ms)
         bound: bytes = self.layout.expiry_bound(self.observed_ms)
@@ -363,13 +379,11 @@ class WindowLayer:
         return bound if any(segment < first_live for segment in self.segments) else None
 
     def committed(self) -> None:
-        """The overlay is in the table now, and what had expired is gone."""
         self._committed = (self.observed_ms, self.sequence)
         if self._interval_ms:
             first_live = unpack_int64(self.layout.expiry_bound(self.observed_ms))[0]
             self.segments = {segment for segment in self.segments if segment >= first_live}
 
     def abort(self) -> None:
-        """Back to the last commit."""
         self.overlay.clear()
         self.observed_ms, self.sequence = self._committed

@@ -92,6 +92,27 @@ class ProcessorGraphNode(GraphNode):
         topology.add_and_connect(self.name, self.connected)
 
 
+@dataclass(eq=False)
+class TableJoinGraphNode(GraphNode):
+    """A join of two tables: a processor for each side and one that merges their results, which has the node's name.
+
+    ``sides`` are, for the left and then the right one: name, the step before it, operation, and the stores of the
+    other side. Source: KTableKTableJoinNode.
+    """
+
+    sides: tuple[tuple[str, str, Operation, Sequence[str]], ...]
+    merge: Operation
+    store: StoreSpec | None = None
+
+    def write(self, topology: Topology) -> None:
+        for name, parent, operation, _ in self.sides:
+            topology.insert_processor(name, operation, (parent,))
+        topology.insert_processor(self.name, self.merge, tuple(side[0] for side in self.sides))
+        add_materialized(topology, self.name, self.merge, self.store)
+        for name, _, _, stores in self.sides:
+            topology.add_and_connect(name, stores)
+
+
 @dataclass(frozen=True, slots=True)
 class NullKeyFilter:
     """The step before a repartition topic, which drops null keys unless a join further on wants them."""

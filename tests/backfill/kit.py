@@ -117,9 +117,9 @@ class Backfill:
             clock=ManualClock(CUT_TIME_MS),
         )
 
-    def run(self, *, resume: bool = False) -> BackfillResult:
+    def run(self, *, resume: bool = False, overwrite: bool = False) -> BackfillResult:
         planned = Planned(self.loaded, self.application, self.plan, self.manifest, self.source)
-        return run(planned, self.executor, str(self.folder), resume=resume)
+        return run(planned, self.executor, str(self.folder), resume=resume, overwrite=overwrite)
 
 
 def everything(result: BackfillResult) -> dict[str, Any]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pystreams.backfill import emitting
-from pystreams.backfill.api import backfill
-from pystreams.backfill.emitting import EmitToFolder, EmitToTopic, emit
+from pystreams.backfill import emitted_topics
+from pystreams.backfill.api import backfill, plan_backfill
+from pystreams.backfill.emitted_files import EmitToFolder
+from pystreams.backfill.emitted_topics import EmitToTopic
+from pystreams.backfill.emitting import check_emit, emit
 from pystreams.backfill.handover import hand_over
 from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.records import headers_of
 from pystreams.backfill.result import BackfillResult, SinkRecord
-from pystreams.backfill.sources import EmbeddedSource, ParquetSource
-from pystreams.errors import BrokerError, RetentionError, TopicError
+from pystreams.backfill.sources import EmbeddedSource, ParquetSource, logs
+from pystreams.backfill.sources.folder import Folder
+from pystreams.broker.embedded.consumer import EmbeddedConsumer
+from pystreams.clock import SystemClock
+from pystreams.errors import BrokerError, BrokerUnavailableError, RetentionError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from tests.backfill.kit import memory
@@ -94,7 +100,7 @@ def test_topics_get_each_record_once(
     log = new_log("log")
     log.create("word-counts", partitions=3)
     result = computed(tmp_path / "staging")
-    monkeypatch.setattr(emitting, "TRANSACTION_RECORDS", 30)
+    monkeypatch.setattr(emitted_topics, "TRANSACTION_RECORDS", 30)
     commit, commits = EmitToTopic._commit, 0
 
     def counted(*arguments: Any) -> None:
@@ -112,6 +118,35 @@ def test_topics_get_each_record_once(
         assert emit(result, log.broker) == {"word-counts": 360}
     found = {p.partition: [sink_record(line) for line in raw(log, p)] for p in log.partitions("word-counts")}
     assert found == result.sink("word-counts")
+
+
+@pytest.mark.live
+def test_an_earlier_backfill_that_is_emitted_again_adds_nothing(new_log: NewLog, tmp_path: Path) -> None:
+    log = new_log("log")
+    log.create("word-counts", partitions=3)
+    first = computed(tmp_path / "first", until={TopicPartition("lines", p): 20 for p in range(2)})
+    second = computed(tmp_path / "second", previous=tmp_path / "first")
+    told = [emit(result, log.broker)["word-counts"] for result in (first, second, first, second, first)]
+    assert told == [told[0], told[1], told[0], told[1], told[0]]
+    found = {p.partition: [sink_record(line) for line in raw(log, p)] for p in log.partitions("word-counts")}
+    assert found == {p: first.sink("word-counts")[p] + second.sink("word-counts")[p] for p in range(3)}
+
+
+@pytest.mark.live
+def test_marks_that_never_come_to_their_end_do_not_hold_it_for_ever(
+    new_log: NewLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a transaction does that somebody leaves open: readers of committed records do not get past it."""
+    log = new_log("log")
+    log.create("word-counts", partitions=3)
+    result = computed(tmp_path / "staging")
+    emit(result, log.broker)
+    monkeypatch.setattr(EmbeddedConsumer, "poll", lambda *_: [])
+    monkeypatch.setattr(logs, "_SILENCE_MS_MAX", 50)
+    with pytest.raises(
+        BrokerUnavailableError, match="nothing more comes of wc-backfill-emitted-word-counts-0"
+    ):
+        emit(result, log.broker)
 
 
 @pytest.mark.live
@@ -140,10 +175,10 @@ def test_emitted_handed_over_and_gone_on_with_equals_live(new_log: NewLog, tmp_p
 def test_topics_that_do_not_fit_are_refused(new_log: NewLog, tmp_path: Path) -> None:
     log = new_log("log")
     result = computed(tmp_path / "staging")
-    with pytest.raises(TopicError, match="word-counts has 0 partitions, the backfill wrote 3"):
+    with pytest.raises(TopicError, match="there is no topic word-counts"):
         emit(result, log.broker)
     log.create("word-counts", partitions=2)
-    with pytest.raises(TopicError, match="word-counts has 2 partitions, the backfill wrote 3"):
+    with pytest.raises(TopicError, match="word-counts has 2 partitions, the backfill writes 3"):
         emit(result, log.broker)
 
 
@@ -154,6 +189,38 @@ def test_a_topic_that_would_delete_them_is_refused(new_log: NewLog, tmp_path: Pa
     with pytest.raises(RetentionError, match="word-counts would delete what is emitted"):
         emit(computed(tmp_path / "staging"), log.broker)
     assert all(raw(log, partition) == [] for partition in log.partitions("word-counts"))
+
+
+@pytest.mark.live
+def test_who_allows_expired_records_is_only_warned(
+    new_log: NewLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = new_log("log")
+    log.create("word-counts", partitions=3, config={"retention.ms": "604800000"})
+    result = computed(tmp_path / "staging", settings={"allow_expired": True})
+    assert emit(result, log.broker) == {"word-counts": 360}
+    assert "word-counts would delete what is emitted" in caplog.text
+
+
+@pytest.mark.live
+def test_topics_that_cannot_take_them_are_known_before_anything_is_computed(
+    new_log: NewLog, tmp_path: Path
+) -> None:
+    log = new_log("log")
+    source = memory(history("word count", 3, 2), {"word-counts": 3})
+    planned = plan_backfill(word_count(), sources=source)
+    with closing(log.broker.admin()) as admin:
+        with pytest.raises(TopicError, match="there is no topic word-counts") as refused:
+            check_emit(planned, log.broker, admin, SystemClock())
+        assert refused.value.hint == "pystreams topics create word-counts --partitions 3"
+        log.create("word-counts", partitions=2)
+        with pytest.raises(TopicError, match="word-counts has 2 partitions, the backfill writes 3"):
+            check_emit(planned, log.broker, admin, SystemClock())
+
+
+def test_passwords_in_the_url_of_a_folder_are_not_shown() -> None:
+    to = EmitToFolder(Folder("s3a://key:secret@bucket/results"), "id").to("word-counts")
+    assert "secret" not in repr(to)
 
 
 @pytest.mark.live

@@ -15,7 +15,7 @@ from pystreams import App, Stores
 from pystreams.backfill.handover import hand_over
 from pystreams.backfill.snapshot import open_snapshot, restore_snapshot, write_snapshot
 from pystreams.backfill.sources import EmbeddedSource
-from pystreams.errors import StateCorruptedError, StateError, TopologyError
+from pystreams.errors import ConfigError, StateCorruptedError, StateError, TopologyError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.streams import Streams
 from tests.backfill.kit import Backfill, History, everything, memory
@@ -177,3 +177,24 @@ def test_a_damaged_one_is_not_handed_over(new_log: NewLog, tmp_path: Path) -> No
 
 def everything_stored(folder: Path) -> Any:
     return everything(open_snapshot(folder, word_count()))
+
+
+@pytest.mark.parametrize("url", ["s3a://key:secret@bucket/tables", "file:///tables"])
+def test_a_url_is_refused_because_databases_need_a_folder(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = Backfill(word_count(), memory(history("word count", 1, 2)), tmp_path / "staging").run()
+    with pytest.raises(ConfigError, match="cannot be written to") as refused:
+        write_snapshot(result, url)
+    assert "secret" not in str(refused.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["staging"], "no folder of that name was made here"
+
+
+def test_another_one_is_replaced_where_that_is_said(tmp_path: Path) -> None:
+    past = memory(history("word count", 1, 2))
+    first = Backfill(word_count(), past, tmp_path / "one").run()
+    other = Backfill(word_count(), past, tmp_path / "two", until={TopicPartition("lines", 0): 3}).run()
+    write_snapshot(first, tmp_path / "snapshot")
+    write_snapshot(other, tmp_path / "snapshot", replace_other=True)
+    assert everything_stored(tmp_path / "snapshot")["changelogs"] == everything(other)["changelogs"]

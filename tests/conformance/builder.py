@@ -239,12 +239,17 @@ class ScenarioBuilder:
             self._put(step, source.ref.to_stream(**_step(step)), source.key, source.value)
 
     def _join(self, step: Json) -> None:
-        stream, table = self._input(step), self._input(step, "with")
-        method = getattr(stream.ref, step["op"])
-        ref = method(table.ref, vocabulary.joiner(step["fn"]), value=TEXT, **_step(step))
-        self._put(step, ref, stream.key, "str")
+        one, other = self._input(step), self._input(step, "with")
+        method, joiner = getattr(one.ref, step["op"]), vocabulary.joiner(step["fn"])
+        if one.kind == "table":
+            extra = self._optional_store(step, key=one.key.serde, value=TEXT)
+            # Kafka has no key for the joiner there.
+            ref = method(other.ref, lambda left, right: joiner(None, left, right), **extra, **_step(step))
+        else:
+            ref = method(other.ref, joiner, value=TEXT, **_step(step))
+        self._put(step, ref, one.key, "str", one.kind)
 
-    op_join = op_left_join = _join
+    op_join = op_left_join = op_outer_join = _join
 
     # Aggregations
 

@@ -99,8 +99,6 @@ def _of_join(step: Json, kinds: dict[str, str]) -> Iterator[str]:
     sides = (kinds.get(step["from"]), kinds.get(step["with"]))
     if sides == ("stream", "stream"):
         yield "stream-stream joins"
-    elif sides == ("table", "table"):
-        yield "table-table joins"
     elif sides == ("stream", "global"):
         yield "global tables"
     if "grace" in step:

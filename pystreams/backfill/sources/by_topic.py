@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.manifest import InputRange, LastRecord
 from pystreams.backfill.records import Arrow
 from pystreams.backfill.sources.source import Source, Span
 from pystreams.errors import TopicError
@@ -69,6 +69,14 @@ class TopicSources:
 
     def missing(self, input: InputRange) -> list[Span]:
         return self.of(input.partition.topic).missing(input)
+
+    def last_before(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
+        split = self._split(ends)
+        return {
+            p: last
+            for source, own in split
+            for p, last in source.last_before({p: ends[p] for p in own}).items()
+        }
 
     def read(self, input: InputRange) -> Iterator[Arrow]:
         return self.of(input.partition.topic).read(input)

@@ -13,11 +13,13 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
-from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.manifest import InputRange, LastRecord
+from pystreams.backfill.places import absolute, shown
 from pystreams.backfill.records import RECORD_SCHEMA, Arrow, pc
 from pystreams.backfill.sources.columns import record_columns
-from pystreams.backfill.sources.folder import Folder, absolute, hive_values, shown
+from pystreams.backfill.sources.folder import Folder, hive_values
 from pystreams.backfill.sources.index import Found, Index, Piece, index_of, numbered, out_of_order
+from pystreams.backfill.sources.last_records import Spans, before, last_record
 from pystreams.backfill.sources.source import Span, within
 from pystreams.errors import ConfigError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
@@ -70,6 +72,9 @@ class FileSource:
 
     def missing(self, input: InputRange) -> list[Span]:
         return self.index.missing(input)
+
+    def last_before(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
+        return {} if self.approximate else before(ends, self.beginnings(ends), self._last_within)
 
     def read(self, input: InputRange) -> Iterator[Arrow]:
         missing = self.missing(input)
@@ -148,6 +153,22 @@ class FileSource:
             found = [one for of_file in pool.map(self.pieces, files) for one in of_file]
         made = numbered if self.approximate else index_of
         return made(found, self.description)
+
+    def _last_within(self, spans: Spans) -> dict[TopicPartition, LastRecord]:
+        ranges = [InputRange(partition, *span) for partition, span in spans.items()]
+        with ThreadPoolExecutor(_LOOKING_THREADS) as pool:
+            found = dict(zip(spans, pool.map(self._last_of, ranges), strict=True))
+        return {partition: last for partition, last in found.items() if last is not None}
+
+    def _last_of(self, input: InputRange) -> LastRecord | None:
+        if self.missing(input):
+            return None
+        last = None
+        for rows in self.read(input):
+            if rows.num_rows:
+                names = ("offset", "timestamp", "key", "value")
+                last = last_record(*(rows.column(name)[-1].as_py() for name in names))
+        return last
 
     def _offset_at(self, partition: TopicPartition, time_ms: int) -> int:
         everything = InputRange(partition, *_EVERYTHING)

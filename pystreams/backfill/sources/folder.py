@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs
 
+from pystreams.backfill.places import absolute, is_url, shown
 from pystreams.backfill.records import Arrow
 from pystreams.errors import ConfigError, StateError
 
@@ -97,7 +97,7 @@ class Folder:
             yield
         except OSError as error:
             raise StateError(
-                f"nothing can be written to {self.shown}", why=str(error).splitlines()[0]
+                f"nothing can be written to {self.shown}", why=shown(str(error).splitlines()[0])
             ) from error
 
     def publish(self, file: str, content: bytes) -> bool:
@@ -138,31 +138,25 @@ class Folder:
         if system.get_file_info(path).type != fs.FileType.NotFound:
             system.delete_dir(path)
 
+    def remove(self, file: str) -> None:
+        """Delete a file within; there may be none."""
+        system, base = self._resolved()
+        if self.exists(file):
+            system.delete_file(_within(base, file))
+
     def _resolved(self) -> tuple[Any, str]:
         """The file system, and the path there."""
-        if not _is_uri(self.path):
+        if not is_url(self.path):
             return fs.LocalFileSystem(), self.path
         try:
             system, path = fs.FileSystem.from_uri(self.path.replace("s3a://", "s3://", 1))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise ConfigError(
                 f"{self.shown} is on no file system that can be reached",
-                why=str(error).splitlines()[0].replace(self.path, self.shown),
+                why=shown(str(error).splitlines()[0]),
                 hint="a path, or a URI that Arrow knows: file://, s3://, gs://, abfs://, hdfs://",
             ) from None
         return system, path.rstrip("/")
-
-
-def shown(path: str) -> str:
-    """A path for people: without the password, and the settings of a file system, that a URI may have."""
-    if not _is_uri(path):
-        return path
-    return re.sub(r"://([^/@:]*):[^/@]*@", r"://\1:***@", path).partition("?")[0]
-
-
-def absolute(path: str) -> str:
-    """A path of this machine as workers find it, whatever folder they run in; URIs are as they are."""
-    return path if _is_uri(path) else str(Path(path).absolute())
 
 
 def hive_values(file: str) -> dict[str, str]:
@@ -174,10 +168,6 @@ def hive_values(file: str) -> dict[str, str]:
 def hive_folder(**values: object) -> str:
     """The folders that say this, as Hive and Spark name them."""
     return "/".join(f"{name}={quote(str(value), safe=' ')}" for name, value in values.items())
-
-
-def _is_uri(path: str) -> bool:
-    return "://" in path or path.startswith("file:")
 
 
 def _within(base: str, name: str) -> str:

@@ -9,12 +9,13 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.manifest import InputRange, LastRecord
+from pystreams.backfill.places import absolute
 from pystreams.backfill.records import Arrow, record_rows
-from pystreams.backfill.sources.folder import absolute
+from pystreams.backfill.sources.last_records import last_before
 from pystreams.backfill.sources.source import BATCH_ROWS, Span, within
 from pystreams.broker.embedded import EmbeddedBroker
-from pystreams.broker.port import Admin, Broker
+from pystreams.broker.port import Admin, Broker, ConsumerPurpose
 from pystreams.clock import Deadline, SystemClock
 from pystreams.config.client_settings import client_settings
 from pystreams.errors import BrokerUnavailableError, OffsetOutOfRangeError
@@ -73,6 +74,10 @@ class EmbeddedSource:
     def missing(self, input: InputRange) -> list[Span]:
         """A log that still has its beginning has all."""
         return []
+
+    def last_before(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
+        with closing(self._open()) as broker:
+            return last_before(broker, ends)
 
     def read(self, input: InputRange) -> Iterator[Arrow]:
         with closing(self._open()) as broker:
@@ -140,6 +145,10 @@ class KafkaSource:
         """A log that still has its beginning has all."""
         return []
 
+    def last_before(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
+        with closing(self.connect()) as broker:
+            return last_before(broker, ends)
+
     def read(self, input: InputRange) -> Iterator[Arrow]:
         with closing(self.connect()) as broker:
             yield from read_log(broker, input)
@@ -165,8 +174,9 @@ def _ends(broker: KafkaBroker, partitions: Collection[TopicPartition]) -> dict[T
     return admin.stable_end_offsets(partitions) if broker.reads_committed else admin.end_offsets(partitions)
 
 
-def read_log(broker: Broker, input: InputRange) -> Iterator[Arrow]:
-    """Read a range of a log. Compacted records and transaction markers are holes: the position tells the end.
+def read_log(broker: Broker, input: InputRange, purpose: ConsumerPurpose = "main") -> Iterator[Arrow]:
+    """Read a range of a log. Compacted records and transaction markers are holes: the position tells the end. For the
+    ``purpose`` ``restore`` it reads what is committed.
 
     Raises ``OffsetOutOfRangeError`` for records that are gone, ``BrokerUnavailableError`` if the log falls silent.
     """
@@ -176,7 +186,7 @@ def read_log(broker: Broker, input: InputRange) -> Iterator[Arrow]:
     with ExitStack() as stack:
         admin = stack.enter_context(closing(broker.admin()))
         _require_beginning(input, admin.beginning_offsets([partition])[partition])
-        consumer = stack.enter_context(closing(broker.consumer(_CLIENT_ID)))
+        consumer = stack.enter_context(closing(broker.consumer(_CLIENT_ID, purpose)))
         consumer.assign({partition: input.start})
         gathered = _Gathered()
         silence = Deadline(SystemClock(), _SILENCE_MS_MAX)
@@ -197,7 +207,7 @@ def read_log(broker: Broker, input: InputRange) -> Iterator[Arrow]:
                     f"nothing more comes of {partition}",
                     where=f"{broker.description}, position {position} of {input.end}",
                     why=f"nothing arrived for {_SILENCE_MS_MAX // 1000} s",
-                    hint="is the broker that leads the partition up?",
+                    hint="is the broker that leads the partition up? Or has a transaction been open there for as long?",
                 )
         if (rows := gathered.take()) is not None:
             yield within(rows, input)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.manifest import InputRange, LastRecord
 from pystreams.backfill.records import Arrow, record_rows
+from pystreams.backfill.sources.last_records import last_record
 from pystreams.backfill.sources.source import Span, within
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
@@ -53,6 +54,14 @@ class MemorySource:
 
     def missing(self, input: InputRange) -> list[Span]:
         return []
+
+    def last_before(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
+        found: dict[TopicPartition, LastRecord] = {}
+        for partition, end in ends.items():
+            for batch in self.batches.get(partition, ()):
+                rows = zip(batch.offsets, batch.timestamps, batch.keys, batch.values, strict=True)
+                found |= {partition: last_record(*row) for row in rows if row[0] < end}
+        return found
 
     def read(self, input: InputRange) -> Iterator[Arrow]:
         for batch in self.batches.get(input.partition, ()):

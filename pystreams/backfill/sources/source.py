@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Protocol
 
-from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.manifest import InputRange, LastRecord
 from pystreams.backfill.records import Arrow, pc
 from pystreams.ids import TopicPartition
 
@@ -48,6 +48,10 @@ class Source(Protocol):
     def missing(self, input: InputRange) -> list[Span]:
         """What the source knows to have existed within the range, and does not hold. Offsets that compaction or a
         transaction's marker took are not among it."""
+        ...
+
+    def last_before(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
+        """The last record before each offset, where it is found without reading much."""
         ...
 
     def read(self, input: InputRange) -> Iterator[Arrow]:

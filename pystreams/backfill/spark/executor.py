@@ -17,7 +17,7 @@ from pystreams.backfill.records import Kind
 from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.failures import heard
 from pystreams.backfill.spark.packing import PACKED_DDL
-from pystreams.backfill.spark.progress import Reporter, listening
+from pystreams.backfill.spark.progress import Reporter, addresses_of, listening
 from pystreams.backfill.spark.shipping import shipped
 from pystreams.backfill.spark.staging import SparkStaging
 from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall
@@ -72,7 +72,7 @@ class SparkExecutor:
         context = self._session.sparkContext
         context.setJobDescription(f"pystreams backfill: slice {one.index}")
         try:
-            with listening(self._host(), report) as reporter, heard():
+            with listening(*addresses_of(context), report) as reporter, heard():
                 staging.write(one.index, self._rows(job, staging, reporter))
         finally:
             context.setJobDescription(None)  # type: ignore[arg-type]
@@ -109,15 +109,6 @@ class SparkExecutor:
         if not given:
             return mapped(self._session.range(0, one.tasks, 1, one.tasks), call, PACKED_DDL)
         return mapped(_exchanged(reduce(DataFrame.unionAll, given), one.tasks), call, PACKED_DDL)
-
-    def _host(self) -> str:
-        """An address of the driver that workers reach."""
-        context = self._session.sparkContext
-        if (context.master or "").startswith("local"):
-            return "127.0.0.1"
-        host = context.getConf().get("spark.driver.host")
-        assert host is not None, "Spark sets it when it starts"
-        return host
 
 
 def _exchanged(rows: DataFrame, partitions: int) -> DataFrame:

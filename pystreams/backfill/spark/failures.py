@@ -1,7 +1,7 @@
-"""Errors of pystreams on their way from a worker to the driver.
+"""Errors on their way from Spark's workers and its JVM to people.
 
 Spark hands on what a worker raised as text, traceback and all. An error that was raised for people to read goes along
-as data in that text, and is the same error again in the driver.
+as data in that text, and is the same error again in the driver. Of all others there is a reason somewhere in that text.
 """
 
 from __future__ import annotations
@@ -18,9 +18,17 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from pystreams import errors
-from pystreams.errors import StreamsError
+from pystreams.backfill.places import shown
+from pystreams.errors import AppLoadError, ConfigError, StreamsError
 
 _TOLD = re.compile(r"pystreams-error:([A-Za-z0-9+/=]+):")
+_MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
+#: The last line of a traceback of Python.
+_RAISED = re.compile(r"^(?!java\.|org\.|scala\.)[A-Za-z_][\w.]*(?:Error|Exception)\b.*", re.MULTILINE)
+#: How the JVM begins what it says.
+_JAVA_PREFIX = re.compile(
+    r"^(?:Caused by: |: )?(?:(?:[\w$]+\.)+[A-Z][\w$]*(?:Exception|Error): )*(?:[a-z][\w$]*\.)+(?=[A-Z])"
+)
 
 
 class WorkerError(Exception):
@@ -48,7 +56,8 @@ def told() -> Iterator[None]:
 
 @contextmanager
 def heard() -> Iterator[None]:
-    """In the driver: raise a worker's error as what it was; all others as they come."""
+    """In the driver: raise a worker's error as what it was; ``AppLoadError`` for a module that workers do not have; all
+    others as they come."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
@@ -58,8 +67,58 @@ def heard() -> Iterator[None]:
 def _raise_again(error: Exception) -> NoReturn:
     found = _TOLD.search(str(error))
     if found is None:
+        missing = _MISSING_MODULE.search(str(error))
+        if missing is not None:
+            raise not_importable(missing[1]) from error
         raise error
     content = json.loads(base64.b64decode(found.group(1)))
     kind: type[StreamsError] = getattr(errors, content["type"], StreamsError)
     cause = WorkerError(content["cause"]) if content["cause"] else None
     raise kind(content["what"], where=content["where"], why=content["why"], hint=content["hint"]) from cause
+
+
+def not_importable(module: str) -> AppLoadError:
+    """What to raise for a module that workers cannot import."""
+    return AppLoadError(
+        f"Spark's workers cannot import {module}",
+        why=f"the Python that they run has no module {module}",
+        hint="send a module of your own with --py-files (py_files); packages must be in the workers' Python: see "
+        '"Where it runs" in docs/backfill.md',
+    )
+
+
+@contextmanager
+def reaching(place: str) -> Iterator[None]:
+    """While Spark's file systems are asked for something at a place. Raises ``ConfigError`` that says why not."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise ConfigError(
+            f"Spark cannot use {shown(place)}",
+            why=reason_of(error),
+            hint=_about_file_systems(place, str(error)),
+        ) from error
+
+
+def _about_file_systems(place: str, text: str) -> str:
+    if "ClassNotFoundException" not in text and "UnsupportedFileSystemException" not in text:
+        return "is the place right, and may this user write there?"
+    if place.startswith(("s3:", "s3n:")):
+        return "Hadoop's name for it is s3a://"
+    return (
+        "give Spark the package of that file system, of the version of its Hadoop:"
+        " --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION (for s3a://), or stage in a folder"
+    )
+
+
+def reason_of(error: Exception) -> str:
+    """Why Spark has failed, of all that it says: the last line of a worker's traceback, or the last cause in the JVM.
+    Without the secrets of URLs."""
+    text = str(error).strip()
+    raised = _RAISED.findall(text)
+    if raised:
+        return shown(raised[-1].strip())
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith(("at ", "...", "An error occurred while calling"))]
+    causes = [line for line in said if line.startswith("Caused by:")]
+    return shown(_JAVA_PREFIX.sub("", (causes or said[:1] or [type(error).__name__])[-1]))

@@ -1,23 +1,34 @@
 """How far tasks are, told to the driver while they run: a datagram a second, that may be lost.
 
 Spark's own counters reach the driver when a task ends, and a task may run for hours. Nothing waits for a datagram and
-nothing depends on one: what a slice has done is counted by its outcomes.
+nothing depends on one: what a slice has done is counted by its outcomes. Where the driver cannot listen, or workers do
+not reach it, there is no live progress.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from struct import Struct
+from typing import Any
+
+from pyspark import SparkContext
 
 from pystreams.backfill.executor import Report
 from pystreams.clock import Deadline, SystemClock
 
+log = logging.getLogger(__name__)
+
 _INTERVAL_MS = 1_000
+
+#: The listener looks so often whether it is to end.
+_PAUSE_S = 0.1
 
 #: Token, task, records, whether finished.
 _TOLD = Struct(">16siq?")
@@ -26,18 +37,18 @@ _TOLD = Struct(">16siq?")
 class TaskReport:
     """Reports on one task of a worker."""
 
-    def __init__(self, address: tuple[str, int], token: bytes, task: int) -> None:
-        self._address = address
-        self._token = token
+    def __init__(self, reporter: Reporter, task: int) -> None:
+        self._address = reporter.address
+        self._family = reporter.family
+        self._token = reporter.token
         self._task = task
         self._records = 0
-        self._reachable = True
         self._next = Deadline(SystemClock(), _INTERVAL_MS)
 
     def processed(self, records: int) -> None:
         """So many records in all so far."""
         self._records = records
-        if self._reachable and self._next.expired():
+        if self._address is not None and self._next.expired():
             self._next = Deadline(SystemClock(), _INTERVAL_MS)
             self._tell(finished=False)
 
@@ -45,49 +56,102 @@ class TaskReport:
         self._tell(finished=True)
 
     def _tell(self, *, finished: bool) -> None:
-        family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
-        with closing(socket.socket(family, socket.SOCK_DGRAM)) as sender:
-            try:
-                sender.sendto(_TOLD.pack(self._token, self._task, self._records, finished), self._address)
-            except OSError:
-                # Where the driver cannot be reached like this, there is no live progress: nothing else is lost.
-                self._reachable = False
+        if self._address is None:
+            return
+        try:
+            address = _resolved(*self._address, self._family)[1]
+            with closing(socket.socket(self._family, socket.SOCK_DGRAM)) as sender:
+                sender.sendto(_TOLD.pack(self._token, self._task, self._records, finished), address)
+        except OSError:
+            # Where the driver cannot be reached like this, there is no live progress: nothing else is lost.
+            self._address = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Where to report to; picklable."""
+    """Where to report to; picklable. ``address`` None: nobody listens."""
 
-    address: tuple[str, int]
+    address: tuple[str, int] | None
     token: bytes = field(repr=False)
+    #: Of the addresses that a name has, the one of this family.
+    family: int = socket.AF_INET
 
     def of(self, task: int) -> TaskReport:
-        return TaskReport(self.address, self.token, task)
+        return TaskReport(self, task)
+
+
+def addresses_of(context: SparkContext) -> tuple[str, str]:
+    """Where the driver listens, and where workers reach it: in containers, and behind a service, these differ."""
+    if (context.master or "").startswith("local"):
+        return "127.0.0.1", "127.0.0.1"
+    conf = context.getConf()
+    host = conf.get("spark.driver.host")
+    assert host is not None, "Spark sets it when it starts"
+    return conf.get("spark.driver.bindAddress") or host, host
 
 
 @contextmanager
-def listening(host: str, report: Report) -> Iterator[Reporter]:
-    """Listen at an address of the driver, and call ``report`` from a thread of its own."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def listening(bind: str, host: str, report: Report) -> Iterator[Reporter]:
+    """Listen at the driver's address ``bind``, which workers reach as ``host``, and call ``report`` from a thread of
+    its own. If that address cannot be listened at, nothing is reported."""
     token = secrets.token_bytes(16)
-    with closing(socket.socket(family, socket.SOCK_DGRAM)) as receiver:
-        receiver.bind((host, 0))
-        address = (host, receiver.getsockname()[1])
+    try:
+        receiver = _bound(bind)
+    except OSError as error:
+        _tell_once(bind, str(error))
+        yield Reporter(None, token)
+        return
+    with closing(receiver):
+        ended = threading.Event()
         thread = threading.Thread(
-            target=_listen, args=(receiver, token, report), name="pystreams-backfill-progress", daemon=True
+            target=_listen,
+            args=(receiver, token, report, ended),
+            name="pystreams-backfill-progress",
+            daemon=True,
         )
         thread.start()
         try:
-            yield Reporter(address, token)
+            yield Reporter((host, receiver.getsockname()[1]), token, int(receiver.family))
         finally:
-            with closing(socket.socket(family, socket.SOCK_DGRAM)) as sender:
-                sender.sendto(token, address)
+            ended.set()
             thread.join()
 
 
-def _listen(receiver: socket.socket, token: bytes, report: Report) -> None:
-    """Until the token comes alone."""
-    while (message := receiver.recv(_TOLD.size + 1)) != token:
+def _resolved(host: str, port: int, family: int = socket.AF_UNSPEC) -> tuple[int, Any]:
+    """Family and address of a host by name or number. Raises ``OSError``."""
+    found, _, _, _, address = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0]
+    return found, address
+
+
+def _bound(host: str) -> socket.socket:
+    """A socket at a free port. Raises ``OSError``."""
+    family, address = _resolved(host, 0)
+    receiver = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        receiver.bind(address)
+    except OSError:
+        receiver.close()
+        raise
+    receiver.settimeout(_PAUSE_S)
+    return receiver
+
+
+@cache
+def _tell_once(bind: str, why: str) -> None:
+    log.warning(
+        "no live progress: nothing can be heard at the driver's address %s (%s); records are told when slices are done",
+        bind,
+        why,
+    )
+
+
+def _listen(receiver: socket.socket, token: bytes, report: Report, ended: threading.Event) -> None:
+    """Until it is to end: what comes after that is of no use."""
+    while not ended.is_set():
+        try:
+            message = receiver.recv(_TOLD.size + 1)
+        except TimeoutError:
+            continue
         if len(message) == _TOLD.size and message.startswith(token):
             _, task, records, finished = _TOLD.unpack(message)
             report(task, records, finished)

@@ -9,8 +9,8 @@ from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.record import Headers
 from pystreams.windowed import Windowed
 
-#: (key, new, old, timestamp, headers)
-ForwardChange = Callable[[Any, Any, Any, int, Headers], None]
+#: (key, new, old, timestamp, headers, is_latest), the last of which is True where it is left out.
+ForwardChange = Callable[..., None]
 
 
 def change_forwarder(environment: OperatorEnvironment) -> ForwardChange:
@@ -20,13 +20,15 @@ def change_forwarder(environment: OperatorEnvironment) -> ForwardChange:
     """
     cell, forward = environment.cell, environment.forward
 
-    def forward_change(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+    def forward_change(
+        key: Any, new: Any, old: Any, timestamp: int, headers: Headers, is_latest: bool = True
+    ) -> None:
         context = cell.record
         if context[3] == timestamp and context[4] is headers:
-            forward(key, new, old, True, timestamp, headers)
+            forward(key, new, old, is_latest, timestamp, headers)
             return
         cell.record = (context[0], context[1], context[2], timestamp, headers)
-        forward(key, new, old, True, timestamp, headers)
+        forward(key, new, old, is_latest, timestamp, headers)
         cell.record = context
 
     return forward_change

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from pystreams.dsl.operators.base import OperatorEnvironment
@@ -110,5 +111,60 @@ class MapValuesGetter(ValueGetter):
                 return None
             value = mapper(key, entry[0]) if takes_key else mapper(entry[0])
             return None if value is None else (value, entry[1])
+
+        return get
+
+
+class JoinKind(Enum):
+    """Which sides of a join must have a value for a result."""
+
+    INNER = (True, True)
+    LEFT = (True, False)
+    OUTER = (False, False)
+
+    def needs(self, *, right: bool) -> tuple[bool, bool]:
+        """Whether a result needs the own value and the other side's, seen from the left side, or from the right."""
+        left_needed, right_needed = self.value
+        return (right_needed, left_needed) if right else (left_needed, right_needed)
+
+
+def joiner_of_three(joiner: UserFunction, *, swapped: bool) -> Callable[[Any, Any, Any], Any]:
+    """A joiner as a function of key, own value and the other side's; ``swapped``: the own one is the right one."""
+    call = joiner.call
+    if joiner.takes_key:
+        return (lambda key, own, other: call(key, other, own)) if swapped else call
+    if swapped:
+        return lambda _key, own, other: call(other, own)
+    return lambda _key, own, other: call(own, other)
+
+
+@dataclass(eq=False, slots=True)
+class TableJoinGetter(ValueGetter):
+    """The join of two tables' values. Its time is the later of both."""
+
+    left: ValueGetter
+    right: ValueGetter
+    joiner: UserFunction
+    kind: JoinKind
+
+    def store_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.left.store_names(), *self.right.store_names())))
+
+    def open(self, environment: OperatorEnvironment) -> Get:
+        left, right = self.left.open(environment), self.right.open(environment)
+        join = joiner_of_three(self.joiner, swapped=False)
+        needs_left, needs_right = self.kind.value
+
+        def get(key: Any) -> tuple[Any, int] | None:
+            one = left(key)
+            if one is None and needs_left:
+                return None
+            two = right(key)
+            if two is None and (needs_right or one is None):
+                return None
+            value = join(key, None if one is None else one[0], None if two is None else two[0])
+            if value is None:
+                return None
+            return value, max(entry[1] for entry in (one, two) if entry is not None)
 
         return get

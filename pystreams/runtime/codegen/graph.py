@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pystreams.dsl.operators.base import ObjectOperation
 from pystreams.dsl.operators.process import Process
 from pystreams.dsl.operators.table import TableFilter, TableMapValues
+from pystreams.dsl.operators.table_join import TableJoinMerge
 from pystreams.errors import TopologyError
 from pystreams.topology.nodes import Node, ProcessorNode, SourceNode
 
@@ -65,6 +66,6 @@ def parents(node: Node) -> tuple[str, ...]:
 def is_object(node: ProcessorNode) -> bool:
     """Whether an object runs the node. Table steps that can have a store are inlined when they have none."""
     operation = node.operation
-    if isinstance(operation, TableFilter | TableMapValues) and operation.store is None:
+    if isinstance(operation, TableFilter | TableMapValues | TableJoinMerge) and operation.store is None:
         return False
     return isinstance(operation, Process | ObjectOperation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pystreams.dsl.operators import table as ops
+from pystreams.dsl.operators.table_join import TableJoinMerge
 from pystreams.functions import UserFunction
 from pystreams.runtime.codegen.emitter import Emitter
 from pystreams.runtime.codegen.scope import Scope
@@ -36,6 +37,14 @@ def emit_map_values(e: Emitter, node: ProcessorNode, op: ops.TableMapValues, sco
     e.children(node, inner)
 
 
+def emit_join_merge(e: Emitter, node: ProcessorNode, op: TableJoinMerge, scope: Scope) -> None:
+    inner = scope if op.send_old_values else scope.bind("old")
+    e.out(f"# {node.name}")
+    if not op.send_old_values:
+        e.out(f"{inner['old']} = None")
+    e.children(node, inner)
+
+
 def emit_to_stream(e: Emitter, node: ProcessorNode, _op: ops.TableToStream, scope: Scope) -> None:
     inner = scope.bind("value")
     e.out(f"{inner['value']} = {scope['new']}  # {node.name}")
@@ -59,6 +68,7 @@ def _mapped(e: Emitter, node: ProcessorNode, mapper: UserFunction, scope: Scope,
 EMITTERS: dict[type, StepEmitter] = {
     ops.TableFilter: emit_filter,
     ops.TableMapValues: emit_map_values,
+    TableJoinMerge: emit_join_merge,
     ops.TableToStream: emit_to_stream,
     ops.TableRepartition: emit_repartition,
 }

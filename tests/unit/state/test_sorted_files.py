@@ -97,7 +97,9 @@ def test_installed_they_are_gone_on_with_from_their_offsets(tmp_path: Path) -> N
     for _ in range(2):
         install_stores(tmp_path / "built", tmp_path / "0_0", {"store": 17}, "log attempt")
     with pytest.raises(StateCorruptedError, match="before a backfill's hand-over"):
-        opened(tmp_path / "0_0", spec)
+        opened(tmp_path / "0_0", spec, "log next")
+    with pytest.raises(StateCorruptedError, match="belongs to another log"):
+        opened(tmp_path / "0_0", spec, "other attempt")
     state = opened(tmp_path / "0_0", spec, "log attempt")
     try:
         assert state.changelog_offset("store") == 17

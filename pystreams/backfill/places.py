@@ -1,0 +1,38 @@
+"""Places by path or URL: which of the two it is, as workers find it, and as people may see it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+#: User and password of a URL. Passwords may have slashes that nobody has escaped, so it reaches up to the ``@``.
+_LOGIN: Final = re.compile(r"(?<=://)([^/@:\s]*):[^@\s]*(?=@)")
+#: The settings of a file system, keys among them.
+_SETTINGS: Final = re.compile(r"(://[^\s?]*)\?[^\s'\"]*")
+
+
+def is_url(place: str) -> bool:
+    """Whether a place is on some file system by its URL, not a path of this machine."""
+    return "://" in place or place.startswith("file:")
+
+
+def absolute(place: str) -> str:
+    """A path of this machine as workers find it, whatever folder they run in; URLs are as they are."""
+    return place if is_url(place) else str(Path(place).absolute())
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether two places are the same folder, however they are written."""
+    return _normal(one) == _normal(other)
+
+
+def shown(text: str) -> str:
+    """A place for people, or a text with places in it: without the passwords and settings that URLs may have."""
+    return _SETTINGS.sub(r"\1", _LOGIN.sub(r"\1:***", text))
+
+
+def _normal(place: str) -> str:
+    if re.match(r"file:/+", place):
+        place = re.sub(r"^file:/+", "/", place)
+    return place.rstrip("/") if is_url(place) else str(Path(place).resolve())

@@ -1,0 +1,56 @@
+"""What the result of a backfill depends on, beside topology and cut: a run that goes on with another's slices must have
+the same, or two rules are mixed.
+
+Told by name, as text for people. The budget of the caches and the records between commits are not among it: they stand
+in the manifest, and those of the run that began count.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+from pystreams.backfill.sources import Source
+from pystreams.config import StreamsConfig
+from pystreams.serde import Serde
+
+#: Settings that decide what a task makes of a record.
+SETTINGS: Final = (
+    "default_key_serde",
+    "default_value_serde",
+    "default_timestamp_extractor",
+    "deserialization_exception_handler",
+    "processing_exception_handler",
+    "production_exception_handler",
+    "errors_dead_letter_queue_topic_name",
+    "dead_letter_dropped_records",
+)
+
+SOURCE: Final = "source of the records"
+
+
+def rules_of(config: StreamsConfig, source: Source) -> dict[str, str]:
+    """By name what a result depends on. A source is told as a digest: its description may be long, and a secret may
+    stand in it."""
+    settings = {name: _text(getattr(config, name)) for name in SETTINGS}
+    return {**settings, SOURCE: blake2b(source.description.encode(), digest_size=8).hexdigest()}
+
+
+def difference(was: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """The first thing that is not the same, for people; empty if there is none."""
+    for name in sorted(was.keys() | now.keys()):
+        if was.get(name) != now.get(name):
+            return f"{name} was {was.get(name, 'not there')}, now it is {now.get(name, 'not there')}"
+    return ""
+
+
+def _text(value: Any) -> str:
+    """A setting as text that is the same in every process. What functions and classes do is not looked at, and modules
+    are left out: a program that is run has another than one that is imported."""
+    if value is None or isinstance(value, bool | int | str | Serde):
+        return str(value)
+    if isinstance(value, type) or inspect.isroutine(value):
+        return value.__qualname__
+    return str(value) if hasattr(value, "__origin__") else type(value).__qualname__

@@ -1,0 +1,51 @@
+"""What a snapshot's folder has in it, and its manifest as JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from pystreams.backfill.manifest import MANIFEST_FILE
+from pystreams.errors import StateError
+from pystreams.state.sorted_files import TableFormat
+
+FORMAT_VERSION: Final = 1
+BESIDE_DIRECTORY: Final = "beside"
+
+#: Changelog key, value, timestamp.
+Entry = tuple[bytes, bytes, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAs:
+    """Where the entries of a store are: in the task's database, or beside it."""
+
+    name: str
+    slice: int
+    subtopology: int
+    format: TableFormat
+    persistent: bool
+
+
+def content_of(folder: Path) -> dict[str, Any]:
+    """The manifest of a snapshot. Raises ``StateError`` if there is none, or one of another format."""
+    path = folder / MANIFEST_FILE
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version = content["format"]
+        if version == FORMAT_VERSION and content.keys() >= {"backfill", "stores", "outcomes"}:
+            return content
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StateError(
+            "the folder holds no snapshot, or one that was not finished",
+            where=str(path),
+            why=f"{type(error).__name__}: {error}",
+            hint="name the folder of a snapshot, or make it again",
+        ) from error
+    raise StateError(
+        f"what the folder holds has format {version}, and is no snapshot that this version of pystreams reads",
+        where=str(path),
+        hint="use the version that wrote it, or make the snapshot again",
+    )

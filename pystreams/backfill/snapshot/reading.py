@@ -1,0 +1,149 @@
+"""A snapshot as what was computed: what a hand-over and a table read of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pystreams.backfill.application import application_here, check_fingerprint
+from pystreams.backfill.inline import InlineExecutor
+from pystreams.backfill.manifest import Manifest
+from pystreams.backfill.outcome import Digest, Outcome
+from pystreams.backfill.plan import make_plan
+from pystreams.backfill.records import QUEUE_TIME, Arrow, Kind, exchange_rows, headers_column, repeated
+from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.snapshot.format import BESIDE_DIRECTORY, Entry, StoredAs, content_of
+from pystreams.backfill.sources import BATCH_ROWS
+from pystreams.backfill.staging import Selection
+from pystreams.errors import StateCorruptedError, StateError
+from pystreams.ids import TaskId
+from pystreams.state.directory import ROCKSDB_DIRECTORY
+from pystreams.state.formats import TIMESTAMP_BYTES, unpack_int64
+from pystreams.state.resources import shared_resources
+from pystreams.state.rocksdb import RocksDatabase, RocksTable
+from pystreams.state.sorted_files import TableFormat
+
+
+def open_snapshot(
+    folder: str | Path, application: object, settings: Mapping[str, Any] | None = None
+) -> BackfillResult:
+    """A snapshot as what was computed: its stores and offsets, without records for sinks. The application and its
+    ``settings`` are given as to ``backfill``.
+
+    Raises ``StateError`` if the folder holds none, or one of another format; ``TopologyError``, naming the first
+    difference, if it is another application's.
+    """
+    staging = SnapshotStaging(Path(folder))
+    manifest = staging.read_manifest()
+    loaded = application_here(application, settings or {}).load()
+    check_fingerprint(loaded, manifest.fingerprint)
+    plan = make_plan(loaded.built, manifest.partitions)
+    manifest.check_plan(plan)
+    outcomes = {one.index: staging.outcomes(one.index) for one in plan.slices}
+    return BackfillResult(loaded, plan, manifest, staging, InlineExecutor(), outcomes)
+
+
+class SnapshotStaging:
+    """Implements ``staging.Staging`` for what a snapshot has: stores and outcomes."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._content = content_of(folder)
+        self.stores = {
+            one["name"]: StoredAs(**{**one, "format": TableFormat(**one["format"])})
+            for one in self._content["stores"]
+        }
+
+    @property
+    def location(self) -> str:
+        return str(self._folder)
+
+    def read_manifest(self) -> Manifest:
+        return Manifest.from_json(json.dumps(self._content["backfill"]), self.location)
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Raises ``StateError``: a snapshot does not change."""
+        raise StateError("a snapshot cannot be written to", where=self.location, hint="give another folder")
+
+    def outcomes(self, slice: int) -> list[Outcome]:
+        """Those of last visits; none for other slices."""
+        found = self._content["outcomes"].get(str(slice), [])
+        return [Outcome.from_json(json.dumps(outcome).encode()) for outcome in found]
+
+    def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:
+        """Raises ``StateCorruptedError`` at the end if the entries are not those that were written."""
+        stored = self.stores.get(selection.topic) if selection.kind is Kind.STATE else None
+        if stored is None or selection.slices != (stored.slice,):
+            return
+        wanted = self.outcomes(stored.slice)[partition].stores[stored.name]
+        task = TaskId(stored.subtopology, partition)
+        digest = Digest()
+        batch: list[Entry] = []
+        for entry in _stored_entries(self._folder / str(task), stored):
+            digest.add(*entry)
+            batch.append(entry)
+            if len(batch) == BATCH_ROWS:
+                yield _rows(stored.name, partition, batch)
+                batch = []
+        if batch:
+            yield _rows(stored.name, partition, batch)
+        if (digest.entries, digest.hex) != (wanted.entries, wanted.hex):
+            raise StateCorruptedError(
+                "a snapshot is damaged: it does not hold what was written to it",
+                where=f"store {stored.name}, {self._folder / str(task)}",
+                why=f"{digest.entries} entries with digest {digest.hex}, not {wanted.entries} with {wanted.hex}",
+                hint="make the snapshot again",
+            )
+
+
+def _stored_entries(directory: Path, stored: StoredAs) -> Iterator[Entry]:
+    """The entries of a store partition, in the order of its table."""
+    with ExitStack() as stack:
+        beside = _table(directory / BESIDE_DIRECTORY, stored.name, stack)
+        if not stored.persistent:
+            for key, raw in _all(beside):
+                yield key, raw[TIMESTAMP_BYTES:], unpack_int64(raw)[0]
+            return
+        for place, raw in _all(_table(directory / ROCKSDB_DIRECTORY, stored.name, stack)):
+            key, value, timestamp = stored.format.from_table(place, raw)
+            if timestamp is None:
+                noted = None if beside is None else beside.get(key)
+                timestamp = 0 if noted is None else unpack_int64(noted)[0]
+            yield key, value, timestamp
+
+
+def _table(path: Path, store: str, stack: ExitStack) -> RocksTable | None:
+    if not path.exists():
+        return None
+    database = stack.enter_context(closing(RocksDatabase(path, [store], shared_resources())))
+    return database.tables[store]
+
+
+def _all(table: RocksTable | None) -> Iterator[tuple[bytes, bytes]]:
+    if table is None:
+        return iter(())
+    return table.scan(None, None, upper_inclusive=False, reverse=False)
+
+
+def _rows(store: str, partition: int, entries: list[Entry]) -> Arrow:
+    keys, values, timestamps = zip(*entries, strict=True)
+    size = len(entries)
+    return exchange_rows(
+        Kind.STATE,
+        repeated(store, pa.string(), size),
+        repeated(partition, pa.int32(), size),
+        repeated(QUEUE_TIME[Kind.STATE], pa.int64(), size),
+        -1,
+        pa.array(range(size), pa.int64()),
+        (
+            pa.array(timestamps, pa.int64()),
+            pa.array(keys, pa.binary()),
+            pa.array(values, pa.binary()),
+            headers_column(None, size),
+        ),
+    )

@@ -1,0 +1,264 @@
+"""Writes a snapshot: sorted files where the executor works, made to databases here."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from pystreams.backfill.manifest import MANIFEST_FILE, Manifest, Stage
+from pystreams.backfill.outcome import Outcome
+from pystreams.backfill.places import is_url, shown
+from pystreams.backfill.records import Arrow
+from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.snapshot.format import (
+    BESIDE_DIRECTORY,
+    FORMAT_VERSION,
+    Entry,
+    StoredAs,
+    content_of,
+)
+from pystreams.errors import ConfigError, StateError
+from pystreams.ids import TaskId
+from pystreams.state.formats import pack_int64, split_window_key
+from pystreams.state.resources import shared_resources
+from pystreams.state.rocksdb import RocksDatabase
+from pystreams.state.sorted_files import SortedFiles, TableFormat, build_stores
+from pystreams.state.spec import StoreSpec
+
+_FILES: Final = "files"
+_DRAFT: Final = f"{MANIFEST_FILE}.new"
+
+
+def write_snapshot(result: BackfillResult, folder: str | Path, *, replace_other: bool = False) -> Manifest:
+    """Write the stores of a computed backfill and all that a hand-over needs. Done again, it changes nothing.
+
+    ``replace_other``: the folder may hold another backfill's snapshot, whose place this one takes.
+
+    Raises ``ConfigError`` for a URL, ``StateError`` for a backfill that is not computed, and if the folder holds
+    something else.
+    """
+    manifest = result.manifest
+    if manifest.stage is Stage.CUT:
+        raise StateError("the backfill is not computed yet", hint="run it again with resume")
+    check_folder(folder, manifest.backfill_id, replace_other=replace_other)
+    target = Path(folder)
+    if _backfill_in(target) == manifest.backfill_id:
+        return manifest
+    _empty(target)
+    stored = _stored(result)
+    written = {
+        one.name: [
+            _Part.from_json(part)
+            for part in result.for_each_partition(
+                result.store_rows(one.name), partial(_write_partition, str(target), one)
+            )
+        ]
+        for one in stored
+    }
+    for one in result.plan.slices:
+        if one.final and one.stores:
+            specs = {spec.name: spec for spec in result.loaded.built.subtopologies[one.subtopology].stores}
+            for task in range(one.tasks):
+                parts = {name: written[name][task] for name in one.stores}
+                _assemble(target / str(TaskId(one.subtopology, task)), specs, parts)
+    _finish(target, result, stored)
+    return manifest
+
+
+def check_folder(folder: str | Path, backfill_id: str | None, *, replace_other: bool = False) -> None:
+    """Whether a backfill can leave its snapshot in a folder; it has no id as long as it was not begun.
+
+    Raises ``ConfigError`` for a URL, ``StateError`` for a folder with something else in it, another backfill's snapshot
+    among it unless that may be replaced.
+    """
+    if is_url(str(folder)):
+        raise ConfigError(
+            f"a snapshot cannot be written to {shown(str(folder))}",
+            why="RocksDB opens its files in a folder of this machine, or of a file system that is mounted",
+            hint="give a folder by its path, which all workers have, too: snapshot:FOLDER",
+        )
+    target = Path(folder)
+    found = _backfill_in(target)
+    if found is not None and found != backfill_id and not replace_other:
+        raise StateError(
+            "the folder holds another snapshot",
+            where=str(target),
+            why=f"it is of backfill {found}, not of {backfill_id or 'the one that would be written there'}",
+            hint="choose another folder, or delete that one if nobody needs it",
+        )
+    for left in target.iterdir() if target.exists() else ():
+        if not _is_ours(left):
+            raise StateError(
+                "the folder for a snapshot holds something else",
+                where=str(left),
+                hint="choose another folder",
+            )
+
+
+def _backfill_in(target: Path) -> str | None:
+    """The backfill whose snapshot is in a folder; None: there is none, or one that was not finished."""
+    if not (target / MANIFEST_FILE).exists():
+        return None
+    return str(content_of(target)["backfill"]["backfill_id"])
+
+
+def _is_ours(path: Path) -> bool:
+    if path.name in (MANIFEST_FILE, _DRAFT):
+        return True
+    try:
+        TaskId.parse(path.name)
+    except ValueError:
+        return False
+    return True
+
+
+def _empty(target: Path) -> None:
+    """Delete what was begun and not finished, and what may be replaced: its manifest first, so that nobody takes the
+    rest for a snapshot."""
+    (target / MANIFEST_FILE).unlink(missing_ok=True)
+    (target / _DRAFT).unlink(missing_ok=True)
+    for left in [*target.iterdir()] if target.exists() else ():
+        shutil.rmtree(left)
+    target.mkdir(parents=True, exist_ok=True)
+
+
+def _stored(result: BackfillResult) -> list[StoredAs]:
+    return [
+        StoredAs(
+            spec.name,
+            one.index,
+            one.subtopology,
+            TableFormat(spec.kind, spec.retention_ms),
+            spec.persistent,
+        )
+        for one in result.plan.slices
+        if one.final
+        for spec in result.loaded.built.subtopologies[one.subtopology].stores
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What was written of a store partition: files for its table and for beside it, and a window store's latest."""
+
+    table: tuple[Path, ...]
+    beside: tuple[Path, ...]
+    latest: tuple[Entry, ...]
+
+    def to_json(self) -> bytes:
+        content = {
+            "table": [str(path) for path in self.table],
+            "beside": [str(path) for path in self.beside],
+            "latest": [
+                [base64.b64encode(key).decode(), base64.b64encode(value).decode(), timestamp]
+                for key, value, timestamp in self.latest
+            ],
+        }
+        return json.dumps(content).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> _Part:
+        content = json.loads(text)
+        return cls(
+            tuple(map(Path, content["table"])),
+            tuple(map(Path, content["beside"])),
+            tuple((base64.b64decode(k), base64.b64decode(v), t) for k, v, t in content["latest"]),
+        )
+
+
+def _write_partition(target: str, stored: StoredAs, partition: int, batches: Iterator[Arrow]) -> bytes:
+    """An ``executor.PartitionFunction``: a store partition as sorted files. An attempt has a folder of its own."""
+    task = Path(target) / str(TaskId(stored.subtopology, partition))
+    task.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{_FILES}-", dir=task))
+    table, beside = SortedFiles(folder, "table"), SortedFiles(folder, "beside")
+    latest = _Latest()
+    format = stored.format
+    for entry in _entries(batches):
+        key, value, timestamp = entry
+        if not stored.persistent:
+            beside.add(key, pack_int64(timestamp) + value)
+            continue
+        table.add(*format.to_table(*entry))
+        if not format.timestamped:
+            beside.add(key, pack_int64(timestamp))
+        if format.windowed:
+            latest.note(entry)
+    return _Part(tuple(table.finish()), tuple(beside.finish()), latest.entries).to_json()
+
+
+def _entries(batches: Iterator[Arrow]) -> Iterator[Entry]:
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("key", "value", "timestamp"))
+        yield from zip(*columns, strict=True)
+
+
+class _Latest:
+    """The entries of the greatest window start and of the greatest sequence number."""
+
+    def __init__(self) -> None:
+        self._start = self._sequence = -1
+        self._by_start: Entry | None = None
+        self._by_sequence: Entry | None = None
+
+    def note(self, entry: Entry) -> None:
+        _, start, sequence = split_window_key(entry[0])
+        if start > self._start:
+            self._start, self._by_start = start, entry
+        if sequence > self._sequence:
+            self._sequence, self._by_sequence = sequence, entry
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        found = (self._by_start, self._by_sequence)
+        return tuple(dict.fromkeys(entry for entry in found if entry is not None))
+
+
+def _assemble(directory: Path, specs: Mapping[str, StoreSpec], parts: Mapping[str, _Part]) -> None:
+    """Make the databases of a task out of its files."""
+    persistent = [spec for spec in specs.values() if spec.persistent]
+    if persistent:
+        build_stores(
+            directory,
+            persistent,
+            {spec.name: parts[spec.name].table for spec in persistent},
+            {spec.name: parts[spec.name].latest for spec in persistent if parts[spec.name].latest},
+        )
+    beside = {name: part.beside for name, part in parts.items() if part.beside}
+    if beside:
+        database = RocksDatabase(directory / BESIDE_DIRECTORY, beside, shared_resources())
+        try:
+            for name, files in beside.items():
+                database.tables[name].ingest(files)
+        finally:
+            database.close()
+    for left in directory.glob(f"{_FILES}-*"):
+        shutil.rmtree(left)
+
+
+def _finish(target: Path, result: BackfillResult, stored: list[StoredAs]) -> None:
+    finals = [one for one in result.plan.slices if one.final]
+    content = {
+        "format": FORMAT_VERSION,
+        "backfill": json.loads(result.manifest.to_json()),
+        "stores": [asdict(one) for one in stored],
+        "outcomes": {
+            str(one.index): [_outcome(result.outcome(one, task)) for task in range(one.tasks)]
+            for one in finals
+        },
+    }
+    draft = target / _DRAFT
+    draft.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    draft.replace(target / MANIFEST_FILE)
+
+
+def _outcome(outcome: Outcome) -> Any:
+    """Records for sinks and internal topics are no part of a snapshot."""
+    return json.loads(replace(outcome, written={}).to_json())

@@ -1,0 +1,80 @@
+"""Joins of two tables by key: a change of either side changes the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
+from pystreams.dsl.operators.value_getter import JoinKind, ValueGetter, joiner_of_three
+from pystreams.functions import UserFunction
+from pystreams.record import Headers
+
+
+@dataclass(eq=False, slots=True)
+class TableJoin(ObjectOperation):
+    """What a change of one side brings about; ``other`` reads the other side. ``right``: it is the right side that
+    changed, and the joiner still takes the left value first.
+
+    Source: KTableKTableInnerJoin, KTableKTableLeftJoin, KTableKTableRightJoin, KTableKTableOuterJoin.
+    """
+
+    emits_changes: ClassVar[bool] = True
+    takes_changes: ClassVar[bool] = True
+    other: ValueGetter
+    joiner: UserFunction
+    kind: JoinKind
+    right: bool
+    send_old_values: bool = False
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        get, send_old, drop = self.other.open(environment), self.send_old_values, environment.drop
+        forward_change = change_forwarder(environment)
+        join = joiner_of_three(self.joiner, swapped=self.right)
+        # Which of the two values a result needs: the one that changed, the other side's.
+        needs_own, needs_other = self.kind.needs(right=self.right)
+
+        def process(key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Headers) -> None:
+            if key is None:
+                drop("null key")
+                return
+            entry = get(key)
+            if entry is None:
+                if needs_other or (new is None and old is None):
+                    return
+                other = None
+            else:
+                other, other_timestamp = entry
+                if other_timestamp > timestamp:
+                    timestamp = other_timestamp
+            keeps = entry is not None and not needs_own
+            joined = join(key, new, other) if new is not None or keeps else None
+            joined_old = join(key, old, other) if send_old and (old is not None or keeps) else None
+            forward_change(key, joined, joined_old, timestamp, headers, is_latest)
+
+        return Operator(process)
+
+
+@dataclass(eq=False, slots=True)
+class TableJoinMerge(ObjectOperation):
+    """The results of both sides as one table. Without a store it is inlined. Source: KTableKTableJoinMerger."""
+
+    emits_changes: ClassVar[bool] = True
+    takes_changes: ClassVar[bool] = True
+    store: str | None = None
+    send_old_values: bool = False
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        assert self.store is not None
+        store = environment.store(self.store)
+        encode_key, write, cached = store.encode_key, store.write, store.cached
+        forward_change, send_old = change_forwarder(environment), self.send_old_values
+        forward_flushed(environment, store, send_old)
+
+        def process(key: Any, new: Any, old: Any, _is_latest: bool, timestamp: int, headers: Headers) -> None:
+            write(encode_key(key), new, timestamp)
+            if not cached:
+                forward_change(key, new, old if send_old else None, timestamp, headers)
+
+        return Operator(process)

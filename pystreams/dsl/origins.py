@@ -1,0 +1,134 @@
+"""What is behind a table: how other steps read its rows, and what has to be so that its changes carry old values.
+
+Which tables are materialised follows from who asks these two questions. Source: KTableImpl.valueGetterSupplier,
+KTableImpl.enableSendingOldValues and the processor suppliers that they ask in turn.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TypeAlias
+
+from pystreams.dsl.operators.aggregate import Aggregate, Reduce
+from pystreams.dsl.operators.table import TableFilter, TableMapValues, TableSource
+from pystreams.dsl.operators.table_aggregate import TableAggregate, TableReduce
+from pystreams.dsl.operators.table_join import TableJoin, TableJoinMerge
+from pystreams.dsl.operators.value_getter import (
+    FilterGetter,
+    MapValuesGetter,
+    StoreGetter,
+    TableJoinGetter,
+    ValueGetter,
+    WindowStoreGetter,
+)
+from pystreams.dsl.operators.window_aggregate import WindowAggregate
+
+AnyAggregate: TypeAlias = Aggregate | Reduce | WindowAggregate | TableAggregate | TableReduce
+
+
+class TableOrigin(ABC):
+    """The origin of one table."""
+
+    def __init__(self) -> None:
+        self._sends_old_values = False
+
+    @abstractmethod
+    def value_getter(self) -> ValueGetter:
+        """How another step reads the table, which is from now on kept in a store, its own or that of a table above."""
+
+    def send_old_values(self, *, force: bool) -> bool:
+        """Have changes carry old values; True if they do. ``force`` materialises a source that has no store yet."""
+        if not self._sends_old_values:
+            self._sends_old_values = self._send_old_values(force=force)
+        return self._sends_old_values
+
+    @abstractmethod
+    def _send_old_values(self, *, force: bool) -> bool: ...
+
+
+class TopicOrigin(TableOrigin):
+    """A topic, or a stream that became a table. ``store`` is made as soon as somebody needs it."""
+
+    def __init__(self, operation: TableSource, store: str) -> None:
+        super().__init__()
+        self._operation = operation
+        self._store = store
+
+    def value_getter(self) -> ValueGetter:
+        self._operation.store = self._store
+        return StoreGetter(self._store)
+
+    def _send_old_values(self, *, force: bool) -> bool:
+        if self._operation.store is None and not force:
+            return False
+        self._operation.store = self._store
+        self._operation.send_old_values = True
+        return True
+
+
+class AggregateOrigin(TableOrigin):
+    """An aggregation, which always has a store."""
+
+    def __init__(self, operation: AnyAggregate) -> None:
+        super().__init__()
+        self._operation = operation
+
+    def value_getter(self) -> ValueGetter:
+        if isinstance(self._operation, WindowAggregate):
+            return WindowStoreGetter(self._operation.store)
+        return StoreGetter(self._operation.store)
+
+    def _send_old_values(self, *, force: bool) -> bool:
+        self._operation.send_old_values = True
+        return True
+
+
+class DerivedOrigin(TableOrigin):
+    """A step on another table, which is computed again where it is read, unless it has a store."""
+
+    def __init__(self, operation: TableFilter | TableMapValues, parent: TableOrigin) -> None:
+        super().__init__()
+        self._operation = operation
+        self._parent = parent
+
+    def value_getter(self) -> ValueGetter:
+        operation = self._operation
+        if operation.store is not None:
+            return StoreGetter(operation.store)
+        below = self._parent.value_getter()
+        if isinstance(operation, TableFilter):
+            return FilterGetter(below, operation.predicate, operation.negate)
+        return MapValuesGetter(below, operation.mapper)
+
+    def _send_old_values(self, *, force: bool) -> bool:
+        operation = self._operation
+        if operation.store is None and not self._parent.send_old_values(force=force):
+            return operation.send_old_values
+        operation.send_old_values = True
+        return True
+
+
+class JoinOrigin(TableOrigin):
+    """A join of two tables, computed again where it is read, unless it has a store."""
+
+    def __init__(
+        self, this: TableOrigin, other: TableOrigin, joins: tuple[TableJoin, TableJoin], merge: TableJoinMerge
+    ) -> None:
+        super().__init__()
+        self._this = this
+        self._other = other
+        self._joins = joins
+        self._merge = merge
+
+    def value_getter(self) -> ValueGetter:
+        if self._merge.store is not None:
+            return StoreGetter(self._merge.store)
+        join = self._joins[0]
+        return TableJoinGetter(self._this.value_getter(), self._other.value_getter(), join.joiner, join.kind)
+
+    def _send_old_values(self, *, force: bool) -> bool:
+        for origin in (self._this, self._other):
+            origin.send_old_values(force=True)
+        for operation in (*self._joins, self._merge):
+            operation.send_old_values = True
+        return True

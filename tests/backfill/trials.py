@@ -1,0 +1,227 @@
+"""Random topologies with their records, spread over partitions, and where to cut them; and what can be said of each.
+
+They come from the oracle's generator, from the recorded scenarios of ``tests/golden``, or from a file of JSON that was
+written down once (``write``, ``read``), as far as pystreams has their operators.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pystreams.backfill.plan import Plan
+from pystreams.config import StreamsConfig
+from pystreams.ids import TopicPartition
+from pystreams.partitioning import partition_for_key
+from pystreams.topology.topology import Topology
+from tests.backfill.kit import History, Line
+from tests.conformance import golden, oracle
+from tests.conformance.builder import ScenarioBuilder
+from tests.conformance.missing import missing_operators, pruned
+from tests.conformance.runner import _bytes, driver_config
+
+#: What is taken of a scenario's configuration.
+_SETTINGS = (
+    "application_id",
+    "default_key_serde",
+    "default_value_serde",
+    "default_timestamp_extractor",
+    "deserialization_exception_handler",
+    "processing_exception_handler",
+)
+_LIVE = {
+    "statestore_cache_max_bytes": 0,
+    "max_task_idle_ms": 0,
+    "commit_interval_ms": 20,
+    "poll_ms": 5,
+    "window_changelog_retention_ms": -1,
+}
+#: A scenario has few records: it is said several times, each later by so much.
+_ROUNDS = 3
+_ROUND_MS = 40
+
+#: librdkafka takes a record of time 0 for one without a time.
+FIRST_MS_ON_KAFKA = 1_000
+
+#: Processors of the scenarios that keep state in attributes or in punctuators of their own.
+_WITH_ATTRIBUTES = frozenset({"tick", "tick_once", "timer"})
+#: Those that schedule punctuators.
+_WITH_PUNCTUATORS = _WITH_ATTRIBUTES | {"two_ticks", "buffer"}
+
+
+class Trial(NamedTuple):
+    """A topology, its records in so many partitions, where to cut them, and a cache budget for where caches are on."""
+
+    name: str
+    scenario: Any
+    history: History
+    cut: Mapping[TopicPartition, int]
+    #: A time for a cut at one time, ms.
+    until_ms: int
+    partitions: int
+    cache_max_bytes: int
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of a live run; caches are off."""
+        config: StreamsConfig = driver_config(self.scenario["config"])
+        return {**{name: getattr(config, name) for name in _SETTINGS}, **_LIVE}
+
+    def topology(self) -> Topology:
+        return ScenarioBuilder(self.scenario["config"]).build(self.scenario["steps"])
+
+    def cut_at(self, time_ms: int) -> dict[TopicPartition, int]:
+        """The offset of each partition's first record of this time or later."""
+        return {
+            TopicPartition(topic, place): next(
+                (offset for offset, line in enumerate(lines) if line.timestamp >= time_ms), len(lines)
+            )
+            for topic, spread in self.history.items()
+            for place, lines in enumerate(spread)
+        }
+
+
+def fuzzed(seed: int, count: int) -> Iterator[Trial]:
+    """``count`` of those that the oracle's generator makes. Raises ``OracleError`` where there is no generator."""
+    found = 0
+    # Some consist of operators that do not exist yet: nothing is left of them.
+    for scenario in oracle.fuzz_scenarios(seed, 2 * count):
+        kept = pruned(scenario)
+        if kept is not None and found < count:
+            found += 1
+            yield trial(kept, seed)
+
+
+def recorded(seed: int) -> Iterator[Trial]:
+    """The recorded scenarios that end well."""
+    for case in golden.cases():
+        if not missing_operators(case.scenario) and not case.result.get("error"):
+            yield trial(case.scenario, seed)
+
+
+def trial(scenario: Any, seed: int, *, partitions: int | None = None, first_ms: int = 0) -> Trial:
+    """A scenario with its records spread at random, the same for the same seed; ``first_ms`` is added to all times."""
+    chance = random.Random(f"{scenario['name']} {seed}")
+    drawn = chance.choice((1, 1, 2, 3))
+    width = partitions or drawn
+    history: dict[str, list[list[Line]]] = {topic: [[] for _ in range(width)] for topic in _inputs(scenario)}
+    for number in range(_ROUNDS):
+        for entry in scenario["drive"]:
+            if "pipe" in entry and entry["pipe"] in history:
+                line = _line(entry, first_ms + number * _ROUND_MS)
+                anywhere = chance.randrange(width)
+                place = anywhere if line.key is None else partition_for_key(line.key, width)
+                history[entry["pipe"]][place].append(line)
+    cut = {
+        TopicPartition(topic, place): chance.randint(0, len(of_partition))
+        for topic, spread in history.items()
+        for place, of_partition in enumerate(spread)
+    }
+    times = [line.timestamp for spread in history.values() for lines in spread for line in lines]
+    until_ms = chance.randint(min(times, default=0), max(times, default=0) + 1)
+    return Trial(
+        scenario["name"], scenario, history, cut, until_ms, width, chance.choice((100, 600, 1_000_000))
+    )
+
+
+def _inputs(scenario: Any) -> list[str]:
+    topics = {topic for step in scenario["steps"] for topic in step.get("topics", ())}
+    return sorted(topics | {step["topic"] for step in scenario["steps"] if step["op"] == "table"})
+
+
+def _line(entry: Any, later_ms: int) -> Line:
+    key = entry.get("key")
+    headers = tuple(
+        (name, None if text is None else text.encode()) for name, text in entry.get("headers", ())
+    )
+    time_ms = max(0, entry.get("ts", 0)) + later_ms
+    return Line(None if key is None else str(key).encode(), _bytes(entry), time_ms, headers)
+
+
+# A file of trials
+
+
+class Written(NamedTuple):
+    """A trial as a file has it: how it is to be made again."""
+
+    scenario: Any
+    seed: int
+    partitions: int
+    kind: str
+
+    def trial(self, first_ms: int = 0) -> Trial:
+        return trial(self.scenario, self.seed, partitions=self.partitions, first_ms=first_ms)
+
+
+def write(path: Path, trials: Iterable[Written]) -> None:
+    """Line by line, so that a difference can be read."""
+    rows = [json.dumps(one._asdict(), separators=(",", ":")) for one in trials]
+    path.write_text("[\n" + ",\n".join(rows) + "\n]\n", encoding="utf-8")
+
+
+def read(path: Path) -> list[Written]:
+    return [Written(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
+
+
+# What can be said of one
+
+
+def deterministic(plan: Plan) -> bool:
+    """Live has one result: each task reads topics from outside only, or one internal topic that one task writes."""
+    for one in plan.slices:
+        internal = [input for input in one.inputs if input.internal]
+        writers = sum(plan.slices[index].tasks for input in internal for index in input.upstream)
+        if one.carried_from is not None or (internal and (len(one.inputs) > 1 or writers > 1)):
+            return False
+    return True
+
+
+def not_handed_over(trial: Trial, plan: Plan) -> str | None:
+    """Why what the plan exempts keeps a hand-over from being as a restart; None if nothing does."""
+    if any(topic is None for one in plan.slices for topic in one.stores.values()):
+        return "a store without a changelog"
+    behind = any(input.internal for one in plan.slices for input in one.inputs)
+    for name, parameters in _processors(trial.scenario):
+        if name in _WITH_ATTRIBUTES:
+            return "state in a processor's attributes"
+        if "wall" in parameters:
+            return "punctuation by wall clock"
+        if name == "meta" and behind:
+            return "the offset of a record from an internal topic"
+    return None
+
+
+def seamless(trial: Trial, plan: Plan) -> bool:
+    """Whether a cut at one time leaves no seam: no internal topic, no attributes, no punctuator, and records are merged
+    by the times by which they are cut."""
+    return (
+        not any(input.internal for one in plan.slices for input in one.inputs)
+        and not any(name in _WITH_PUNCTUATORS for name, _ in _processors(trial.scenario))
+        and not extracts_times(trial.scenario)
+    )
+
+
+def extracts_times(scenario: Any) -> bool:
+    """Whether records have other times for the application than for the log."""
+    named = [scenario["config"].get("timestamp_extractor")]
+    named += [step.get("timestamp_extractor") for step in scenario["steps"]]
+    return "value_ts" in named
+
+
+def punctuates(scenario: Any) -> bool:
+    return any(name in _WITH_PUNCTUATORS for name, _ in _processors(scenario))
+
+
+def sees_positions(scenario: Any) -> bool:
+    """Whether a processor forwards a record's offset, partition or stream time."""
+    return any(name == "meta" for name, _ in _processors(scenario))
+
+
+def _processors(scenario: Any) -> Iterator[tuple[str, list[str]]]:
+    for step in scenario["steps"]:
+        if "processor" in step:
+            name, *parameters = step["processor"].split(":")
+            yield name, parameters
