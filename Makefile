@@ -8,7 +8,7 @@ SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance bench bench-micro bench-backfill lock docker clean
+.PHONY: help setup demo backfill-demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-backfill bench bench-micro bench-backfill lock docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,13 @@ trouble: .venv/.dev ## Kafka is away for a minute, and a cluster of three loses 
 
 conformance: .venv/.dev ## Compare COUNT random scenarios from SEED with Java (PYSTREAMS_ORACLE names the oracle's executable)
 	@$(BIN)/python -m tests.conformance --fuzz --seed $(SEED) --count $(COUNT)
+
+prove-backfill: .venv/.dev ## What backfills promise: COUNT random topologies from SEED, 13 on Spark, a cluster (an hour; PYSTREAMS_ORACLE)
+	@$(BIN)/python -m tests.backfill.random_topologies --seed $(SEED) --count $(COUNT)
+	@$(BIN)/python -m tests.backfill.random_topologies --seed $(SEED) --golden
+	@$(BIN)/python -m tests.backfill.spark.kinds
+	@$(BIN)/python -m tests.backfill.spark.kinds --log kafka
+	@$(BIN)/python -m pytest tests/backfill/spark/long_speculation.py $(ARGS)
 
 bench: .venv/.dev ## Measure pystreams beside Java Kafka Streams on a real broker (25 minutes; ARGS='--jobs join --seconds 5')
 	@$(BIN)/python -m tests.benchmarks.kafka $(ARGS)

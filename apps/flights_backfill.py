@@ -139,6 +139,9 @@ def compare(one: Path, other: Path) -> bool:
                     _console.print(f"  handed over:             {right}", markup=False)
                     return False
                 records += 1
+    if not records:
+        _console.print(f"[bold red]Nothing to compare:[/] there is no result in {MEAN_DELAYS}.")
+        return False
     _console.print(f"[bold green]The same: {records:,} results, in the same order, byte for byte.[/]")
     return True
 

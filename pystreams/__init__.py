@@ -9,13 +9,29 @@ from pystreams.app import App
 from pystreams.config import StreamsConfig
 from pystreams.dsl.branches import BranchedKStream
 from pystreams.dsl.builder import StreamsBuilder
-from pystreams.dsl.grouped import KGroupedStream, TimeWindowedKStream
+from pystreams.dsl.cogroup import (
+    CogroupedKStream,
+    SessionWindowedCogroupedKStream,
+    TimeWindowedCogroupedKStream,
+)
+from pystreams.dsl.global_table import GlobalKTable
+from pystreams.dsl.grouped import KGroupedStream
+from pystreams.dsl.join_windows import JoinWindows
+from pystreams.dsl.session_windowed import SessionWindowedKStream
 from pystreams.dsl.stream import KStream
+from pystreams.dsl.suppressed import Suppressed, WhenFull
 from pystreams.dsl.table import KTable
 from pystreams.dsl.table_grouped import KGroupedTable
-from pystreams.dsl.windows import TimeWindows
+from pystreams.dsl.windowed import TimeWindowedKStream
+from pystreams.dsl.windows import (
+    EmitStrategy,
+    SessionWindows,
+    SlidingWindows,
+    TimeWindows,
+    UnlimitedWindows,
+)
 from pystreams.errors import ConfigError, StreamsError, TopologyError
-from pystreams.processor import Processor, ProcessorContext, PunctuationType
+from pystreams.processor import Processor, ProcessorContext, PunctuationType, ValueTransformer
 from pystreams.record import Record
 from pystreams.serde import JsonSerde, MsgpackSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
 from pystreams.topology.topology import Topology
@@ -28,11 +44,13 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "App", "BranchedKStream", "ConfigError", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
-    "MsgpackSerde", "Processor", "ProcessorContext", "PunctuationType", "Record", "Serde",
-    "SessionWindowedSerde", "Stores", "Streams", "StreamsBuilder", "StreamsConfig", "StreamsError",
-    "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "Topology", "TopologyError", "TopologyTestDriver",
-    "Windowed",
+    "App", "BranchedKStream", "CogroupedKStream", "ConfigError", "EmitStrategy", "GlobalKTable",
+    "JoinWindows", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "MsgpackSerde", "Processor",
+    "ProcessorContext", "PunctuationType", "Record", "Serde", "SessionWindowedCogroupedKStream",
+    "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows", "SlidingWindows", "Stores",
+    "Streams", "StreamsBuilder", "StreamsConfig", "StreamsError", "Suppressed", "TimeWindowedCogroupedKStream",
+    "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "Topology", "TopologyError",
+    "TopologyTestDriver", "UnlimitedWindows", "ValueTransformer", "WhenFull", "Windowed",
 ]
 # fmt: on
 

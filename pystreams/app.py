@@ -6,6 +6,7 @@ from typing import Any
 
 from pystreams.config import StreamsConfig
 from pystreams.dsl.builder import StreamsBuilder
+from pystreams.topology.topology import Topology
 
 
 class App(StreamsBuilder):
@@ -33,6 +34,10 @@ class App(StreamsBuilder):
     def name(self) -> str:
         """The application id."""
         return self.config.application_id
+
+    def build(self, config: StreamsConfig | None = None) -> Topology:
+        """As ``StreamsBuilder.build``, with the application's own settings unless others are given."""
+        return super().build(config or self.config)
 
     def run(self, *, until_caught_up: bool = False) -> None:
         """Run until Ctrl-C or SIGTERM, or until everything that is in the log has been processed.

@@ -94,6 +94,29 @@ class ProcessorContext(Protocol[KOut, VOut]):
         ...
 
 
+class ValueTransformer(Generic[KIn, VIn, VOut]):
+    """Makes the values of a table (``KTable.transform_values``), with a life cycle and stores. One instance per task,
+    and one for each step that reads a table without a store.
+
+    Subclass it and override ``transform``. Source: org.apache.kafka.streams.kstream.ValueTransformerWithKey.
+    """
+
+    context: ProcessorContext[Any, Any]
+
+    def init(self, context: ProcessorContext[Any, Any]) -> None:
+        """Called before the first value. The default keeps ``context`` as ``self.context``. Nothing can be forwarded
+        with it."""
+        self.context = context
+
+    def transform(self, key: KIn, value: VIn | None) -> VOut | None:
+        """The new value; None deletes the row. ``value`` is None where the row is deleted, or where it is read and
+        there is none."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Called when the task ends."""
+
+
 class Processor(Generic[KIn, VIn, KOut, VOut]):
     """A step of a topology with a life cycle. One instance per task: keep no state elsewhere.
 

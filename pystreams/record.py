@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -40,6 +41,22 @@ class RecordBatch:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def before(self, end_offset: int) -> RecordBatch:
+        """The batch without records at ``end_offset`` or behind it."""
+        if self.next_offset <= end_offset:
+            return self
+        size = bisect_left(self.offsets, end_offset)
+        return RecordBatch(
+            self.topic,
+            self.partition,
+            self.keys[:size],
+            self.values[:size],
+            self.timestamps[:size],
+            self.offsets[:size],
+            None if self.headers is None else self.headers[:size],
+            end_offset,
+        )
 
 
 class Record(Generic[K, V]):

@@ -16,13 +16,15 @@ from pystreams.backfill.cut import Until, cut
 from pystreams.backfill.executor import Executor
 from pystreams.backfill.incremental import check_continued, check_source, go_on
 from pystreams.backfill.inline import InlineExecutor
-from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS, Manifest
+from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS
+from pystreams.backfill.places import same_place, shown
 from pystreams.backfill.plan import make_plan
 from pystreams.backfill.result import BackfillResult
 from pystreams.backfill.run import Continuation, OnProgress, Planned, run
 from pystreams.backfill.sources import Source, TopicSources
 from pystreams.dsl.builder import StreamsBuilder
 from pystreams.errors import ConfigError
+from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
 
 #: What is backfilled; a string is ``module`` or ``module:attribute``, which every worker must be able to import.
@@ -58,7 +60,7 @@ def backfill(
     - ``until``: where to end. None: at what is there now; a time (ms since 1970), the same for all inputs; or the end
       offset (exclusive) by partition.
     - ``settings`` go over the application's own; ``application_id`` must be among them unless it is an ``App``.
-    - ``partitions`` counts those of topics that no source knows: of the outputs.
+    - ``partitions`` counts those of output topics, where sources do not know them or they are another log's.
     - ``previous``: the staging folder of an earlier backfill of the same application, to go on from.
     - ``commit_records``: how many records a task processes between two commits.
     - ``progress`` is called in this process, from any thread, about once a second for each task at work.
@@ -72,18 +74,18 @@ def backfill(
             why="one goes on with what is staged, the other begins anew in its place",
             hint="leave one of them out",
         )
+    check_places(staging, previous)
     executor = executor or InlineExecutor()
-    found = executor.staging(fspath(staging)).read_manifest() if resume else None
-    planned = _planned(
+    planned = plan_backfill(
         application,
-        sources,
-        executor,
-        until,
-        settings or {},
-        partitions or {},
-        previous,
-        commit_records,
-        found,
+        sources=sources,
+        executor=executor,
+        until=until,
+        settings=settings,
+        partitions=partitions,
+        previous=previous,
+        commit_records=commit_records,
+        resume=staging if resume else None,
     )
     return run(planned, executor, fspath(staging), resume=resume, overwrite=overwrite, progress=progress)
 
@@ -98,59 +100,69 @@ def plan_backfill(
     partitions: Mapping[str, int] | None = None,
     previous: Location | None = None,
     commit_records: int = DEFAULT_COMMIT_RECORDS,
+    resume: Location | None = None,
 ) -> Planned:
     """What ``backfill`` would do: slices, and the ranges of its inputs. Reads where these end, and writes nothing.
 
+    ``resume`` is the staging folder of a backfill that was begun: its cut and its partition counts count then.
+
     Raises what ``backfill`` raises before it computes anything.
     """
-    return _planned(
-        application,
-        sources,
-        executor or InlineExecutor(),
-        until,
-        settings or {},
-        partitions or {},
-        previous,
-        commit_records,
-        None,
-    )
-
-
-def _planned(
-    program: Program,
-    sources: Sources,
-    executor: Executor,
-    until: Until,
-    settings: Mapping[str, Any],
-    partitions: Mapping[str, int],
-    previous: Location | None,
-    commit_records: int,
-    found: Manifest | None,
-) -> Planned:
-    """``found`` is a manifest that was cut before."""
-    source = _one_source(sources)
-    application = executor.application(program, settings)
-    loaded = application.load()
-    plan = make_plan(loaded.built, {**partitions, **source.partitions()})
+    if commit_records < 1:
+        raise ConfigError(
+            f"commit_records cannot be {commit_records}", hint="a task commits after one record or more"
+        )
+    executor, source = executor or InlineExecutor(), _one_source(sources)
+    shipped = executor.application(application, settings or {})
+    loaded = shipped.load()
+    found = None if resume is None else executor.staging(fspath(resume)).read_manifest()
+    if found is not None and found.fingerprint == loaded.built.fingerprint:
+        counts = found.partitions
+    else:
+        counts = _counts(loaded.built, source, partitions or {})
+    plan = make_plan(loaded.built, counts)
     before = Continuation()
     if previous is not None:
         before = go_on(executor.staging(fspath(previous)), plan)
     if found is not None:
         check_continued(found, before)
-        manifest = found
-    else:
-        check_source(before, source)
-        manifest = cut(
-            plan,
-            loaded.config,
-            source,
-            until,
-            commit_records=commit_records,
-            starts=before.starts,
-            approximate=before.approximate,
+        return Planned(loaded, shipped, plan, found, source, before.carried, begun=True)
+    check_source(before, source)
+    manifest = cut(
+        plan,
+        loaded.config,
+        source,
+        until,
+        commit_records=commit_records,
+        starts=before.starts,
+        approximate=before.approximate,
+    )
+    manifest = replace(manifest, previous_id=before.previous_id)
+    return Planned(loaded, shipped, plan, manifest, source, before.carried)
+
+
+def check_places(staging: Location, previous: Location | None) -> None:
+    """Raises ``ConfigError`` for a backfill that would take the place of the one that it goes on from."""
+    if previous is not None and same_place(fspath(previous), fspath(staging)):
+        raise ConfigError(
+            f"{shown(fspath(staging))} cannot be the earlier backfill and the new one",
+            why="what the new one stages would take the place of what it goes on from",
+            hint="stage the new one elsewhere (--staging PATH)",
         )
-        manifest = replace(manifest, previous_id=before.previous_id)
-    return Planned(loaded, application, plan, manifest, source, before.carried)
+
+
+def _counts(built: BuiltTopology, source: Source, given: Mapping[str, int]) -> dict[str, int]:
+    """The partition counts of all topics: inputs are as wide as in their source, of outputs the user knows more."""
+    known = source.partitions()
+    for topic in sorted({topic for sub in built.subtopologies for topic in sub.source_topics} & set(given)):
+        if given[topic] != known.get(topic, given[topic]):
+            raise ConfigError(
+                f"topic {topic} cannot have {given[topic]} partitions",
+                where=source.description,
+                why=f"it is read, and its source has {known[topic]} partitions of it",
+                hint="give the partitions of outputs alone",
+            )
+    return {**known, **given}
 
 
 def _one_source(sources: Sources) -> Source:

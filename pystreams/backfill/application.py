@@ -60,7 +60,15 @@ class PickledApplication:
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def load(self) -> Loaded:
-        return loaded(pickle.loads(self.pickled), self.settings)  # noqa: S301 - the driver's own bytes
+        try:
+            program = pickle.loads(self.pickled)  # noqa: S301 - the driver's own bytes
+        except (ImportError, AttributeError) as error:
+            raise AppLoadError(
+                "the application cannot be loaded by a worker of the backfill",
+                why=str(error),
+                hint="ship the modules of its functions to the workers (--py-files, py_files)",
+            ) from error
+        return loaded(program, self.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ def loaded(program: object, settings: Mapping[str, Any]) -> Loaded:
         config = StreamsConfig.from_mapping(settings)
     else:
         raise _no_application(program)
-    topology = program if isinstance(program, Topology) else program.build()
+    topology = program if isinstance(program, Topology) else program.build(config)
     built = topology.build(
         config.application_id,
         default_key_serde=config.default_key_serde,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Protocol
@@ -9,12 +10,20 @@ from typing import Protocol
 from pystreams.backfill.application import Loaded
 from pystreams.backfill.manifest import InputRange, Manifest
 from pystreams.backfill.plan import Plan
-from pystreams.broker.port import Admin, Broker
+from pystreams.backfill.sources.last_records import difference, last_within
+from pystreams.broker.port import KILLED_MEMBER_HINT, Admin, Broker
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import BrokerError, OffsetOutOfRangeError, RetentionError, StateError, TopicError
 from pystreams.ids import TopicPartition
+from pystreams.runtime.hand_over_check import HandOverRecord, UnderWayError, read_record
 from pystreams.runtime.retention_check import time_limits
 from pystreams.runtime.topic_setup import TopicPlan, plan_topics
+from pystreams.topology.partitions import resolve_partitions
+
+log = logging.getLogger(__name__)
+
+#: Somebody else's last step is not waited for: who takes over ends it.
+_LOOK_MS = 2_000.0
 
 
 class Cut(Protocol):
@@ -31,13 +40,33 @@ class Cut(Protocol):
 
 
 def check_target(cut: Cut, broker: Broker, clock: Clock | None = None) -> None:
-    """Whether what comes of a backfill can be handed over to this log. Whether changelogs would delete it shows only
-    once it is computed.
+    """Whether what comes of a backfill can be handed over to this log, or was before. Whether changelogs would delete
+    it shows only once it is computed.
 
     Raises what ``hand_over`` raises before it writes anything.
     """
+    clock = clock or SystemClock()
     with closing(broker.admin()) as admin:
-        checked_topics(cut, broker, admin, clock or SystemClock())
+        if handed_over_before(cut.manifest, broker, admin, clock) is None:
+            checked_topics(cut, broker, admin, clock)
+
+
+def handed_over_before(
+    manifest: Manifest, broker: Broker, admin: Admin, clock: Clock
+) -> HandOverRecord | None:
+    """What a complete hand-over of this very backfill told; None if there was none, or if another is under way."""
+    try:
+        told = read_record(broker, admin, manifest.application_id, clock, _LOOK_MS)
+    except UnderWayError:
+        return None
+    return told if was_complete(told, manifest, admin) else None
+
+
+def was_complete(told: HandOverRecord | None, manifest: Manifest, admin: Admin) -> bool:
+    """Whether a record tells of this very backfill's complete hand-over, and the log has not lost its offsets since."""
+    if told is None or not told.complete or told.backfill_id != manifest.backfill_id:
+        return False
+    return not told.lost(admin.group_offsets(manifest.application_id))
 
 
 def checked_topics(cut: Cut, broker: Broker, admin: Admin, clock: Clock) -> TopicPlan:
@@ -45,7 +74,11 @@ def checked_topics(cut: Cut, broker: Broker, admin: Admin, clock: Clock) -> Topi
     manifest, where = cut.manifest, broker.description
     _require_offsets(manifest)
     require_no_members(admin, cut.plan.application_id, where)
-    _check_cut(manifest, admin, where)
+    _require_topics(admin, {input.partition: input for input in manifest.inputs}, where)
+    _require_same_partitions(cut, admin, where)
+    beginnings = _check_cut(manifest, admin, where)
+    _require_same_records(manifest, beginnings, broker)
+    _require_restorable(cut, beginnings, where)
     topics = plan_topics(admin, cut.loaded.built, cut.loaded.config, where)
     _check_retention(cut, topics, clock.now_ms())
     return topics
@@ -59,7 +92,7 @@ def require_no_members(admin: Admin, application_id: str, where: str) -> None:
             f"the application {application_id} is running, so nothing can be handed over to it",
             where=where,
             why=f"its group has {len(members)} member(s): {', '.join(sorted(members)[:3])}",
-            hint="stop all its instances, then try again",
+            hint=f"stop all its instances, then try again; {KILLED_MEMBER_HINT}",
         )
 
 
@@ -68,22 +101,14 @@ def _require_offsets(manifest: Manifest) -> None:
         raise StateError(
             "the backfill's sources knew no offsets, so no live application can go on behind it",
             where=f"application {manifest.application_id}, backfill {manifest.backfill_id}",
+            why=""
+            if manifest.previous_id is None
+            else f"or those of backfill {manifest.previous_id} did not, from which it goes on",
             hint="backfill from the log, or from an archive that has the offsets of its records",
         )
 
 
-def _check_cut(manifest: Manifest, admin: Admin, where: str) -> None:
-    inputs = {input.partition: input for input in manifest.inputs}
-    _require_topics(admin, inputs, where)
-    beginnings, ends = admin.beginning_offsets(list(inputs)), admin.end_offsets(list(inputs))
-    for partition, input in inputs.items():
-        if not beginnings[partition] <= input.end <= ends[partition]:
-            raise OffsetOutOfRangeError(
-                f"the cut of {partition} is at offset {input.end}, where the live application cannot go on",
-                where=where,
-                why=f"the log holds offsets {beginnings[partition]} to {ends[partition]} (exclusive)",
-                hint="backfill up to an offset that is still there",
-            )
+# Whether it is the log that was backfilled
 
 
 def _require_topics(admin: Admin, inputs: Mapping[TopicPartition, InputRange], where: str) -> None:
@@ -101,6 +126,100 @@ def _require_topics(admin: Admin, inputs: Mapping[TopicPartition, InputRange], w
             )
 
 
+def _require_same_partitions(cut: Cut, admin: Admin, where: str) -> None:
+    """Tasks and changelogs follow from the inputs: if these are as wide, all keys are where live looks for them."""
+    planned = {
+        (one.subtopology, input.topic): input.partitions for one in cut.plan.slices for input in one.inputs
+    }
+    there: dict[tuple[int, str], int] = {}
+    for task, partitions in resolve_partitions(cut.loaded.built, admin.partition_counts()).tasks.items():
+        for topic, _ in partitions:
+            there[task.subtopology, topic] = there.get((task.subtopology, topic), 0) + 1
+    for read in sorted(planned.keys() | there.keys()):
+        was, now = planned.get(read, 0), there.get(read, 0)
+        if was == now:
+            continue
+        subtopology, topic = read
+        raise TopicError(
+            f"topic {topic} has {now} partitions there, it was backfilled with {was}"
+            if was
+            else f"topic {topic}, which the live application would read, was not backfilled",
+            where=f"{where}, sub-topology {subtopology}",
+            why="keys would not be where the live application looks for them"
+            if was
+            else "it was not there, or matched no pattern, when the backfill was planned",
+            hint="hand over to the log that the history comes from, or begin the backfill anew (overwrite)",
+        )
+
+
+def _check_cut(manifest: Manifest, admin: Admin, where: str) -> dict[TopicPartition, int]:
+    """The first offset of each input."""
+    partitions = [input.partition for input in manifest.inputs]
+    beginnings, ends = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
+    for input in manifest.inputs:
+        partition = input.partition
+        if not beginnings[partition] <= input.end <= ends[partition]:
+            raise OffsetOutOfRangeError(
+                f"the cut of {partition} is at offset {input.end}, where the live application cannot go on",
+                where=where,
+                why=f"the log holds offsets {beginnings[partition]} to {ends[partition]} (exclusive)",
+                hint="backfill up to an offset that is still there",
+            )
+    return beginnings
+
+
+def _require_same_records(
+    manifest: Manifest, beginnings: Mapping[TopicPartition, int], broker: Broker
+) -> None:
+    """The offsets fit: now whether the records before them are those that were read. One is looked at in each
+    partition; where retention or compaction took it, or the source could not tell it, nobody knows."""
+    lasts = {input.partition: input.last for input in manifest.inputs if input.last is not None}
+    spans = {p: (o.offset, o.offset + 1) for p, o in lasts.items() if beginnings[p] <= o.offset}
+    found = last_within(broker, spans)
+    for partition, now in found.items():
+        last = lasts[partition]
+        if now != last:
+            raise TopicError(
+                f"topic {partition.topic} is not the one that was backfilled",
+                where=broker.description,
+                why=f"{partition} has another record at offset {last.offset}: {difference(last, now)}",
+                hint="hand over to the log that the history comes from, or backfill from this one",
+            )
+    # Where an archive holds what the log no longer does, that is as it should be.
+    gone = [str(partition) for partition in lasts if partition not in found]
+    untold = [str(input.partition) for input in manifest.inputs if input.end > 0 and input.last is None]
+    for level, why, partitions in (
+        (logging.INFO, "the last record before the cut is gone from it", gone),
+        (logging.WARNING, "the source does not tell the last record before the cut", untold),
+    ):
+        if partitions:
+            more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
+            log.log(
+                level,
+                "%s: whether it is the log that was backfilled cannot be told of %s%s: %s",
+                broker.description,
+                ", ".join(partitions[:3]),
+                more,
+                why,
+            )
+
+
+def _require_restorable(cut: Cut, beginnings: Mapping[TopicPartition, int], where: str) -> None:
+    """A table that has its topic in place of a changelog is restored from there: of an archive, that gives less."""
+    stores = {spec.source_topic: spec.name for spec in cut.loaded.built.stores if spec.source_topic}
+    for input in cut.manifest.inputs:
+        # Where the first of several backfills began to read is not known.
+        first = input.start if cut.manifest.previous_id is None else 0
+        if input.partition.topic in stores and beginnings[input.partition] > first:
+            raise OffsetOutOfRangeError(
+                f"store {stores[input.partition.topic]} would be restored without what was backfilled",
+                where=where,
+                why=f"it has topic {input.partition.topic} in place of a changelog, and {input.partition} begins at "
+                f"offset {beginnings[input.partition]} there; the backfill began at {first}",
+                hint="leave reuse.ktable.source.topics out of topology_optimization, and begin the backfill anew",
+            )
+
+
 def _check_retention(cut: Cut, topics: TopicPlan, now_ms: int) -> None:
     limits = time_limits(topics, cut.loaded.built, None)
     for one in cut.plan.slices:
@@ -109,10 +228,14 @@ def _check_retention(cut: Cut, topics: TopicPlan, now_ms: int) -> None:
             if computed is None or not one.final or changelog not in limits:
                 continue
             oldest_ms = computed.stores[store].oldest_ms
-            if oldest_ms is not None and now_ms - oldest_ms > limits[changelog]:
-                raise RetentionError(
-                    f"changelog {changelog} would delete what is handed over right after it is written",
-                    why=f"its retention.ms is {limits[changelog]}, an entry of {store} is {now_ms - oldest_ms} ms old",
-                    hint=f"pystreams topics alter {changelog} --config retention.ms=-1, or set "
-                    "window_changelog_retention_ms=-1 if the topic does not exist yet",
-                )
+            if oldest_ms is None or now_ms - oldest_ms <= limits[changelog]:
+                continue
+            error = RetentionError(
+                f"changelog {changelog} would delete what is handed over right after it is written",
+                why=f"its retention.ms is {limits[changelog]}, an entry of {store} is {now_ms - oldest_ms} ms old",
+                hint=f"pystreams topics alter {changelog} --config retention.ms=-1, or set "
+                "window_changelog_retention_ms=-1 if the topic does not exist yet; or allow it (-s allow_expired=true)",
+            )
+            if not cut.loaded.config.allow_expired:
+                raise error
+            log.warning("%s", error)

@@ -12,7 +12,7 @@ from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.publishing import require_attempt
 from pystreams.backfill.records import Arrow, headers_of
 from pystreams.backfill.sources.logs import read_log
-from pystreams.broker.port import Broker, TopicSpec, TransactionalProducer
+from pystreams.broker.port import Admin, Broker, TopicSpec, TransactionalProducer
 from pystreams.clock import SystemClock
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
@@ -23,15 +23,28 @@ TRANSACTION_RECORDS: Final = 20_000
 _MARKS: Final = {"cleanup.policy": "compact", "retention.ms": "-1"}
 
 
-def marks_topic(application_id: str, topic: str, partitions: int) -> TopicSpec:
-    """Where it stands how far backfills have emitted to a topic, by their ids. It has a partition for each of the
-    topic's: what somebody left open who was killed at one holds back nobody at another."""
-    return TopicSpec(emitted_topic(application_id, topic), partitions, _MARKS)
+def make_marks(admin: Admin, application_id: str, topic: str) -> int:
+    """Have a topic where it stands how far each partition of a topic is, by backfill; gives its partition count.
+
+    It is made with a partition for each of the topic's: what somebody left open who was killed at one holds back nobody
+    at another. A topic that has been widened since shares them.
+    """
+    name = emitted_topic(application_id, topic)
+    found = admin.describe_topics([topic, name])
+    if name not in found:
+        admin.create_topics([TopicSpec(name, found[topic].partitions, _MARKS)])
+        return found[topic].partitions
+    return found[name].partitions
 
 
 def emitted_topic(application_id: str, topic: str) -> str:
     """The name of that topic."""
     return f"{application_id}-backfill-emitted-{topic}"
+
+
+def emitter_id(application_id: str, partition: TopicPartition) -> str:
+    """The transactional id under which records are written to a partition."""
+    return f"{application_id}-backfill-emit-{partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +56,15 @@ class EmitToTopic:
     application_id: str
     topic: str
     backfill_id: str
+    marks_partitions: int
     attempt: str | None = None
 
     def __call__(self, partition: int, batches: Iterator[Arrow]) -> bytes:
         """Raises ``StateError`` if another hand-over has begun since."""
         with ExitStack() as stack:
             broker = stack.enter_context(closing(self.open_broker()))
-            transactional_id = f"{self.application_id}-backfill-emit-{self.topic}-{partition}"
-            producer = stack.enter_context(
-                closing(broker.transactional_producer("backfill", transactional_id))
-            )
+            id = emitter_id(self.application_id, TopicPartition(self.topic, partition))
+            producer = stack.enter_context(closing(broker.transactional_producer("backfill", id)))
             if self.attempt is not None:
                 # Asked now: a later hand-over's worker ends our transaction, an earlier one's is ended by it.
                 require_attempt(broker, self.application_id, self.attempt)
@@ -84,14 +96,13 @@ class EmitToTopic:
     def _commit(self, producer: TransactionalProducer, partition: int, seen: int) -> None:
         mark = json.dumps({"records": seen}).encode()
         now_ms = SystemClock().now_ms()
-        topic = emitted_topic(self.application_id, self.topic)
-        producer.send(topic, partition, self.backfill_id.encode(), mark, now_ms, NO_HEADERS)
+        producer.send(*self._marks(partition), self._key(partition), mark, now_ms, NO_HEADERS)
         producer.commit()
 
     def _done(self, broker: Broker, partition: int) -> int:
         """How many records of this backfill are in the topic partition. Raises ``BrokerUnavailableError`` if that
         cannot be read to its end."""
-        marks = TopicPartition(emitted_topic(self.application_id, self.topic), partition)
+        marks = self._marks(partition)
         with closing(broker.admin()) as admin:
             start = admin.beginning_offsets([marks])[marks]
             end = admin.end_offsets([marks])[marks]
@@ -100,9 +111,16 @@ class EmitToTopic:
             for key, value in zip(
                 rows.column("key").to_pylist(), rows.column("value").to_pylist(), strict=True
             ):
-                if key == self.backfill_id.encode():
+                if key == self._key(partition):
                     done = int(json.loads(value)["records"])
         return done
+
+    def _marks(self, partition: int) -> TopicPartition:
+        topic = emitted_topic(self.application_id, self.topic)
+        return TopicPartition(topic, partition % self.marks_partitions)
+
+    def _key(self, partition: int) -> bytes:
+        return f"{self.backfill_id}-{partition}".encode()
 
 
 def _records(

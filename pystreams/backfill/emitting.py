@@ -6,13 +6,13 @@ Each record gets there once, however often it is tried. Partitions are written w
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from os import PathLike, fspath
 
 from pystreams.backfill.checks import Cut, require_no_members
 from pystreams.backfill.emitted_files import EmitToFolder
-from pystreams.backfill.emitted_topics import EmitToTopic, marks_topic
+from pystreams.backfill.emitted_topics import EmitToTopic, make_marks
 from pystreams.backfill.plan import Plan
 from pystreams.backfill.records import Arrow, pc
 from pystreams.backfill.result import BackfillResult
@@ -55,10 +55,13 @@ def emit_to_topics(result: BackfillResult, broker: Broker, *, attempt: str | Non
     application_id, backfill_id = result.plan.application_id, result.manifest.backfill_id
     topics = _written(result)
     with closing(broker.admin()) as admin:
-        found = admin.describe_topics(topics)
-        admin.create_topics([marks_topic(application_id, topic, found[topic].partitions) for topic in topics])
+        marks = {topic: make_marks(admin, application_id, topic) for topic in topics}
     return {
-        topic: _each(result, topic, EmitToTopic(broker.opener(), application_id, topic, backfill_id, attempt))
+        topic: _each(
+            result,
+            topic,
+            EmitToTopic(broker.opener(), application_id, topic, backfill_id, marks[topic], attempt),
+        )
         for topic in topics
     }
 
@@ -82,29 +85,25 @@ def check_emit(cut: Cut, broker: Broker, admin: Admin, clock: Clock) -> None:
     Raises ``TopicError`` for topics that are missing or have another number of partitions, ``RetentionError`` (unless
     the application has ``allow_expired``) for those that would delete the records right after they are written.
     """
-    known = {topic for one in cut.plan.slices for topic in one.sinks}
-    wanted: Mapping[str, int] = {topic: cut.plan.partitions[topic] for topic in sorted(known)}
+    topics = sorted({topic for one in cut.plan.slices for topic in one.sinks})
     if isinstance(cut, BackfillResult):
-        wanted = {topic: cut.sink_rows(topic).partitions for topic in _written(cut)}
-    found = admin.describe_topics(list(wanted))
-    for topic, partitions in wanted.items():
-        _check_width(topic, partitions, cut.plan, found.get(topic), broker)
+        topics = _written(cut)
+    found = admin.describe_topics(topics)
+    for topic in topics:
+        _check_width(topic, cut.plan, found.get(topic), broker)
         if isinstance(cut, BackfillResult):
             _check_retention(topic, cut, found[topic], broker, clock)
 
 
-def _check_width(
-    topic: str, written: int, plan: Plan, found: TopicDescription | None, broker: Broker
-) -> None:
-    exact = plan.partitions.get(topic)
-    wanted = exact or written
+def _check_width(topic: str, plan: Plan, found: TopicDescription | None, broker: Broker) -> None:
+    wanted = plan.partitions_of(topic)
     if found is None:
         raise TopicError(
             f"there is no topic {topic} for the records of the backfill",
             where=broker.description,
             hint=f"pystreams topics create {topic} --partitions {wanted}",
         )
-    if found.partitions < written or (exact is not None and found.partitions != exact):
+    if found.partitions != wanted:
         raise TopicError(
             f"topic {topic} has {found.partitions} partitions, the backfill writes {wanted}",
             where=broker.description,

@@ -14,7 +14,7 @@ from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.records import Arrow
 from pystreams.backfill.sources import Source
 from pystreams.backfill.stage import StageWork
-from pystreams.backfill.staging import Selection, Staging
+from pystreams.backfill.staging import Selection, Staged, Staging
 
 #: Called in the driver: task, records that it has processed so far, whether it has finished.
 Report = Callable[[int, int, bool], None]
@@ -31,18 +31,19 @@ class Carried:
     ``outcomes`` are by task.
     """
 
-    staging: Staging
+    staging: Staged
     slice: int
     outcomes: tuple[Outcome, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SliceJob:
-    """A slice to compute. ``work`` is what each worker needs, ``source`` where it reads external inputs."""
+    """A slice to compute. ``work`` is what each worker needs, ``source`` where it reads external inputs. ``staging``
+    has the slices before, and where this one is to be staged."""
 
     work: StageWork
     source: Source
-    staging: Staging
+    staging: Staged
     carried: Carried | None = None
 
 
@@ -59,15 +60,15 @@ class Executor(Protocol):
         ...
 
     def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
-        """Run all tasks of a slice and stage what they give, in place of what was staged of it. Gives the outcomes by
+        """Run all tasks of a slice and stage what they give, in a folder that is not there yet. Gives the outcomes by
         task.
 
-        Raises what a task raises (see ``stage.run_stage``).
+        Raises what a task raises (see ``stage.run_stage``), and what ``Staging.outcomes`` does.
         """
         ...
 
     def for_each_partition(
-        self, staging: Staging, selection: Selection, function: PartitionFunction
+        self, staging: Staged, selection: Selection, function: PartitionFunction
     ) -> list[bytes]:
         """Call ``function`` for every partition of staged rows, also for those without any; the results by partition.
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pystreams.backfill.executor import Carried
 from pystreams.backfill.manifest import Manifest, Stage
 from pystreams.backfill.outcome import Outcome
+from pystreams.backfill.places import shown
 from pystreams.backfill.plan import Plan
 from pystreams.backfill.run import Continuation
 from pystreams.backfill.sources import Source
@@ -29,20 +30,21 @@ def go_on(previous: Staging, plan: Plan) -> Continuation:
     if manifest is None:
         raise StateError(
             "there is no earlier backfill to go on from",
-            where=previous.location,
+            where=shown(previous.location),
             hint="name the staging folder of one that was computed, or begin without",
         )
     if manifest.stage is Stage.CUT:
         raise StateError(
             "the earlier backfill was not computed to its end, so nothing can go on from it",
-            where=previous.location,
+            where=shown(previous.location),
             hint="finish it first (resume)",
         )
     manifest.check_plan(plan)
+    previous = previous.with_slices(manifest.folders)
     carried: dict[int, Carried] = {}
     for one in plan.slices:
         if one.final:
-            outcomes = tuple(_anew(outcome) for outcome in previous.outcomes(one.index))
+            outcomes = tuple(_anew(outcome) for outcome in previous.outcomes(one.index, one.tasks))
             carried[one.subtopology] = Carried(previous, one.index, outcomes)
     return Continuation(manifest.inputs, carried, manifest.backfill_id, manifest.approximate)
 
@@ -77,6 +79,6 @@ def check_continued(manifest: Manifest, before: Continuation) -> None:
 
 
 def _anew(outcome: Outcome) -> Outcome:
-    """A task's outcome as the next backfill goes on from it: it counts its own records, and what it writes begins new
-    queues, because what was in the old ones is processed."""
-    return replace(outcome, records=0, dropped=0, sequences={}, written={}, stores={})
+    """A task's outcome as the next backfill goes on from it: what it writes begins new queues, because what was in the
+    old ones is processed."""
+    return replace(outcome, sequences={}, written={}, stores={})

@@ -11,12 +11,14 @@ from pystreams.backfill.executor import PartitionFunction, Report, SliceJob
 from pystreams.backfill.local_staging import LocalStaging
 from pystreams.backfill.order import QueueId, merged
 from pystreams.backfill.outcome import Outcome
+from pystreams.backfill.places import is_url, shown
 from pystreams.backfill.reading import external_queues
 from pystreams.backfill.records import Arrow, Kind
 from pystreams.backfill.result import outcome_row
 from pystreams.backfill.sources import BATCH_ROWS
 from pystreams.backfill.stage import run_stage
-from pystreams.backfill.staging import Selection, Staging
+from pystreams.backfill.staging import Selection, Staged
+from pystreams.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +32,30 @@ class InlineExecutor:
         return application_here(program, settings)
 
     def staging(self, location: str) -> LocalStaging:
+        if is_url(location):
+            raise ConfigError(
+                f"without Spark nothing can be staged in {shown(location)}",
+                why="in this process slices are staged in folders of this machine",
+                hint="name a folder by its path, or run on Spark",
+            )
         return LocalStaging(location, self.batch_rows)
 
     def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
-        one = job.work.slice
-        self.staging(job.staging.location).clear(one.index)
-        return [self._compute(job, task, report) for task in range(one.tasks)]
+        staging = self._own(job.staging)
+        return [self._compute(job, task, staging, report) for task in range(job.work.slice.tasks)]
 
     def for_each_partition(
-        self, staging: Staging, selection: Selection, function: PartitionFunction
+        self, staging: Staged, selection: Selection, function: PartitionFunction
     ) -> list[bytes]:
         return [
             function(partition, staging.rows(selection, partition))
             for partition in range(selection.partitions)
         ]
 
-    def _compute(self, job: SliceJob, task: int, report: Report) -> Outcome:
-        staging = self.staging(job.staging.location)
+    def _own(self, staged: Staged) -> LocalStaging:
+        return self.staging(staged.location).with_slices(staged.folders)
+
+    def _compute(self, job: SliceJob, task: int, staging: LocalStaging, report: Report) -> Outcome:
         processed = 0
 
         def count(records: int) -> None:
@@ -54,10 +63,10 @@ class InlineExecutor:
             processed = records
             report(task, records, False)
 
-        rows = run_stage(
-            job.work, task, self._input(job, task, staging), work_dir=staging.location, report=count
-        )
-        outcome = staging.write_task(job.work.slice.index, task, rows)
+        slice = job.work.slice.index
+        work_dir = str(staging.folder_of(slice))
+        rows = run_stage(job.work, task, self._input(job, task, staging), work_dir=work_dir, report=count)
+        outcome = staging.write_task(slice, task, rows)
         report(task, processed, True)
         return outcome
 

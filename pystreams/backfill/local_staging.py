@@ -1,27 +1,27 @@
 """Staged slices in a local folder: Parquet files by task, topic and partition.
 
-    <staging>/slice-02/task-1/records/<topic>/<partition>.parquet     in order of sequence
-    <staging>/slice-02/task-1/state/<store>.parquet
-    <staging>/slice-02/task-1/outcome.json                            written last: without it the task is not there
-
-A task's folder appears at once, by a rename.
+<staging>/slice-02-5d41…/task-1/records/<topic>/<partition>.parquet     in order of sequence
+<staging>/slice-02-5d41…/task-1/state/<store>.parquet
+<staging>/slice-02-5d41…/task-1/outcome.json            written last: without it the task is not there
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Self
 
 import pyarrow.parquet as pq
 
 from pystreams.backfill.manifest import Manifest
+from pystreams.backfill.manifest_files import LocalFolder, ManifestFiles
 from pystreams.backfill.order import QueueId, merged
 from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.records import EXCHANGE_SCHEMA, Arrow, Kind, combined
 from pystreams.backfill.sources import BATCH_ROWS
-from pystreams.backfill.staging import Selection, not_staged
+from pystreams.backfill.staging import Selection, left_over, not_staged, one_of_each
+from pystreams.ids import TopicPartition
 
 _OUTCOME_FILE = "outcome.json"
 
@@ -59,51 +59,67 @@ class LocalStaging:
     def __init__(self, location: str | Path, batch_rows: int = BATCH_ROWS) -> None:
         self.path = Path(location)
         self._batch_rows = batch_rows
+        self._folder = LocalFolder(self.path)
+        self._manifests = ManifestFiles(self._folder)
+        self._folders: Mapping[int, str] = {}
+        #: By slice, what was found of its tasks' outcomes.
+        self._found: dict[int, dict[int, Outcome]] = {}
 
     @property
     def location(self) -> str:
         return str(self.path)
 
+    @property
+    def folders(self) -> Mapping[int, str]:
+        return self._folders
+
+    def with_slices(self, folders: Mapping[int, str]) -> Self:
+        other = type(self)(self.path, self._batch_rows)
+        other._manifests, other._folders = self._manifests, folders
+        return other
+
     def read_manifest(self) -> Manifest | None:
-        return Manifest.read(self.path)
+        return self._manifests.read()
 
     def write_manifest(self, manifest: Manifest) -> None:
-        manifest.write(self.path)
+        self._manifests.write(manifest)
 
-    def clear(self, slice: int) -> None:
-        """Delete what a former run has left of a slice: it may have had more tasks."""
-        folder = self.path / _slice_name(slice)
-        if folder.exists():
-            shutil.rmtree(folder)
+    def require_own(self) -> None:
+        self._manifests.require_own()
+
+    def clear(self) -> None:
+        for name in left_over(self._folder.names(), self._folders):
+            self._folder.delete(name)
+        self._manifests.delete_older()
+
+    def folder_of(self, slice: int) -> Path:
+        """Where a slice is staged. Its tasks keep their stores there while they run, so that nothing of them is left
+        once it is deleted."""
+        return self.path / self._folders[slice]
 
     def write_task(self, slice: int, task: int, rows: Iterable[Arrow]) -> Outcome:
-        """Stage what a task gives; nothing of it stays if that raises."""
-        folder = self._folder(slice, task)
-        draft = folder.with_name(f"{folder.name}.draft")
-        for left in (draft, folder):
-            shutil.rmtree(left, ignore_errors=True)
-        draft.mkdir(parents=True)
+        """Stage what a task gives."""
+        folder = self._task(slice, task)
+        folder.mkdir(parents=True)
         files: dict[Path, _File] = {}
         outcome: Outcome | None = None
         try:
             for batch in rows:
-                outcome = self._write(draft, batch, files) or outcome
+                outcome = self._write(folder, batch, files) or outcome
             for file in files.values():
                 file.flush()
         finally:
             for file in files.values():
                 file.close()
         assert outcome is not None, "a stage's last row is its outcome"
-        (draft / _OUTCOME_FILE).write_bytes(outcome.to_json())
-        draft.rename(folder)
+        (folder / _OUTCOME_FILE).write_bytes(outcome.to_json())
         return outcome
 
     def _write(self, folder: Path, batch: Arrow, files: dict[Path, _File]) -> Outcome | None:
         kind, topic, partition = (batch.column(name)[0].as_py() for name in ("kind", "topic", "partition"))
         if kind == Kind.OUTCOME:
             return Outcome.from_json(batch.column("value")[0].as_py())
-        place = f"records/{topic}/{partition}" if kind == Kind.RECORD else f"state/{topic}"
-        path = folder / f"{place}.parquet"
+        path = folder / _place(kind, topic, partition)
         file = files.get(path) or files.setdefault(path, _File(path))
         file.add(batch)
         if file.waiting_bytes >= _GROUP_BYTES:
@@ -113,47 +129,58 @@ class LocalStaging:
                 one.flush()
         return None
 
-    def outcomes(self, slice: int) -> list[Outcome]:
-        """Raises ``StateError`` if there are none."""
-        folder = self.path / _slice_name(slice)
-        found = {
-            int(path.parent.name.removeprefix("task-")): path
-            for path in folder.glob(f"task-*/{_OUTCOME_FILE}")
-        }
-        if not found:
-            raise not_staged(slice, self.location)
-        return [Outcome.from_json(found[task].read_bytes()) for task in sorted(found)]
+    def outcomes(self, slice: int, tasks: int) -> list[Outcome]:
+        return one_of_each(self._outcomes(slice).items(), slice, tasks, self.location)
 
     def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:
         return merged(self.queues(selection, partition))
 
     def queues(self, selection: Selection, partition: int) -> list[tuple[QueueId, Iterator[Arrow]]]:
         """The same, queue by queue: one for each task that wrote to the partition, over all its visits."""
-        if selection.kind is Kind.STATE:
-            place = f"task-{partition}/state/{selection.topic}.parquet"
-        else:
-            place = f"task-*/records/{selection.topic}/{partition}.parquet"
         visits: dict[int, list[Iterator[Arrow]]] = {}
         for slice in selection.slices:
-            for path in (self.path / _slice_name(slice)).glob(place):
-                batches = self._read(path)
+            for task, outcome in self._outcomes(slice).items():
+                if not _has(outcome, task, selection, partition):
+                    continue
+                batches = self._read(slice, task, _place(selection.kind, selection.topic, partition))
                 first = next(batches, None)
-                if first is not None:
-                    upstream = first.column("upstream")[0].as_py()
-                    visits.setdefault(upstream, []).append(chain((first,), batches))
+                if first is None:
+                    raise not_staged(slice, self.location)
+                upstream = first.column("upstream")[0].as_py()
+                visits.setdefault(upstream, []).append(chain((first,), batches))
         return [
             ((selection.topic, upstream), chain.from_iterable(of_task))
             for upstream, of_task in sorted(visits.items())
         ]
 
-    def _read(self, path: Path) -> Iterator[Arrow]:
+    def _outcomes(self, slice: int) -> dict[int, Outcome]:
+        """What is there of a slice, by task."""
+        if slice not in self._found:
+            folder = self.folder_of(slice)
+            self._found[slice] = {
+                int(path.parent.name.removeprefix("task-")): Outcome.from_json(path.read_bytes())
+                for path in folder.glob(f"task-*/{_OUTCOME_FILE}")
+            }
+        return self._found[slice]
+
+    def _read(self, slice: int, task: int, place: str) -> Iterator[Arrow]:
+        path = self._task(slice, task) / place
+        if not path.exists():
+            raise not_staged(slice, str(path))
         # Read ahead, it would keep everything that it has read.
         with pq.ParquetFile(path, pre_buffer=False) as file:
             yield from file.iter_batches(self._batch_rows)
 
-    def _folder(self, slice: int, task: int) -> Path:
-        return self.path / _slice_name(slice) / f"task-{task}"
+    def _task(self, slice: int, task: int) -> Path:
+        return self.folder_of(slice) / f"task-{task}"
 
 
-def _slice_name(slice: int) -> str:
-    return f"slice-{slice:02}"
+def _has(outcome: Outcome, task: int, selection: Selection, partition: int) -> bool:
+    """Whether a task has left rows of a partition."""
+    if selection.kind is Kind.STATE:
+        return task == partition and outcome.stores[selection.topic].entries > 0
+    return TopicPartition(selection.topic, partition) in outcome.written
+
+
+def _place(kind: int, topic: str, partition: int) -> str:
+    return f"records/{topic}/{partition}.parquet" if kind == Kind.RECORD else f"state/{topic}.parquet"

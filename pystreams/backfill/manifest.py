@@ -1,4 +1,4 @@
-"""What a backfill is about, frozen before it reads: a JSON file beside what is staged.
+"""What a backfill is about, frozen before it reads: JSON beside what is staged (manifest_files.py).
 
     CUT ──> COMPUTED ──> PUBLISHING ──> COMMITTED
 
@@ -13,7 +13,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field, replace
 from enum import Enum
-from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -21,7 +20,7 @@ from pystreams.backfill.plan import Plan
 from pystreams.errors import StateError, TopologyError
 from pystreams.ids import TopicPartition
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 MANIFEST_FILE: Final = "manifest.json"
 
 #: Records between two commits of a task. Each flushes the caches, so it decides which updates are seen downstream.
@@ -102,6 +101,10 @@ class Manifest:
     stage: Stage = Stage.CUT
     #: By slice index; a slice that is not here has not been computed.
     slices: Mapping[int, SliceResult] = field(default_factory=dict)
+    #: By index of those: the folder in which it is staged. Every attempt has one of its own.
+    folders: Mapping[int, str] = field(default_factory=dict)
+    #: By name, what else the result depends on (rules.py).
+    rules: Mapping[str, str] = field(default_factory=dict)
     backfill_id: str = field(default_factory=lambda: uuid4().hex)
     previous_id: str | None = None
     approximate: bool = False
@@ -110,9 +113,9 @@ class Manifest:
         """Where reading of an external partition ends."""
         return next(input.end for input in self.inputs if input.partition == partition)
 
-    def with_slice(self, index: int, result: SliceResult) -> Manifest:
+    def with_slice(self, index: int, folder: str, result: SliceResult) -> Manifest:
         """The manifest once a slice is staged."""
-        return replace(self, slices={**self.slices, index: result})
+        return replace(self, slices={**self.slices, index: result}, folders={**self.folders, index: folder})
 
     def advanced(self, stage: Stage) -> Manifest:
         """The manifest at a later stage. Raises ``StateError`` if that does not follow."""
@@ -157,6 +160,8 @@ class Manifest:
                 "inputs": [_input_json(input) for input in self.inputs],
                 "partitions": dict(sorted(self.partitions.items())),
                 "slices": {str(index): _slice_json(result) for index, result in self.slices.items()},
+                "folders": {str(index): folder for index, folder in self.folders.items()},
+                "rules": dict(sorted(self.rules.items())),
             },
             indent=1,
         )
@@ -178,21 +183,6 @@ class Manifest:
             where=where,
             hint="go on with the version that began the backfill, or begin a new one",
         )
-
-    def write(self, folder: Path) -> None:
-        """Replace the manifest of a staging folder at once."""
-        folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f"{MANIFEST_FILE}.new"
-        draft.write_text(self.to_json(), encoding="utf-8")
-        draft.replace(folder / MANIFEST_FILE)
-
-    @classmethod
-    def read(cls, folder: Path) -> Manifest | None:
-        """The manifest of a staging folder, None if there is none."""
-        path = folder / MANIFEST_FILE
-        if not path.exists():
-            return None
-        return cls.from_json(path.read_text(encoding="utf-8"), str(path))
 
 
 def _input_json(input: InputRange) -> list[Any]:
@@ -228,4 +218,6 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
             )
             for index, one in content["slices"].items()
         },
+        folders={int(index): folder for index, folder in content["folders"].items()},
+        rules=content["rules"],
     )

@@ -2,9 +2,10 @@
 
     <staging>/manifest-00001.json, manifest-00002.json, …
 
-No file is ever replaced or renamed, because file systems differ in what that does: Hadoop's rename over a file that is
-there is unknown to Google's storage and a copy on S3. What is needed is that a file is made anew or not at all, and that
-who lists the folder sees what was closed before. A file that its writer did not finish is no JSON, and is passed over.
+No file is ever replaced or renamed, because file systems differ in what that does: Hadoop's rename over a file that
+is there is unknown to Google's storage and a copy on S3. What is needed is that a file is made anew or not at all, and
+that who lists the folder sees what was closed before. A file that its writer did not finish is no JSON, and is passed
+over.
 
 What is promised where: a driver that finds a manifest which is not its own writes none, on every file system: another
 one has taken over. That two drivers write the same number, so that neither finds the other's, cannot happen on local
@@ -64,7 +65,7 @@ class LocalFolder:
         return str(self._path)
 
     def names(self) -> list[str]:
-        return os.listdir(self._path) if self._path.exists() else []
+        return [path.name for path in self._path.iterdir()] if self._path.exists() else []
 
     def read(self, name: str) -> bytes | None:
         try:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pystreams.backfill.application import Loaded
 from pystreams.backfill.plan import Plan, Slice
-from pystreams.dsl.operators.stateless import Foreach, Peek, Print
+from pystreams.dsl.operators.stateless import FlatMap, Foreach, Map, Peek, Print, SelectKey
 from pystreams.timestamps import WallClockTimestamp, resolve_extractor
 from pystreams.topology.built import SubTopology
 from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
@@ -21,6 +21,15 @@ _ARRIVAL = (
     "several tasks write its input: live takes their records as they arrive, the backfill in order of time"
     " (counts and sums are the same in any order)"
 )
+_MIXED = (
+    "several tasks write to one of its partitions: live records follow each other as they arrive, the backfill's in"
+    " order of time"
+)
+_FLUSHED = (
+    "its cache passes on the last update since a commit: live commits by time, the backfill every so many records"
+    " (state is the same; statestore_cache_max_bytes=0 passes on all updates)"
+)
+_KEY_CHANGING = (Map, SelectKey, FlatMap, Process)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,17 +63,20 @@ def _of_slice(plan: Plan, one: Slice, sub: SubTopology, loaded: Loaded) -> Itera
             f"its records are processed after all of {earlier}, because they are made from them",
         )
     yield from _order_dependent(plan, one, sub)
+    yield from _cached(sub, loaded)
+    mixed = _changing_keys(sub)
     for node in sub.nodes:
         match node:
             case SourceNode():
                 yield from _of_source(node, loaded)
             case SinkNode():
-                if node.topic is None:
-                    yield Note("exempt", node.name, "which topics it writes shows only while it runs")
+                yield from _of_sink(plan, one, node, mixed)
             case ProcessorNode():
                 yield from _of_operation(one, node)
+    # A store that is made of a topic is restored from that.
+    made = {spec.name for spec in sub.stores if spec.source_topic is not None}
     for store, changelog in one.stores.items():
-        if changelog is None and one.final:
+        if changelog is None and one.final and store not in made:
             yield Note(
                 "not handed over", store, "the store has no changelog; the live application starts without it"
             )
@@ -92,6 +104,43 @@ def _of_operation(one: Slice, node: ProcessorNode) -> Iterator[Note]:
             yield Note("side effect", node.name, "runs in the backfill, again where a task is tried again")
         case _:
             return
+
+
+def _of_sink(plan: Plan, one: Slice, node: SinkNode, changing: set[str]) -> Iterator[Note]:
+    """Whether several tasks write to one partition of its topic."""
+    if node.topic is None:
+        yield Note("exempt", node.name, "which topics it writes shows only while it runs")
+        return
+    if node.topic not in one.sinks or one.tasks == 1:
+        return
+    as_wide = plan.partitions.get(node.topic) == one.tasks
+    if node.partitioner is not None or not as_wide or changing.intersection(node.parents):
+        yield Note("one legal result", node.topic, _MIXED)
+
+
+def _changing_keys(sub: SubTopology) -> set[str]:
+    """The nodes whose records may have another key than the record of the input that they were made of."""
+    found: set[str] = set()
+    for node in sub.nodes:
+        if not isinstance(node, ProcessorNode):
+            continue
+        changes = isinstance(node.operation, _KEY_CHANGING) and not (
+            isinstance(node.operation, Process) and node.operation.fixed_key
+        )
+        if changes or found.intersection(node.parents):
+            found.add(node.name)
+    return found
+
+
+def _cached(sub: SubTopology, loaded: Loaded) -> Iterator[Note]:
+    """Steps whose updates a record cache holds back, if anything follows them."""
+    if not loaded.config.statestore_cache_max_bytes:
+        return
+    cached = {spec.name for spec in sub.stores if spec.cached}
+    followed = {parent for node in sub.nodes if not isinstance(node, SourceNode) for parent in node.parents}
+    for node in sub.nodes:
+        if isinstance(node, ProcessorNode) and node.name in followed and cached.intersection(node.stores):
+            yield Note("one legal result", node.name, _FLUSHED)
 
 
 def _order_dependent(plan: Plan, one: Slice, sub: SubTopology) -> Iterator[Note]:

@@ -8,7 +8,7 @@ maximum of timestamps in the queue, queue, place in the queue).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from pystreams.backfill.records import Arrow, combined, pc
@@ -22,8 +22,9 @@ QueueId = tuple[str, int]
 #: Where a row is: its ``queue_time`` and its queue. Rows of one place follow each other by sequence.
 Place = tuple[int, QueueId]
 
-#: Rows that ``in_order`` merges at once, at least.
+#: Rows that ``in_order`` merges at once, at least; or so many bytes of them.
 _MERGED_ROWS = 20_000
+_MERGED_BYTES = 4 * 1024 * 1024
 
 
 def sorted_rows(rows: Arrow) -> Arrow:
@@ -38,42 +39,46 @@ class _Stream:
         self._id = id
         self._batches = iter(batches)
         self.rows: Arrow | None = None
-        self.times: list[int] = []
         self.advance()
 
     def advance(self) -> None:
         """On to the next batch that holds anything; ``rows`` is None at the end."""
         self.rows = next((batch for batch in self._batches if batch.num_rows), None)
-        self.times = [] if self.rows is None else self.rows.column("queue_time").to_pylist()
 
-    def end(self) -> tuple[int, QueueId]:
+    def end(self) -> Place:
         """The place of the last row that has arrived."""
-        return self.times[-1], self._ids(len(self.times) - 1, len(self.times))[0]
-
-    def take(self, horizon: tuple[int, QueueId]) -> Arrow | None:
-        """The rows up to ``horizon``, which stay no longer."""
-        time, last = horizon
-        start, end = bisect_left(self.times, time), bisect_right(self.times, time)
-        if start < end:
-            end = start + bisect_right(self._ids(start, end), last)
-        if not end:
-            return None
         rows = self.rows
         assert rows is not None
-        taken = rows.slice(0, end)
+        return rows.column("queue_time")[-1].as_py(), self._id_of(rows, rows.num_rows - 1)
+
+    def take(self, horizon: Place) -> Arrow | None:
+        """The rows up to ``horizon``, which stay no longer."""
+        rows = self.rows
+        assert rows is not None
+        end = self._before(rows, horizon)
+        if not end:
+            return None
         if end == rows.num_rows:
             self.advance()
         else:
-            self.rows, self.times = rows.slice(end), self.times[end:]
-        return taken
+            self.rows = rows.slice(end)
+        return rows.slice(0, end)
 
-    def _ids(self, start: int, end: int) -> Sequence[QueueId]:
-        """The queues of rows, which ascend where their times are equal."""
+    def _before(self, rows: Arrow, horizon: Place) -> int:
+        """How many rows are not behind ``horizon``."""
         if self._id is not None:
-            return [self._id] * (end - start)
-        assert self.rows is not None
-        rows = self.rows.slice(start, end - start)
-        return list(zip(rows.column("topic").to_pylist(), rows.column("upstream").to_pylist(), strict=True))
+            return _end(rows, self._id, horizon)
+        time, last = horizon
+        times = rows.column("queue_time")
+        start, end = _bisected(bisect_left, times, time), _bisected(bisect_right, times, time)
+        # Where times are equal, the queues ascend.
+        return start + bisect_right(range(start, end), last, key=lambda i: self._id_of(rows, i))
+
+    def _id_of(self, rows: Arrow, i: int) -> QueueId:
+        """The queue of a row."""
+        if self._id is not None:
+            return self._id
+        return rows.column("topic")[i].as_py(), rows.column("upstream")[i].as_py()
 
 
 def merged(streams: Sequence[tuple[QueueId | None, Iterable[Arrow]]]) -> Iterator[Arrow]:
@@ -97,44 +102,65 @@ def merged(streams: Sequence[tuple[QueueId | None, Iterable[Arrow]]]) -> Iterato
         waiting = [stream for stream in waiting if stream.rows is not None]
 
 
+class _Waiting:
+    """Rows that ``in_order`` has not handed on, as pieces by queue."""
+
+    def __init__(self) -> None:
+        self.queues: dict[QueueId, list[Arrow]] = {}
+        self.rows = 0
+        self.nbytes = 0
+
+    def add(self, id: QueueId, piece: Arrow) -> None:
+        self.queues.setdefault(id, []).append(piece)
+        self.rows += piece.num_rows
+        self.nbytes += piece.nbytes
+
+    def take(self, horizon: Place | None) -> Iterator[Arrow]:
+        """The rows up to ``horizon``, in order, which wait no longer."""
+        taken: list[Arrow] = []
+        for id in sorted(self.queues):
+            # What comes before a piece of the same queue has come before the horizon.
+            *whole, last = self.queues.pop(id)
+            end = last.num_rows if horizon is None else _end(last, id, horizon)
+            taken += whole
+            if end:
+                taken.append(last.slice(0, end))
+            if end < last.num_rows:
+                self.queues[id] = [last.slice(end)]
+        left = [piece for pieces in self.queues.values() for piece in pieces]
+        self.rows = sum(piece.num_rows for piece in left)
+        self.nbytes = sum(piece.nbytes for piece in left)
+        if len(taken) == 1:
+            yield taken[0]
+        elif taken:
+            # Queue by queue as they are, a stable sort leaves ties as they should be.
+            rows = combined(taken)
+            yield rows.take(pc.sort_indices(rows.column("queue_time")))
+
+
 def in_order(pieces: Iterable[tuple[Place, Arrow]]) -> Iterator[Arrow]:
     """The rows of pieces of several queues, in order. The pieces come sorted by their first row, whose place they have.
 
-    Where queues overlap, what waits is at most one piece of each, and what is merged at once: nothing that has not
-    come can be before the first row of the next piece.
+    Where queues overlap, what waits is at most one piece of each, and what is merged at once (some thousand rows, or
+    some MiB of them): nothing that has not come can be before the first row of the next piece.
     """
-    waiting: dict[QueueId, Arrow] = {}
-    size = kept = 0
-    for place, rows in pieces:
-        if waiting.keys() <= {place[1]} or size >= kept + _MERGED_ROWS:
-            yield from _taken(waiting, place)
-            size = kept = sum(left.num_rows for left in waiting.values())
-        before = waiting.get(place[1])
-        waiting[place[1]] = rows if before is None else combined([before, rows])
-        size += rows.num_rows
-    yield from _taken(waiting, None)
-
-
-def _taken(waiting: dict[QueueId, Arrow], horizon: Place | None) -> Iterator[Arrow]:
-    """The rows up to ``horizon``, in order, which wait no longer."""
-    taken: list[Arrow] = []
-    for id in sorted(waiting):
-        rows = waiting[id]
-        end = rows.num_rows if horizon is None else _end(rows, id, horizon)
-        if end:
-            taken.append(rows.slice(0, end))
-        if end == rows.num_rows:
-            del waiting[id]
-        else:
-            waiting[id] = rows.slice(end)
-    if len(taken) == 1:
-        yield taken[0]
-    elif taken:
-        # Queue by queue as they are, a stable sort leaves ties as they should be.
-        rows = combined(taken)
-        yield rows.take(pc.sort_indices(rows.column("queue_time")))
+    waiting = _Waiting()
+    kept_rows = kept_bytes = 0
+    for place, piece in pieces:
+        full = waiting.rows >= kept_rows + _MERGED_ROWS or waiting.nbytes >= kept_bytes + _MERGED_BYTES
+        if full or waiting.queues.keys() <= {place[1]}:
+            yield from waiting.take(place)
+            kept_rows, kept_bytes = waiting.rows, waiting.nbytes
+        waiting.add(place[1], piece)
+    yield from waiting.take(None)
 
 
 def _end(rows: Arrow, id: QueueId, horizon: Place) -> int:
+    """How many rows of a queue are not behind ``horizon``."""
     time, last = horizon
-    return (bisect_right if id <= last else bisect_left)(rows.column("queue_time").to_pylist(), time)
+    return _bisected(bisect_right if id <= last else bisect_left, rows.column("queue_time"), time)
+
+
+def _bisected(bisect: Callable[..., int], times: Arrow, time: int) -> int:
+    """A place in a column that ascends: a few look-ups, where a list would be an object for each row."""
+    return bisect(range(len(times)), time, key=lambda i: times[i].as_py())

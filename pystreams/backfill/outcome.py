@@ -50,8 +50,9 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """``partition_times`` and ``taken`` (records so far, of internal topics) are by input topic; ``sequences`` as
-    ``Recorder.sequences``; ``written`` counts this visit's records by partition; ``stores`` has a digest by store."""
+    """``records`` and ``dropped`` count what this visit read and dropped, ``written`` what it wrote, by partition. The
+    others say where the task stands: ``partition_times`` and ``taken`` (records so far, of internal topics) by input
+    topic, ``sequences`` as ``Recorder.sequences``, ``stores`` with a digest for each."""
 
     records: int = 0
     dropped: int = 0

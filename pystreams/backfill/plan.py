@@ -76,6 +76,16 @@ class Plan:
         )
 
     @property
+    def widest(self) -> int:
+        """The tasks of the widest slice: as many partitions has a topic that the plan does not know, because records
+        choose it or because it is for dead letters. All slices agree on it, or a key would be in several partitions."""
+        return max((one.tasks for one in self.slices), default=1)
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic is written with."""
+        return self.partitions.get(topic, self.widest)
+
+    @property
     def topics(self) -> list[str]:
         """The topics that slices read and write, sorted; those that are chosen by record are not known."""
         read = {input.topic for one in self.slices for input in one.inputs}
@@ -93,6 +103,7 @@ def make_plan(built: BuiltTopology, partitions: Mapping[str, int]) -> Plan:
     ``TopicError`` for inputs that do not exist or are not partitioned alike, ``TopologyError`` for a topic that the
     application both writes and reads, and for one that feeds itself.
     """
+    _refuse_global_stores(built)
     partitioning = resolve_partitions(built, partitions)
     topics = _topics(built, partitioning)
     _refuse_written_inputs(built, topics)
@@ -111,6 +122,18 @@ def _topics(built: BuiltTopology, partitioning: Partitioning) -> dict[int, list[
     for task, inputs in partitioning.tasks.items():
         topics[task.subtopology].update(partition.topic for partition in inputs)
     return {sub: sorted(found) for sub, found in topics.items()}
+
+
+def _refuse_global_stores(built: BuiltTopology) -> None:
+    if built.global_stores:
+        names = ", ".join(store.spec.name for store in built.global_stores)
+        raise TopologyError(
+            f"a backfill cannot fill global stores yet: {names}",
+            where=f"application {built.application_id}",
+            why="every task of every slice would have to read their topics whole before it begins",
+            hint="read the topic with table() and join by its key, or by foreign_key=; or start the application live "
+            "from the beginning of its inputs",
+        )
 
 
 def _refuse_written_inputs(built: BuiltTopology, topics: Mapping[int, list[str]]) -> None:

@@ -2,22 +2,18 @@
 what an earlier run has left. What is there already is not written again.
 
 It runs where the executor works, and bears to be killed and done again: its transactional id ends what a former attempt
-has begun, and the changelog is read after that. What the changelog held goes to a database on the disk, so memory is
-bounded whatever its size.
+has begun, and the changelog is read after that. If it holds much, that goes to a database on the disk, so memory is
+bounded whatever its size (last_values.py).
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from pathlib import Path
-from types import TracebackType
 
+from pystreams.backfill.last_values import LastValues
 from pystreams.backfill.records import Arrow
 from pystreams.broker.port import Broker, TransactionalProducer
 from pystreams.clock import SystemClock
@@ -26,11 +22,6 @@ from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from pystreams.runtime.hand_over_check import read_record
 from pystreams.state.formats import pack_int64
-from pystreams.state.resources import shared_resources
-from pystreams.state.rocksdb import RocksDatabase, RocksTable
-
-_POLL_MS = 100.0
-_TABLE = "left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +64,7 @@ class PublishStore:
             producer = stack.enter_context(
                 closing(
                     broker.transactional_producer(
-                        "backfill", f"{self.application_id}-backfill-{self.store}-{partition}"
+                        "backfill", transactional_id(self.application_id, self.store, partition)
                     )
                 )
             )
@@ -82,6 +73,11 @@ class PublishStore:
             changelog = TopicPartition(self.changelog, partition)
             left = stack.enter_context(LastValues(broker, changelog))
             return _Publishing(producer, changelog, left, self.cut_time_ms).run(batches).to_json()
+
+
+def transactional_id(application_id: str, store: str, partition: int) -> str:
+    """Under which a store partition is written: one that was given up is ended by whoever takes it over."""
+    return f"{application_id}-backfill-{store}-{partition}"
 
 
 def require_attempt(broker: Broker, application_id: str, attempt: str) -> None:
@@ -137,83 +133,3 @@ class _Publishing:
         if limit is not None and self._sent % limit == 0:
             # Readers may see a part: that the whole is there is told when the hand-over is complete.
             self._producer.commit()
-
-
-class LastValues:
-    """What a changelog partition holds, compacted: by key the timestamp and value of its last record. On the disk."""
-
-    def __init__(self, broker: Broker, changelog: TopicPartition) -> None:
-        self._folder: Path | None = None
-        self._database: RocksDatabase | None = None
-        self._table: RocksTable | None = None
-        self._load(broker, changelog)
-
-    def __enter__(self) -> LastValues:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def get(self, key: bytes) -> bytes | None:
-        """Timestamp (int64) and value; None if there is nothing."""
-        return None if self._table is None else self._table.get(key)
-
-    def update(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """None deletes."""
-        if not changes:
-            return
-        if self._database is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="pystreams-changelog-", dir=local_directory()))
-            self._database = RocksDatabase(self._folder / "rocksdb", [_TABLE], shared_resources())
-            self._table = self._database.tables[_TABLE]
-        assert self._table is not None
-        self._database.write([(self._table, changes)])
-
-    def remaining(self) -> Iterator[bytes]:
-        """The keys that have not been deleted."""
-        if self._table is None:
-            return
-        for key, _ in self._table.scan(None, None, upper_inclusive=False, reverse=False):
-            yield key
-
-    def close(self) -> None:
-        database, self._database, self._table = self._database, None, None
-        if database is not None:
-            database.close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _load(self, broker: Broker, changelog: TopicPartition) -> None:
-        try:
-            for keys, packed in _records(broker, changelog):
-                self.update(dict(zip(keys, packed, strict=True)))
-        except BaseException:
-            self.close()
-            raise
-
-
-def _records(broker: Broker, partition: TopicPartition) -> Iterator[tuple[list[bytes], list[bytes | None]]]:
-    """The committed records of a changelog, batch by batch: keys, and timestamps with values (None: deleted)."""
-    with closing(broker.admin()) as admin:
-        start = admin.beginning_offsets([partition])[partition]
-        end = admin.end_offsets([partition])[partition]
-    if start >= end:
-        return
-    # A restoring consumer's: what a transaction has not committed does not count.
-    with closing(broker.consumer("backfill-changelog", "restore")) as consumer:
-        consumer.assign({partition: start})
-        while consumer.position(partition) < end:
-            for batch in consumer.poll(_POLL_MS):
-                rows = [
-                    (key, None if value is None else pack_int64(timestamp) + value)
-                    for key, value, timestamp in zip(batch.keys, batch.values, batch.timestamps, strict=True)
-                    if key is not None
-                ]
-                yield [key for key, _ in rows], [packed for _, packed in rows]
-
-
-def local_directory() -> str | None:
-    """Where a worker keeps large temporary files: on Spark in its local folders, else where the machine has them."""
-    return os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None

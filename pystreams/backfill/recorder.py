@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -16,7 +17,8 @@ from pystreams.backfill.records import (
     repeated,
     running_maximum,
 )
-from pystreams.broker.port import CommittedOffset, Member, check_headers, no_bytes
+from pystreams.backfill.spill import Spill
+from pystreams.broker.port import CommittedOffset, Member, check_headers, no_bytes, why_no_topic_name
 from pystreams.errors import ProductionError
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
@@ -29,13 +31,13 @@ Sequences = Mapping[TopicPartition, tuple[int, int]]
 _KEYS_MAX = 65_536
 _KEY_BYTES_MAX = 128
 
-#: Records become rows when there are so many of them, in all and on average in each queue; or so many bytes.
-_ROWS = 10_000
-_QUEUE_ROWS = 256
+#: Records become rows when they have so many bytes, in all and on average in each queue; or ``_BYTES``.
+_SEALED_BYTES = 1024 * 1024
+_QUEUE_BYTES = 25 * 1024
 _BYTES = 32 * 1024 * 1024
 #: Rows of a partition are handed on when they have so many bytes, or all together ``_BYTES``.
 _BATCH_BYTES = 256 * 1024
-#: What a record takes beside its value.
+#: What a record takes beside its key, value and headers.
 _RECORD_BYTES = 100
 
 
@@ -107,6 +109,9 @@ class Recorder:
     """Implements ``broker.port.Producer``. ``inputs`` are topics of the backfill that must not be written.
 
     A record without a key goes to the partition of the task's own number, where a producer would choose any.
+
+    Whoever processes records calls ``take`` now and then. What one record brings about may be more than fits in memory
+    before that: it waits in a file in ``folder``.
     """
 
     def __init__(
@@ -115,6 +120,7 @@ class Recorder:
         task: int,
         partition_count: Callable[[str], int],
         inputs: Collection[str],
+        folder: Path,
     ) -> None:
         self._upstream = upstream
         self._task = task
@@ -124,8 +130,10 @@ class Recorder:
         self._started: Sequences = {}
         #: The queues of keys seen before, by topic: one look-up where a hash costs 1 µs.
         self._places: dict[str, dict[bytes | None, _Queue]] = {}
-        #: Rows that have been sent and not taken.
-        self.rows = 0
+        self._queue_count = 0
+        #: What was sent since records became rows.
+        self._bytes = 0
+        self._spill = Spill(folder / "spilled")
 
     def go_on(self, sequences: Sequences) -> None:
         """Number the records on from where an earlier visit ended; before the first is sent."""
@@ -160,22 +168,31 @@ class Recorder:
         headers: Headers,
     ) -> None:
         """Raises ``SerializationError`` where key, value or headers are not bytes, ``ProductionError`` for a topic that
-        the backfill reads."""
+        the backfill reads and for a name that no topic may have."""
         if (value.__class__ is not bytes and value is not None) or (
             key.__class__ is not bytes and key is not None
         ):
             raise no_bytes(topic, key, value)
+        size = _RECORD_BYTES if value is None else _RECORD_BYTES + len(value)
         try:
-            queue = self._places[topic][key] if partition is None else self._queues[topic][partition]
+            if partition is None:
+                queue = self._places[topic][key]
+            else:
+                queue = self._queues[topic][partition]
+                size += len(key or b"")
         except KeyError:
             queue = self._find(topic, partition, key)
+            size += len(key or b"")
         if headers:
             check_headers(topic, headers)
             queue.headers[len(queue.values)] = headers
+            size += sum(len(name) + len(content or b"") for name, content in headers)
         queue.keys.append(key)
         queue.values.append(value)
         queue.timestamps.append(timestamp)
-        self.rows += 1
+        self._bytes = size = self._bytes + size
+        if size >= _BYTES:
+            self._spill_all()
 
     def log_change(
         self,
@@ -197,26 +214,42 @@ class Recorder:
         """Nothing to take back: a task that fails begins anew, and what it gave is dropped with it."""
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Let go of the file."""
+        self._spill.close()
 
     def take(self, *, everything: bool = False) -> Iterator[Arrow]:
         """What was sent and is enough to be handed on, in batches of one partition each, in ``EXCHANGE_SCHEMA``; or
         ``everything``. Bounds what is kept here, whatever the number of partitions and the size of records."""
-        queues = [queue for by_partition in self._queues.values() for queue in by_partition.values()]
-        if not everything and self.rows < max(_ROWS, _QUEUE_ROWS * len(queues)) and _bytes(queues) < _BYTES:
+        yield from self._spill.take()
+        enough = min(max(_SEALED_BYTES, _QUEUE_BYTES * self._queue_count), _BYTES)
+        if not everything and self._bytes < enough:
             return
-        for queue in queues:
-            queue.seal(self._upstream)
-        self.rows = 0
-        everything |= sum(queue.rows_bytes for queue in queues) >= _BYTES
-        for queue in queues:
+        self._seal()
+        everything |= sum(queue.rows_bytes for queue in self._all()) >= _BYTES
+        for queue in self._all():
             if queue.rows and (everything or queue.rows_bytes >= _BATCH_BYTES):
                 yield queue.take()
+
+    def _spill_all(self) -> None:
+        """Have everything wait in the file."""
+        self._seal()
+        for queue in self._all():
+            if queue.rows:
+                self._spill.add(queue.take())
+
+    def _seal(self) -> None:
+        """Make rows of all that was sent."""
+        for queue in self._all():
+            queue.seal(self._upstream)
+        self._bytes = 0
+
+    def _all(self) -> list[_Queue]:
+        return [queue for by_partition in self._queues.values() for queue in by_partition.values()]
 
     def _find(self, topic: str, partition: int | None, key: bytes | None) -> _Queue:
         """The queue of a partition, or of the one that a key belongs to, which is remembered."""
         if topic not in self._queues:
-            self._refuse_input(topic)
+            self._refuse_topic(topic)
             self._queues[topic], self._places[topic] = {}, {}
         if partition is not None:
             return self._queue(topic, partition)
@@ -232,21 +265,22 @@ class Recorder:
     def _queue(self, topic: str, partition: int) -> _Queue:
         queue = self._queues[topic].get(partition)
         if queue is None:
+            self._queue_count += 1
             at = TopicPartition(topic, partition)
             queue = self._queues[topic][partition] = _Queue(at, *self._started.get(at, (0, -1)))
         return queue
 
-    def _refuse_input(self, topic: str) -> None:
+    def _refuse_topic(self, topic: str) -> None:
+        illegal = why_no_topic_name(topic)
+        if illegal:
+            raise ProductionError(
+                f"{topic!r}, which a record is written to, is no legal topic name",
+                why=illegal,
+                hint="let the function that chooses the topic give another name",
+            )
         if topic in self._inputs:
             raise ProductionError(
                 f"the application writes to topic {topic}, which it also reads: a backfill cannot do that",
                 why="what the topic holds already was written by the application itself: it would count twice",
                 hint="choose another topic, or make the two steps two applications",
             )
-
-
-def _bytes(queues: Collection[_Queue]) -> int:
-    """About how much waits as lists: the last record of a queue stands for all that it has."""
-    return sum(
-        len(queue.values) * (_RECORD_BYTES + len(queue.values[-1] or b"")) for queue in queues if queue.values
-    )

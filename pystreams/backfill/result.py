@@ -22,7 +22,7 @@ from pystreams.backfill.records import (
     headers_of,
     repeated,
 )
-from pystreams.backfill.staging import Selection, Staging
+from pystreams.backfill.staging import Selection, Staged
 from pystreams.broker.port import CommittedOffset
 from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
@@ -54,7 +54,7 @@ class BackfillResult:
     loaded: Loaded
     plan: Plan
     manifest: Manifest
-    staging: Staging
+    staging: Staged
     executor: Executor
     #: By slice, what became of its tasks.
     outcomes: Mapping[int, Sequence[Outcome]]

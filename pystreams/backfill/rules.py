@@ -8,12 +8,15 @@ in the manifest, and those of the run that began count.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
+from pystreams.backfill.places import shown
 from pystreams.backfill.sources import Source
 from pystreams.config import StreamsConfig
+from pystreams.errors import ConfigError
 from pystreams.serde import Serde
 
 #: Settings that decide what a task makes of a record.
@@ -30,6 +33,8 @@ SETTINGS: Final = (
 
 SOURCE: Final = "source of the records"
 
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+
 
 def rules_of(config: StreamsConfig, source: Source) -> dict[str, str]:
     """By name what a result depends on. A source is told as a digest: its description may be long, and a secret may
@@ -38,19 +43,27 @@ def rules_of(config: StreamsConfig, source: Source) -> dict[str, str]:
     return {**settings, SOURCE: blake2b(source.description.encode(), digest_size=8).hexdigest()}
 
 
-def difference(was: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """The first thing that is not the same, for people; empty if there is none."""
+def check_rules(was: Mapping[str, str], now: Mapping[str, str], source: Source, location: str) -> None:
+    """Raises ``ConfigError``, naming the first thing that is not as it was when the backfill in ``location`` began."""
     for name in sorted(was.keys() | now.keys()):
         if was.get(name) != now.get(name):
-            return f"{name} was {was.get(name, 'not there')}, now it is {now.get(name, 'not there')}"
-    return ""
+            told = f"{name} was {was.get(name, 'not there')}, now it is {now.get(name, 'not there')}"
+            if name == SOURCE:
+                told = f"it was not begun with records from {shown(source.description)}"
+            raise ConfigError(
+                "the backfill was begun with other settings, or from another source",
+                where=shown(location),
+                why=f"{told}; what it has computed already would not go with the rest",
+                hint="resume it as it was begun, or begin it anew (overwrite)",
+            )
 
 
 def _text(value: Any) -> str:
     """A setting as text that is the same in every process. What functions and classes do is not looked at, and modules
     are left out: a program that is run has another than one that is imported."""
     if value is None or isinstance(value, bool | int | str | Serde):
-        return str(value)
+        # A serde of the user's may tell where it is in memory.
+        return _ADDRESS.sub("", str(value))
     if isinstance(value, type) or inspect.isroutine(value):
         return value.__qualname__
     return str(value) if hasattr(value, "__origin__") else type(value).__qualname__

@@ -1,7 +1,8 @@
 """Runs a backfill: begins it or goes on with it, computes slice after slice, and tells what came of it.
 
 The same for every executor. The driver is the only one to write the manifest: a slice counts once it stands there, so
-a driver that dies leaves nothing half done that a resumed run would take for done.
+a driver that dies leaves nothing half done that a resumed run would take for done. Of two drivers on one staging folder
+the one that began later goes on; the other finds out at its next slice (manifest_files.py).
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from pystreams.backfill.application import Application, Loaded
 from pystreams.backfill.executor import Carried, Executor, Report, SliceJob
 from pystreams.backfill.manifest import InputRange, Manifest, SliceResult, Stage, StoreResult
 from pystreams.backfill.outcome import Digest, Outcome
+from pystreams.backfill.places import shown
 from pystreams.backfill.plan import Plan, Slice
 from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.rules import check_rules, rules_of
 from pystreams.backfill.sources import Source
 from pystreams.backfill.stage import StageWork
-from pystreams.backfill.staging import Staging
+from pystreams.backfill.staging import Staging, new_folder
 from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
@@ -31,7 +34,8 @@ _PROGRESS_MS = 250
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a task of a slice is: records processed, of about how many. A task that is tried again counts anew."""
+    """How far a task of a slice is: records processed, of about how many (which is known once it is ``finished``). A
+    task that is tried again counts anew."""
 
     slice: int
     task: int
@@ -46,8 +50,8 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What an earlier backfill left to go on from: its input ranges, by sub-topology the state of its tasks, and its id.
-    ``approximate``: its offsets are made up, and so are those of who goes on."""
+    """What an earlier backfill left to go on from: its input ranges, by sub-topology the state of its tasks, and its
+    id. ``approximate``: its offsets are made up, and so are those of who goes on."""
 
     inputs: Sequence[InputRange] = ()
     carried: Mapping[int, Carried] = field(default_factory=dict)
@@ -62,7 +66,8 @@ class Continuation:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A backfill to run: planned and cut. ``carried`` is by sub-topology what an earlier backfill left it."""
+    """A backfill to run: planned and cut. ``carried`` is by sub-topology what an earlier backfill left it.
+    ``begun``: the cut is that of one which was begun before."""
 
     loaded: Loaded
     application: Application
@@ -70,6 +75,7 @@ class Planned:
     manifest: Manifest
     source: Source
     carried: Mapping[int, Carried] = field(default_factory=dict)
+    begun: bool = False
 
     def expected_records(self) -> dict[int, int | None]:
         """By slice, about how many records it will read: those of its ranges' offsets; None if some come from an
@@ -110,7 +116,8 @@ def run(
     ``overwrite`` what is staged is replaced.
 
     Raises ``StateError`` if the staging folder holds a backfill that is not to be resumed, ``TopologyError`` if it is
-    another one's, and what tasks raise (``stage.run_stage``).
+    another one's, ``ConfigError`` if it was begun with other settings or from another source and is not finished;
+    and what tasks raise (``stage.run_stage``).
     """
     staging = executor.staging(location)
     return _Run(
@@ -120,25 +127,30 @@ def run(
 
 def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool) -> Planned:
     """The same with the manifest that counts: one that is found was cut before."""
-    found = staging.read_manifest()
+    found, rules = staging.read_manifest(), rules_of(planned.loaded.config, planned.source)
     if found is not None and found.backfill_id == planned.manifest.previous_id:
         raise StateError(
             "a backfill cannot take the place of the one that it goes on from",
-            where=staging.location,
+            where=shown(staging.location),
             hint="choose another folder",
         )
     if found is None or overwrite:
-        planned.manifest.check_plan(planned.plan)
-        staging.write_manifest(planned.manifest)
-        return planned
-    if not resume:
+        manifest = replace(planned.manifest, rules=rules)
+    elif resume:
+        manifest = found
+    else:
         raise StateError(
             "the staging folder holds a backfill already",
-            where=staging.location,
+            where=shown(staging.location),
             hint="go on with it (resume), replace it (overwrite), or choose another folder",
         )
-    found.check_plan(planned.plan)
-    return replace(planned, manifest=found)
+    manifest.check_plan(planned.plan)
+    if manifest.stage is Stage.CUT:
+        check_rules(manifest.rules, rules, planned.source, staging.location)
+        # Written also where it is not new: whoever has begun it and is still alive finds out that he is not alone.
+        staging.write_manifest(manifest)
+        staging.with_slices(manifest.folders).clear()
+    return replace(planned, manifest=manifest)
 
 
 class _Run:
@@ -155,52 +167,57 @@ class _Run:
     def run(self) -> BackfillResult:
         manifest = self._planned.manifest
         for one in self._planned.plan.slices:
-            if one.index in manifest.slices:
-                self._outcomes[one.index] = self._staging.outcomes(one.index)
+            if one.index in manifest.folders:
+                staged = self._staging.with_slices(manifest.folders)
+                self._outcomes[one.index] = staged.outcomes(one.index, one.tasks)
                 log.info("slice %d is staged already", one.index)
                 continue
-            outcomes = self._compute(one)
-            self._outcomes[one.index] = outcomes
-            manifest = manifest.with_slice(one.index, _result(outcomes))
+            folder = new_folder(one.index)
+            staged = self._staging.with_slices({**manifest.folders, one.index: folder})
+            outcomes = self._outcomes[one.index] = self._compute(one, staged)
+            manifest = manifest.with_slice(one.index, folder, _result(outcomes))
             self._staging.write_manifest(manifest)
             log.info("slice %d: %d records", one.index, manifest.slices[one.index].records)
         if manifest.stage is Stage.CUT:
             manifest = manifest.advanced(Stage.COMPUTED)
             self._staging.write_manifest(manifest)
-        planned = self._planned
-        return BackfillResult(
-            planned.loaded, planned.plan, manifest, self._staging, self._executor, self._outcomes
-        )
+        planned, staged = self._planned, self._staging.with_slices(manifest.folders)
+        return BackfillResult(planned.loaded, planned.plan, manifest, staged, self._executor, self._outcomes)
 
-    def _compute(self, one: Slice) -> list[Outcome]:
+    def _compute(self, one: Slice, staged: Staging) -> list[Outcome]:
         """Every task is reported at the beginning and at the end, whatever gets lost in between."""
-        job, report = self._job(one), self._report(one)
+        job, report = self._job(one, staged), self._report(one)
         for task in range(one.tasks):
             report(task, 0, False)
-        outcomes = self._executor.compute(job, report)
+        try:
+            outcomes = self._executor.compute(job, report)
+        except Exception:
+            # Whoever has taken over deletes what this run has not finished: then that is what went wrong.
+            self._staging.require_own()
+            raise
         for task, outcome in enumerate(outcomes):
-            before = 0 if job.carried is None else job.carried.outcomes[task].records
-            report(task, outcome.records - before, True)
+            report(task, outcome.records, True)
         return outcomes
 
-    def _job(self, one: Slice) -> SliceJob:
+    def _job(self, one: Slice, staged: Staging) -> SliceJob:
         planned, manifest = self._planned, self._planned.manifest
         work = StageWork(
             application=planned.application,
             fingerprint=planned.plan.fingerprint,
             slice=one,
             partitions=planned.plan.partitions,
+            widest=planned.plan.widest,
             ranges=manifest.inputs,
             commit_records=manifest.commit_records,
             cache_max_bytes=manifest.cache_max_bytes,
             cut_time_ms=manifest.cut_time_ms,
         )
-        return SliceJob(work, planned.source, self._staging, self._carried(one))
+        return SliceJob(work, planned.source, staged, self._carried(one, staged))
 
-    def _carried(self, one: Slice) -> Carried | None:
+    def _carried(self, one: Slice, staged: Staging) -> Carried | None:
         if one.carried_from is None:
             return self._planned.carried.get(one.subtopology)
-        return Carried(self._staging, one.carried_from, tuple(self._outcomes[one.carried_from]))
+        return Carried(staged, one.carried_from, tuple(self._outcomes[one.carried_from]))
 
     def _report(self, one: Slice) -> Report:
         progress, expected = self._progress, self._expected(one)
@@ -210,7 +227,9 @@ class _Run:
         def report(task: int, records: int, finished: bool) -> None:
             if progress is not None and (finished or next_times[task].expired()):
                 next_times[task] = Deadline(clock, _PROGRESS_MS)
-                progress(Progress(one.index, task, records, expected[task], finished))
+                # Compaction and markers leave fewer records than there are offsets, which is known at the end.
+                known = records if finished else expected[task]
+                progress(Progress(one.index, task, records, known, finished))
 
         return report
 

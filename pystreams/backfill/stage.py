@@ -44,8 +44,12 @@ from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.runtime.task_lifecycle import TaskStatus
 from pystreams.state.cache import ThreadCache
 
-#: Rows that are handed on together.
-OUTPUT_ROWS = 10_000
+#: Entries of a store that are handed on together, or so many bytes of them.
+_ENTRIES = 10_000
+_ENTRIES_BYTES = 1024 * 1024
+
+#: After so many records it is looked at what they have brought about, which is all in memory till then.
+_STEP_RECORDS = 256
 
 _THREAD = "backfill"
 
@@ -54,13 +58,15 @@ _THREAD = "backfill"
 class StageWork:
     """What a worker process needs to run tasks of a slice; picklable.
 
-    ``partitions`` counts those of all topics, ``ranges`` are what is read from outside, by all slices.
+    ``partitions`` counts those of all topics that the plan knows, others have ``widest``; ``ranges`` are what is read
+    from outside, by all slices.
     """
 
     application: Application
     fingerprint: str
     slice: Slice
     partitions: Mapping[str, int]
+    widest: int
     ranges: tuple[InputRange, ...]
     commit_records: int
     cache_max_bytes: int
@@ -115,7 +121,10 @@ class _TaskRun:
         self._order = GivenOrder()
         self._sub = loaded.built.subtopologies[self._id.subtopology]
         ranges = {range.partition.topic for range in work.ranges}
-        self._recorder = Recorder(upstream_id(*self._id), self._id.partition, self._partition_count, ranges)
+        self._recorder = Recorder(
+            upstream_id(*self._id), self._id.partition, self._partition_count, ranges, folder
+        )
+        self._uncommitted_bytes_max = loaded.config.statestore_uncommitted_max_bytes
         self._times = ChangeTimes(folder, self._sub.stores)
         try:
             self._stream, self._state = self._new_task(folder)
@@ -130,11 +139,11 @@ class _TaskRun:
         feed = Feed(self._id.partition, self._order, dict(self._carried.taken))
         for batch in records:
             for chunk, commit_due in chunks(batch, self._consumed, self._work.commit_records):
-                self._process(feed, chunk)
+                yield from self._process(feed, chunk)
                 self._consumed += chunk.num_rows
                 if commit_due:
                     self._commit()
-                yield from self._recorder.take()
+                    yield from self._recorder.take()
                 self._report(self._consumed)
         self._commit()
         yield from self._recorder.take(everything=True)
@@ -154,6 +163,7 @@ class _TaskRun:
         finally:
             self._state.close()
             self._times.close()
+            self._recorder.close()
 
     # Before the first record
 
@@ -210,37 +220,48 @@ class _TaskRun:
         self._stream.start(positions, carried.operator_state, max(times.values(), default=-1))
 
     def _partition_count(self, topic: str) -> int:
-        """A topic that the plan does not know (chosen by record, dead letters) is as wide as the slice."""
-        return self._work.partitions.get(topic, self._work.slice.tasks)
+        """As ``Plan.partitions_of``."""
+        return self._work.partitions.get(topic, self._work.widest)
 
     # Records
 
-    def _process(self, feed: Feed, chunk: Arrow) -> None:
+    def _process(self, feed: Feed, chunk: Arrow) -> Iterator[Arrow]:
+        """Process records; gives what is enough to be handed on."""
         stream = self._stream
         for batch in feed.batches(chunk):
             stream.add_batch(batch)
         waiting = [partition for partition in stream.partitions if stream.buffered(partition)]
         while any(stream.buffered(partition) for partition in waiting):
-            stream.process(chunk.num_rows, self._work.cut_time_ms)
+            stream.process(_STEP_RECORDS, self._work.cut_time_ms)
             if stream.commit_requested:
                 self._commit()
+            elif self._state.uncommitted_bytes >= self._uncommitted_bytes_max:
+                self._write_stores()
+            yield from self._recorder.take()
 
     def _commit(self) -> None:
         self._stream.flush()
+        self._write_stores()
+        self._stream.committed()
+
+    def _write_stores(self) -> None:
+        """What was written to the stores goes to the disk. That alone is no commit: what the caches hold stays there,
+        so nothing downstream depends on when it is done."""
         self._state.commit({})
         self._times.commit()
-        self._stream.committed()
 
     # At the end
 
     def _content(self, store: str, digest: Digest) -> Iterator[Arrow]:
         batch: list[Entry] = []
+        size = 0
         for entry in entries(self._state.stores[store], self._times):
             digest.add(*entry)
             batch.append(entry)
-            if len(batch) == OUTPUT_ROWS:
+            size += len(entry[0]) + len(entry[1])
+            if len(batch) == _ENTRIES or size >= _ENTRIES_BYTES:
                 yield self._state_rows(store, batch, digest.entries)
-                batch = []
+                batch, size = [], 0
         if batch:
             yield self._state_rows(store, batch, digest.entries)
 
@@ -257,8 +278,8 @@ class _TaskRun:
         stream, carried = self._stream, self._carried
         times = {p.topic: stream.partition_time(p) for p in stream.partitions}
         outcome = Outcome(
-            carried.records + self._consumed,
-            carried.dropped + int(self._metrics.total(DROPPED_RECORDS)),
+            self._consumed,
+            int(self._metrics.total(DROPPED_RECORDS)),
             {**carried.partition_times, **times},
             feed.taken,
             {**carried.operator_state, **stream.operator_state()},

@@ -17,6 +17,7 @@ from pystreams.backfill.manifest import MANIFEST_FILE
 from pystreams.backfill.records import Arrow, Kind
 from pystreams.backfill.snapshot.format import StoredAs
 from pystreams.backfill.snapshot.reading import SnapshotStaging
+from pystreams.backfill.spans import spans_of
 from pystreams.backfill.staging import Selection
 from pystreams.backfill.tables import StoreColumns, Types
 from pystreams.clock import Deadline, SystemClock
@@ -104,7 +105,7 @@ class SnapshotTable:
     def of(cls, path: str, store: str, types: Types) -> SnapshotTable:
         """The snapshot knows whether it is a store of windows. Raises ``StateError`` if it has no such store."""
         stored, _ = _stored(SnapshotStaging(Path(path)), store)
-        return cls(path, store, StoreColumns(types, stored.format.windowed))
+        return cls(path, store, StoreColumns(types, spans_of(stored.format.kind)))
 
     @property
     def schema(self) -> Arrow:

@@ -10,12 +10,13 @@ from typing import Final
 from pystreams.backfill.application import Loaded, NamedApplication
 from pystreams.backfill.places import absolute
 from pystreams.backfill.sources import EmbeddedSource, KafkaSource, ParquetSource, Source
+from pystreams.backfill.spans import Spans, spans_of
 from pystreams.backfill.state_table import SnapshotTable, StateTable, is_snapshot
 from pystreams.backfill.tables import ChangelogTable, StoreColumns, Table, TopicTable, Types
 from pystreams.backfill.typed_columns import name_of
 from pystreams.errors import ConfigError, StateError
 from pystreams.serde import BYTES
-from pystreams.state.spec import WINDOWED_KINDS, StoreSpec
+from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import SubTopology
 
 _KAFKA: Final = "kafka."
@@ -31,9 +32,12 @@ OPTIONS: Final[Mapping[str, str]] = {
     "path": "of a topic: an archive; of a store: a state directory, or a snapshot",
     "key_type": "str, json, uuid, bool, int, int32, int16, float or float32",
     "value_type": "the same",
-    "windowed": "true: the store's keys end with a window (known if there is an `application`)",
+    "windowed": "true: the store's keys end with a window; session: with a session (known with `application`)",
     "isolation_level": "read_committed (the default) or read_uncommitted, of Kafka",
 }
+
+#: By what the option ``windowed`` says.
+_SPANS: Final[Mapping[str, Spans]] = {"false": "", "true": "windows", "session": "sessions"}
 
 
 def table_of(options: Mapping[str, str]) -> Table:
@@ -107,7 +111,7 @@ def _store(given: Mapping[str, str]) -> Table:
         _require_place(given, "store")
     if "path" in given and is_snapshot(given["path"]):
         return SnapshotTable.of(given["path"], given["store"], types)
-    columns = StoreColumns(types, _windowed(given, owner))
+    columns = StoreColumns(types, _spans(given, owner))
     application_id = given.get("application_id") or (owner.loaded.config.application_id if owner else "")
     if not application_id:
         raise ConfigError(
@@ -126,7 +130,7 @@ def _store(given: Mapping[str, str]) -> Table:
         return StateTable(given["path"], application_id, owner.sub.id, spec, columns)
     changelog = f"{application_id}-{given['store']}-changelog"
     if owner is not None:
-        changelog = owner.sub.changelogs.get(given["store"]) or ""
+        changelog = owner.sub.changelogs.get(given["store"]) or owner.spec.source_topic or ""
         if not changelog:
             raise StateError(
                 f"store {given['store']} has no changelog", hint="read it from a state directory: path"
@@ -151,13 +155,13 @@ def _owner(given: Mapping[str, str]) -> _Owner | None:
     )
 
 
-def _windowed(given: Mapping[str, str], owner: _Owner | None) -> bool:
+def _spans(given: Mapping[str, str], owner: _Owner | None) -> Spans:
     if owner is not None:
-        return owner.spec.kind in WINDOWED_KINDS
+        return spans_of(owner.spec.kind)
     text = given.get("windowed", "false").lower()
-    if text not in ("true", "false"):
-        raise ConfigError(f"windowed cannot be {text!r}", hint="true or false")
-    return text == "true"
+    if text not in _SPANS:
+        raise ConfigError(f"windowed cannot be {text!r}", hint="true, false or session")
+    return _SPANS[text]
 
 
 def _types(given: Mapping[str, str], known: Types) -> Types:

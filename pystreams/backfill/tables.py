@@ -16,10 +16,11 @@ import pyarrow as pa
 from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.records import RECORD_SCHEMA, Arrow, pc
 from pystreams.backfill.sources.source import BATCH_ROWS, Source
+from pystreams.backfill.spans import COLUMNS, Spans, split
 from pystreams.backfill.typed_columns import decoded, type_of
-from pystreams.errors import SerializationError, TopicError
+from pystreams.errors import TopicError
 from pystreams.ids import TopicPartition
-from pystreams.state.formats import TIMESTAMP_BYTES, WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
+from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.resources import shared_resources
 from pystreams.state.rocksdb import RocksDatabase
 
@@ -97,18 +98,19 @@ class TopicTable:
 
 @dataclass(frozen=True, slots=True)
 class StoreColumns:
-    """The columns of a store: ``partition, [window_start,] timestamp, [key, value,] key_bytes, value_bytes``.
+    """The columns of a store: ``partition, [window_start, | session_start, session_end,] timestamp, [key, value,]
+    key_bytes, value_bytes``.
 
-    A store of windows has the start of its window apart from the key. The timestamp is that of the last change; null
+    A store of windows or sessions has their times apart from the key. The timestamp is that of the last change; null
     where the store does not keep it.
     """
 
     types: Types
-    windowed: bool
+    spans: Spans
 
     @property
     def schema(self) -> Arrow:
-        window = [("window_start", _MOMENT)] if self.windowed else []
+        window = [(name, _MOMENT) for name in COLUMNS[self.spans]]
         place = [pa.field("partition", pa.int32(), nullable=False), *window, ("timestamp", _MOMENT)]
         return pa.schema(
             [*place, *self.types.fields(), ("key_bytes", pa.binary()), ("value_bytes", pa.binary())]
@@ -122,11 +124,12 @@ class StoreColumns:
             yield self._batch(some, partition, where)
 
     def _batch(self, entries: list[tuple[bytes, bytes, int | None]], partition: int, where: str) -> Arrow:
-        keys = [key for key, _, _ in entries]
-        windows: list[Arrow] = []
-        if self.windowed:
-            windows = [moments(pa.array([window_start(key, where) for key in keys], pa.int64()))]
-            keys = [key[:-WINDOW_SUFFIX_BYTES] for key in keys]
+        split_keys = [split(key, self.spans, where) for key, _, _ in entries]
+        keys = [key for key, _ in split_keys]
+        windows = [
+            moments(pa.array([times[number] for _, times in split_keys], pa.int64()))
+            for number in range(len(COLUMNS[self.spans]))
+        ]
         key_column = pa.array(keys, pa.binary())
         value_column = pa.array([value for _, value, _ in entries], pa.binary())
         columns = [
@@ -144,7 +147,7 @@ class StoreColumns:
 class ChangelogTable:
     """A store as its changelog has it: the last value of each key, as of now.
 
-    ``retention_ms`` leaves out windows that the store would not show any more (0: none).
+    ``retention_ms`` leaves out windows and sessions that the store would not show any more (0: none).
     """
 
     source: Source
@@ -165,15 +168,19 @@ class ChangelogTable:
             for rows in self.source.read(part):
                 compacted.add(rows)
             oldest: int | None = None
-            if self.retention_ms and self.columns.windowed:
-                starts = (window_start(key, where) for key, _, _ in compacted.entries())
-                oldest = max(starts, default=0) - self.retention_ms
+            if self.retention_ms and self.columns.spans:
+                times = (self._time_of(key, where) for key, _, _ in compacted.entries())
+                oldest = max(times, default=0) - self.retention_ms
             visible = (
                 entry
                 for entry in compacted.entries()
-                if oldest is None or window_start(entry[0], where) > oldest
+                if oldest is None or self._time_of(entry[0], where) > oldest
             )
             yield from self.columns.batches(visible, part.partition.partition, where)
+
+    def _time_of(self, key: bytes, where: str) -> int:
+        """By which an entry expires: the start of a window, the end of a session."""
+        return split(key, self.columns.spans, where)[1][-1]
 
 
 class _Compacted:
@@ -240,12 +247,3 @@ def moments(times_ms: Arrow) -> Arrow:
     """Milliseconds as moments, which SQL can work with; null for those past all years that SQL knows."""
     known = pc.less_equal(pc.abs(times_ms), _MOMENT_MS_MAX)
     return pc.multiply(pc.if_else(known, times_ms, None), 1000).cast(_MOMENT)
-
-
-def window_start(key: bytes, where: str) -> int:
-    """The start of the window (ms) of a changelog key. Raises ``SerializationError`` for a key without one."""
-    if len(key) < WINDOW_SUFFIX_BYTES:
-        raise SerializationError(
-            "there is a key without a window", where=where, hint="is this a store of windows?"
-        )
-    return int(unpack_int64(key, len(key) - WINDOW_SUFFIX_BYTES)[0])

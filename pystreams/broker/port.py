@@ -6,6 +6,7 @@ threads share one. ``Admin`` is shared by a client.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
@@ -276,6 +277,11 @@ class TransactionalProducer(Protocol):
 class GroupCommitter(Protocol):
     """Commits offsets of a group without members together with records. Fenced as a ``TransactionalProducer`` is."""
 
+    def probe(self, partitions: Collection[TopicPartition]) -> None:
+        """Raises ``BrokerError`` if the log does not let us write to the partitions or commit offsets of the group.
+        Writes nothing that anybody sees."""
+        ...
+
     def commit(self, records: Sequence[Write], offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """All of it or nothing. Raises ``BrokerError`` if the group has members, asked when all but the last step is
         done: who joins later finds the records, or waits for the transaction when it reads them. Also if somebody else
@@ -390,6 +396,12 @@ class Broker(Protocol):
     def close(self) -> None: ...
 
 
+#: Of a group that has members though nobody runs.
+KILLED_MEMBER_HINT: Final = (
+    "one that was killed stays a member until its session is over (session_timeout_ms, 45 s unless set)"
+)
+
+
 def no_bytes(topic: str, key: object, value: object) -> SerializationError:
     """What to raise for a key or value that a user's serde gave as something else. Written all the same, it would spoil
     its whole batch for every reader."""
@@ -408,7 +420,7 @@ def has_members(group: str, members: Collection[str], where: str) -> BrokerError
         f"Group {group!r} has {len(members)} living members",
         where=where,
         why=f"{', '.join(members) or 'a member'} may commit at any moment",
-        hint="stop the application, then try again",
+        hint=f"stop the application, then try again; {KILLED_MEMBER_HINT}",
     )
 
 
@@ -424,3 +436,14 @@ def check_headers(topic: str, headers: Headers) -> None:
                     where=f"topic {topic}",
                     hint='write them like (("source", b"web"),)',
                 )
+
+
+#: Source: org.apache.kafka.common.internals.Topic.
+_LEGAL_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def why_no_topic_name(name: str) -> str:
+    """Why Kafka has no topic of that name; empty if it may have one."""
+    if _LEGAL_TOPIC_NAME.fullmatch(name) and name not in (".", ".."):
+        return ""
+    return "Kafka allows letters, digits, '.', '_' and '-', at most 249 of them"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pystreams.cli.backfill_setup import NO_SPARK, require_packages
+from pystreams.cli.backfill_setup import NO_SPARK, for_spark_alone, require_packages
 from pystreams.cli.console import log_to_stderr, note
 from pystreams.cli.exits import Exit
 from pystreams.cli.options import (
@@ -71,11 +71,13 @@ def archive(
 
     [bold]pystreams backfill apps.flights --source parquet:archive[/]
     """
-    from pystreams.backfill.archive import archive as run
-
     log_to_stderr(verbose)
     conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
     require_packages(master)
+    if conf and master == NO_SPARK:
+        raise for_spark_alone(["--conf"])
+    from pystreams.backfill.archive import archive as run
+
     source, clock = _source(embedded_log, bootstrap_servers), SystemClock()
     log = None if verbose else SPARK_LOG
     try:

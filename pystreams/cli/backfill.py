@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -123,7 +122,7 @@ def backfill(
         bool,
         typer.Option(
             "--resume",
-            help="Go on with what is staged: slices that are done are not computed again.",
+            help="Go on with what is staged, at its own cut: slices that are done are not computed again.",
             rich_help_panel=RUNS_PANEL,
         ),
     ] = False,
@@ -201,4 +200,4 @@ def backfill(
 
 
 def _names(text: str) -> Sequence[str]:
-    return tuple(str(Path(name.strip())) for name in text.split(",") if name.strip())
+    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pystreams.cli.formats import read_time
+from pystreams.backfill.places import shown
+from pystreams.cli.formats import read_time, show_time
 from pystreams.cli.nearest import did_you_mean, listing
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.ids import TopicPartition
@@ -22,6 +23,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _FILES: tuple[Kind, ...] = ("parquet", "json", "csv")
 _EXAMPLE = "--source orders=parquet:/archive/orders"
+#: A number below that, which is of 1973, is taken for no milliseconds.
+_MILLISECONDS_MIN = 100_000_000_000
+
 _OFFSET = re.compile(r"\s*(?P<topic>.+)-(?P<partition>\d+)\s*=\s*(?P<offset>\d+)\s*")
 
 
@@ -35,7 +39,7 @@ class SourceText:
     place: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.place}".rstrip()
+        return f"{self.kind} {shown(self.place)}".rstrip()
 
 
 def parse_source(text: str) -> SourceText:
@@ -47,7 +51,7 @@ def parse_source(text: str) -> SourceText:
     kind, _, place = rest.partition(":")
     if kind not in KINDS or topic == "":
         raise ConfigError(
-            f"--source {text!r} names no source",
+            f"--source {shown(text)!r} names no source",
             why=f"{kind!r} is none of {', '.join(KINDS)}" if topic != "" else "it names no topic",
             hint=did_you_mean(kind, KINDS) or f"write TOPIC=KIND:PLACE, as in {_EXAMPLE}",
         )
@@ -144,24 +148,19 @@ def open_source(text: SourceText, places: Places) -> Source:
                     where=f"looked for it from {Path.cwd()}",
                     hint="name its file: embedded:FILE, or --embedded-log FILE",
                 )
-            return sources.EmbeddedSource(everywhere(str(path)))
+            return sources.EmbeddedSource(str(path))
         case "parquet" | "json" | "csv":
             kinds: Mapping[str, Callable[..., Source]] = {
                 "parquet": sources.ParquetSource,
                 "json": sources.JsonSource,
                 "csv": sources.CsvSource,
             }
-            place = everywhere(text.place)
-            return kinds[text.kind](place, topic=text.topic, approximate=places.approximate)
-
-
-def everywhere(place: str) -> str:
-    """A place as workers find it, too, which may run in another folder."""
-    return place if "://" in place else str(Path(place).resolve())
+            return kinds[text.kind](text.place, topic=text.topic, approximate=places.approximate)
 
 
 def parse_until(text: str) -> Until:
-    """``now``, a time, or offsets like ``orders-0=120,orders-1=98``. Raises ``ConfigError`` for anything else."""
+    """``now``, a time, or offsets like ``orders-0=120,orders-1=98``. Raises ``ConfigError`` for anything else, and for
+    what may be meant in several ways."""
     if text == "now":
         return None
     if "=" not in text:
@@ -170,7 +169,7 @@ def parse_until(text: str) -> Until:
                 f"--until {text!r} is no place to end",
                 hint=did_you_mean(text, ["now"]) or "write now, a time like 2013-11-01, or orders-0=120,…",
             )
-        return read_time(text)
+        return _time(text)
     offsets: dict[TopicPartition, int] = {}
     for part in text.split(","):
         match = _OFFSET.fullmatch(part)
@@ -180,5 +179,24 @@ def parse_until(text: str) -> Until:
                 why=f"{part.strip()!r} is no partition with its offset",
                 hint="write TOPIC-PARTITION=OFFSET, as in orders-0=120,orders-1=98 (others are read up to now)",
             )
-        offsets[TopicPartition(match["topic"], int(match["partition"]))] = int(match["offset"])
+        partition = TopicPartition(match["topic"], int(match["partition"]))
+        if partition in offsets:
+            raise ConfigError(
+                f"--until names {partition} twice",
+                why=f"at {offsets[partition]} and at {match['offset']}",
+                hint="name each partition once",
+            )
+        offsets[partition] = int(match["offset"])
     return offsets
+
+
+def _time(text: str) -> int:
+    """A moment in ms. A short number may mean a year, a day or an offset as well, so nobody guesses."""
+    time_ms = read_time(text)
+    if text.isdigit() and time_ms < _MILLISECONDS_MIN:
+        raise ConfigError(
+            f"--until {text} may mean many things",
+            why=f"as milliseconds it is {show_time(time_ms)}",
+            hint="write a time as 2013-01-01 or 2013-01-01T12:00:00Z, or offsets as TOPIC-PARTITION=OFFSET",
+        )
+    return time_ms

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from pystreams.backfill.places import absolute, shown
 from pystreams.cli.nearest import did_you_mean
 from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError, ConfigError
@@ -47,13 +48,13 @@ class HandOver:
             case "kafka" | "embedded":
                 return log_for(self.to, config)
             case "snapshot":
-                return f"snapshot in {self.snapshot(staging)}"
+                return f"snapshot in {shown(self.snapshot(staging))}"
             case "none":
                 return "nowhere"
 
     def snapshot(self, staging: str) -> str:
-        """The folder of a snapshot."""
-        return self.folder or f"{staging.rstrip('/')}/snapshot"
+        """The folder of a snapshot, as workers find it."""
+        return absolute(self.folder or f"{staging.rstrip('/')}/snapshot")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ class Emit:
 
     to: EmitTo
     folder: str = ""
+
+    @property
+    def place(self) -> str:
+        """For people, the folder; or the topics."""
+        return shown(self.folder) or "their topics"
 
 
 def parse_hand_over(text: str) -> HandOver:
@@ -72,7 +78,7 @@ def parse_hand_over(text: str) -> HandOver:
         if target == known and (known == "snapshot" or not colon):
             return HandOver(known, folder)
     raise ConfigError(
-        f"--hand-over {text!r} is nothing that can be handed over to",
+        f"--hand-over {shown(text)!r} is nothing that can be handed over to",
         hint=did_you_mean(target, targets) or "write kafka, embedded, snapshot:FOLDER or none",
     )
 
@@ -89,7 +95,7 @@ def parse_emit(text: str) -> Emit:
     missing = "parquet needs a folder: --emit parquet:FOLDER" if target == "parquet" else ""
     near = did_you_mean(target, ("topic", "parquet", "none"))
     raise ConfigError(
-        f"--emit {text!r} is no place for records",
+        f"--emit {shown(text)!r} is no place for records",
         hint=missing or near or "write topic, parquet:FOLDER or none",
     )
 

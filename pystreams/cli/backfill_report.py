@@ -103,7 +103,9 @@ def tell_handed_over(place: str, application_id: str, reference: str, *, before:
     if before:
         note(f"It was handed over before, to {place}: nothing was changed.")
     else:
-        note(f"Handed over to {place}: {application_id} goes on at the cut. pystreams run {reference}")
+        note(
+            f"Handed over to {place}: {application_id} goes on at the cut. Start it: pystreams run {reference}"
+        )
 
 
 def tell_dropped(manifest: Manifest) -> None:

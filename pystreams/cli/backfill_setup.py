@@ -28,9 +28,9 @@ def require_packages(master: str) -> None:
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         raise ConfigError(
-            f"A backfill needs {' and '.join(missing)}",
+            f"This command needs {' and '.join(missing)}",
             why=f"{'they are' if len(missing) > 1 else 'it is'} not installed beside {sys.executable}",
-            hint=f"install what backfills need: {_PACKAGES}",
+            hint=f"install what backfills and archives need: {_PACKAGES}",
         )
     if master != NO_SPARK and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise ConfigError(
@@ -38,6 +38,15 @@ def require_packages(master: str) -> None:
             why="neither is java on the PATH nor is JAVA_HOME set",
             hint=f"install Java 17, or run without Spark: --master {NO_SPARK}",
         )
+
+
+def for_spark_alone(options: Sequence[str]) -> ConfigError:
+    """What to raise for options of Spark where there is none."""
+    return ConfigError(
+        f"{' and '.join(options)} does not go with --master {NO_SPARK}",
+        why="it is for Spark, and nothing runs on Spark",
+        hint="leave one of them out",
+    )
 
 
 @dataclass(frozen=True, slots=True)

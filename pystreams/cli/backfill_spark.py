@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pystreams.backfill.places import shown
 from pystreams.errors import ConfigError, StateError
 
 if TYPE_CHECKING:
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from pystreams.backfill.executor import Executor
 
 #: So many lines of what Spark says are shown when it fails.
-_LINES = 5
+_LINES = 3
+_TIME = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d ")
+_ERROR = re.compile(r"Exception\b|^ERROR|Error\b")
 
 
 @contextmanager
@@ -100,8 +104,10 @@ def _written_to(log: Path | None) -> Iterator[None]:
 
 
 def _last_lines(log: Path | None) -> str:
-    """The end of a log without the stack traces in it."""
+    """What a log ends with: its last errors, else its last lines. Without stack traces, and without the time of day."""
     if log is None:
         return ""
     lines = log.read_text(errors="replace").splitlines()
-    return "\n".join([line for line in lines if line.strip() and not line.startswith(("\t", " "))][-_LINES:])
+    said = [_TIME.sub("", line) for line in lines if line.strip() and not line.startswith(("\t", " "))]
+    errors = [line for line in said if _ERROR.search(line)]
+    return shown("\n".join(list(dict.fromkeys(errors))[-_LINES:] or said[-_LINES:]))

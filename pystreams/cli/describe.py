@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,6 +21,7 @@ class DescribeFormat(StrEnum):
     TEXT = "text"
     MERMAID = "mermaid"
     CODE = "code"
+    JSON = "json"
 
 
 def describe(
@@ -30,7 +32,8 @@ def describe(
             "--format",
             "-f",
             help="[bold]text[/]: as Java's Topology.describe() prints it. [bold]mermaid[/]: a flowchart."
-            " [bold]code[/]: the Python that each sub-topology compiles to.",
+            " [bold]code[/]: the Python that each sub-topology compiles to."
+            " [bold]json[/]: for [bold]pystreams diff[/].",
         ),
     ] = DescribeFormat.TEXT,
     setting: SetOption = None,
@@ -43,18 +46,30 @@ def describe(
 
     app = load_application(application)
     if format_ is DescribeFormat.TEXT:
-        print(describe_text(app))
+        print(describe_text(app, setting))
     elif format_ is DescribeFormat.MERMAID:
         print(describe_mermaid(app, setting))
+    elif format_ is DescribeFormat.JSON:
+        print(describe_json(app, setting))
     else:
         _print_code(describe_code(app, setting))
 
 
-def describe_text(app: Any) -> str:
+def describe_text(app: Any, setting: list[str] | None = None) -> str:
     """Java's text."""
     from pystreams.cli.application import topology_of
+    from pystreams.cli.settings import settings_of
 
-    return topology_of(app).describe().rstrip()
+    return topology_of(app, settings_of(app, setting, default_id="application")).describe().rstrip()
+
+
+def describe_json(app: Any, setting: list[str] | None = None) -> str:
+    """What tells two topologies apart, as ``pystreams diff`` reads it."""
+    from pystreams.topology.fingerprint import shape
+
+    built = _build(app, setting)
+    topology = shape(built.subtopologies, built.global_stores)
+    return json.dumps({"application_id": built.application_id, "topology": topology}, indent=1)
 
 
 def describe_mermaid(app: Any, setting: list[str] | None = None) -> str:

@@ -15,6 +15,7 @@ from pystreams.cli.backfill import backfill
 from pystreams.cli.console import show_error
 from pystreams.cli.consume import consume
 from pystreams.cli.describe import describe
+from pystreams.cli.diff import diff
 from pystreams.cli.exits import Exit, exit_of
 from pystreams.cli.produce import produce
 from pystreams.cli.reset import reset
@@ -70,6 +71,7 @@ def common(
 
 app.command(rich_help_panel="Applications")(run)
 app.command(rich_help_panel="Applications")(describe)
+app.command(rich_help_panel="Applications")(diff)
 app.command(rich_help_panel="Applications")(reset)
 app.command(rich_help_panel="Applications")(backfill)
 app.add_typer(topics_app, name="topics", rich_help_panel="Records")

@@ -23,6 +23,7 @@ from pystreams.cli.options import (
     StateDirOption,
     YesOption,
 )
+from pystreams.cli.topics import is_internal
 from pystreams.errors import BrokerError, StateError
 from pystreams.ids import TopicPartition
 
@@ -148,7 +149,7 @@ def plan_reset(
 def _is_internal_of(topic: str, application_id: str) -> bool:
     if topic.startswith((f"{application_id}-backfill-manifest", f"{application_id}-backfill-emitted-")):
         return True
-    return topic.startswith(f"{application_id}-") and topic.endswith(("-changelog", "-repartition"))
+    return topic.startswith(f"{application_id}-") and is_internal(topic)
 
 
 def carry_out(admin: Admin, plan: ResetPlan) -> None:

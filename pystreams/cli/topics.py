@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, TypeAlias
 
 import typer
@@ -20,6 +21,14 @@ topics_app = typer.Typer(
 )
 
 RETENTION_EXAMPLE = "retention.ms=-1"
+
+_INTERNAL = (
+    "-changelog",
+    "-repartition",
+    "-subscription-registration-topic",
+    "-subscription-response-topic",
+)
+_OF_FOREIGN_KEY_JOIN = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-[0-9]+-topic")
 
 TopicArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 ConfigOption: TypeAlias = Annotated[
@@ -156,7 +165,7 @@ def _plural(count: int) -> str:
 
 def is_internal(name: str) -> bool:
     """Whether a topic belongs to the inside of an application, judged by its name as Kafka's tools do."""
-    return name.endswith(("-changelog", "-repartition"))
+    return name.endswith(_INTERNAL) or _OF_FOREIGN_KEY_JOIN.fullmatch(name) is not None
 
 
 def retention_of(topic: TopicDescription) -> str:

@@ -13,13 +13,16 @@ _NOT_THE_USERS = (str(Path(__file__).parents[1]), "<")
 _STANDARD_LIBRARY = sysconfig.get_path("stdlib")
 _INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
 
+#: What pystreams calls where no user's function is at work.
+_LIBRARIES = tuple(f"{folder}/{name}/" for folder in _INSTALLED for name in ("pyspark", "py4j", "pyarrow"))
+
 _FRAMES_MAX = 5
 
 _FRAME = re.compile(r' {2}File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+)\n {4}(?P<code>.+)')
 
 
 def user_lines(error: BaseException | None) -> str:
-    """The last frames of a traceback that are neither pystreams' nor the standard library's, with their source."""
+    """The last frames of a traceback that are a program's own, with their source."""
     frames = [f for f in _frames(error) if _is_the_users(f.filename)]
     return "\n".join(f"{f.filename}:{f.lineno}, in {f.name}\n    {f.line}" for f in frames[-_FRAMES_MAX:])
 
@@ -35,6 +38,6 @@ def _frames(error: BaseException | None) -> list[traceback.FrameSummary]:
 
 
 def _is_the_users(file: str) -> bool:
-    if file.startswith(_NOT_THE_USERS):
+    if file.startswith(_NOT_THE_USERS) or file.startswith(_LIBRARIES) or file.endswith((".pyx", ".pxi")):
         return False
     return file.startswith(_INSTALLED) or not file.startswith(_STANDARD_LIBRARY)

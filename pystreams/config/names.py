@@ -40,7 +40,6 @@ REFUSED: Final = {
     "max_warmup_replicas": _STANDBYS,
     "num_standby_replicas": _STANDBYS,
     "probing_rebalance_interval_ms": _STANDBYS,
-    "processing_exception_handler_global_enabled": "global tables come later",
     "processor_wrapper_class": "it names a class of Java: wrap the processor where it is given",
     "rack_aware_assignment_non_overlap_cost": _RACKS,
     "rack_aware_assignment_strategy": _RACKS,

@@ -26,6 +26,7 @@ from pystreams.config.values import (
     handler,
     name_of_application,
     number,
+    optimizations,
     path,
     serde,
     servers,
@@ -123,6 +124,8 @@ class StreamsConfig:
     deserialization_exception_handler: Any = _setting("fail", handler)
     #: What to do with a record for which a function of the program raised.
     processing_exception_handler: Any = _setting("fail", handler)
+    #: Whether that is also asked for global stores, whose processors else stop the client when they fail.
+    processing_exception_handler_global_enabled: bool = _setting(False, flag)
     #: What to do with a record that cannot be written.
     production_exception_handler: Any = _setting("fail", handler)
     #: Where ``dead_letter`` handlers put records.
@@ -130,8 +133,9 @@ class StreamsConfig:
     #: Also put there the input records that steps drop: null keys and values, windows that have closed.
     dead_letter_dropped_records: bool = _setting(False, flag)
 
-    #: Which rewritings of the topology are allowed.
-    topology_optimization: str = _setting("none", choice("none"))
+    #: Which rewritings of the topology are allowed: ``none``, ``all``, or some of ``reuse.ktable.source.topics``,
+    #: ``merge.repartition.topics``, ``single.store.self.join`` with commas between them.
+    topology_optimization: str = _setting("none", optimizations)
     #: Replicas of internal topics; -1: the broker's default.
     replication_factor: int = _setting(-1, number(1, besides=-1, maximum=2**15 - 1))
     #: Settings of all internal topics, by Kafka's names; one by one they are given as ``topic.retention.ms``.

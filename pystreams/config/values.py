@@ -138,6 +138,18 @@ def choice(*choices: str) -> Parse:
     return parse
 
 
+#: The rewritings of a topology that can be allowed, by Java's names.
+OPTIMIZATIONS: Final = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
+
+
+def optimizations(given: Any) -> str:
+    """``none``, ``all``, or names with commas between them."""
+    names = [name.strip() for name in given.split(",")] if isinstance(given, str) else []
+    if names in (["none"], ["all"]) or (names and set(names) <= set(OPTIMIZATIONS)):
+        return ",".join(names)
+    raise ValueError(f"none, all, or some of {', '.join(OPTIMIZATIONS)} with commas between them")
+
+
 def handler(given: Any) -> Any:
     """What to do with a bad record."""
     if callable(given) or given in ("fail", "continue", "dead_letter"):

@@ -18,8 +18,8 @@ What comes out of a step:
 Names:
 
 ``step=``
-    The step's own name, in ``describe()``, metrics and errors (Named, Consumed, Produced, Joined). A join's is also
-    that of its repartition topic, a split's the prefix of its branches.
+    The step's own name, in ``describe()``, metrics and errors (Named, Consumed, Produced, Joined, StreamJoined). A
+    join's is also that of its repartition topic, a split's the prefix of its branches.
 ``name=``
     The name of the table's store, which makes it queryable, names its changelog, and keeps its state when the program
     changes (Materialized.as). For ``repartition()``: of the topic. For a branch: the end of its name.
@@ -39,6 +39,10 @@ and ``map_values`` have one only if they have a ``name=``):
 As in Java, giving any of these without ``name=`` draws one more number from the counter behind generated names (for
 ``count`` and the tables' ``filter`` and ``map_values``), so that both generate the same names for the same program.
 
+Joins of two streams (StreamJoined): ``windows=`` says how far apart in time two records may be, as ``JoinWindows``.
+Their stores, one for the records of each side and one for those that wait for a match, take ``logged=``,
+``persistent=``, ``changelog_config=`` and ``name=``, with which their names begin; they are never cached.
+
 Topics:
 
 ``timestamp_extractor=``   which time a record has: a name of ``pystreams.timestamps``, or a function
@@ -47,6 +51,12 @@ Topics:
 ``partitioner=``           a function of (topic, key, value, partitions) that gives the partition; or several, and the
                            record goes to each; or an empty collection, and it is dropped; or None: the key decides
 ``partitions=``            how many partitions a repartition topic gets
+
+Joins with other rows than those of one's own key:
+
+``foreign_key=``           of two tables: a function of the value, or key and value, that names a row of the other;
+                           ``partitioner=`` and ``other_partitioner=`` are then those of the two tables' topics
+``key_fn=``                of a stream with a global table: a function that names its row
 
 Processors: ``stores=`` names the stores that a ``Processor`` may use.
 

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, TypeVar, Unpack, overload
 
+from pystreams.config import StreamsConfig
 from pystreams.dsl.context import Context, Place
+from pystreams.dsl.global_table import GlobalTables
 from pystreams.dsl.materialized import StoreOptions, UntypedStoreArguments
 from pystreams.dsl.operators.table import TableSource
 from pystreams.dsl.origins import TopicOrigin
-from pystreams.dsl.serdes import TypeOrSerde, read_from_topic
+from pystreams.dsl.serdes import TypeOrSerde
+from pystreams.dsl.sources import Topics, source_node, source_serdes
 from pystreams.dsl.stream import KStream
 from pystreams.dsl.table import KTable
-from pystreams.errors import TopologyError
-from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
-from pystreams.timestamps import resolve_extractor
 from pystreams.topology.graph import StoreGraphNode, StreamSourceGraphNode, TableSourceGraphNode
 from pystreams.topology.names import checked
-from pystreams.topology.nodes import SourceNode
-from pystreams.topology.topology import Topology, checked_offset_reset, topic_names
+from pystreams.topology.optimizer import rewritings
+from pystreams.topology.topology import Topology
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-#: One topic, several, or all that match a pattern.
-Topics = str | Iterable[str] | re.Pattern[str]
 
-
-class StreamsBuilder:
+class StreamsBuilder(GlobalTables):
     """Writes a topology in the language of streams and tables.
 
     ``ensure_explicit_internal_resource_naming``: ``build`` refuses stores and internal topics without a name of yours.
@@ -104,8 +99,8 @@ class StreamsBuilder:
         "latest", "none", "by_duration:PT1H" or a timedelta) decides where to start if no offset is committed.
         """
         name = self._context.names.step("KSTREAM-SOURCE-", step)
-        keys, values = _serdes(name, key, value)
-        source = _source(name, topics, keys, values, timestamp_extractor, auto_offset_reset)
+        keys, values = source_serdes(name, key, value)
+        source = source_node(name, topics, keys, values, timestamp_extractor, auto_offset_reset)
         node = StreamSourceGraphNode(name, source)
         self._context.graph.add(node)
         return KStream(Place(self._context, name, node, frozenset({name}), keys, values))
@@ -174,8 +169,8 @@ class StreamsBuilder:
         store_name = options.named(self._context, f"{topic}-")
         source_name = names.step("KSTREAM-SOURCE-", None if step is None else f"{step}-source")
         name = names.step("KTABLE-SOURCE-", step)
-        keys, values = _serdes(source_name, key, value)
-        source = _source(source_name, topic, keys, values, timestamp_extractor, auto_offset_reset)
+        keys, values = source_serdes(source_name, key, value)
+        source = source_node(source_name, topic, keys, values, timestamp_extractor, auto_offset_reset)
         spec = options.key_value(store_name.name, keys, values)
         operation = TableSource(store_name.name if store_name.by_user else None)
         node = TableSourceGraphNode(name, source, operation, spec)
@@ -188,40 +183,15 @@ class StreamsBuilder:
         checked(store.name)
         self._context.graph.add(StoreGraphNode(store.name, store))
 
-    def build(self) -> Topology:
-        """The topology of all steps so far.
+    def build(self, config: StreamsConfig | None = None) -> Topology:
+        """The topology of all steps so far, rewritten as ``topology_optimization`` of ``config`` allows.
 
         Raises ``TopologyError`` where steps contradict each other: a name twice, topics read twice in different ways,
         different stores with one name, joined topics with different fixed numbers of partitions.
         """
-        topology = self._context.graph.write()
+        topology = self._context.graph.write(
+            rewritings("none" if config is None else config.topology_optimization)
+        )
         if self._all_named:
             self._context.check_all_named()
         return topology
-
-
-def _serdes(name: str, key: Any, value: Any) -> tuple[AnySerde, AnySerde]:
-    return read_from_topic(key, f"the keys of {name}"), read_from_topic(value, f"the values of {name}")
-
-
-def _source(
-    name: str,
-    topics: Topics,
-    keys: AnySerde,
-    values: AnySerde,
-    timestamp_extractor: Any,
-    auto_offset_reset: str | timedelta | None,
-) -> SourceNode:
-    pattern = topics if isinstance(topics, re.Pattern) else None
-    found = () if isinstance(topics, re.Pattern) else topic_names(topics)
-    if pattern is None and not found:
-        raise TopologyError(f"{name} reads no topics", hint="name at least one")
-    return SourceNode(
-        name,
-        tuple(checked(topic) for topic in dict.fromkeys(found)),
-        pattern,
-        keys,
-        values,
-        None if timestamp_extractor is None else resolve_extractor(timestamp_extractor),
-        None if auto_offset_reset is None else checked_offset_reset(auto_offset_reset, name),
-    )

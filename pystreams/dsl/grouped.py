@@ -6,23 +6,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack, overload
 
-from pystreams.dsl import table
+from pystreams.dsl import cogroup, session_windowed, table, windowed
 from pystreams.dsl.context import Place
-from pystreams.dsl.materialized import StoreArguments, StoreName, StoreOptions, WindowStoreArguments
+from pystreams.dsl.materialized import AnyTimeWindows, StoreArguments, StoreName, StoreOptions
 from pystreams.dsl.operators.aggregate import Aggregate, Reduce
-from pystreams.dsl.operators.window_aggregate import WindowAggregate
+from pystreams.dsl.operators.base import ObjectOperation
+from pystreams.dsl.operators.folding import ONE_MORE, ZERO
 from pystreams.dsl.origins import AggregateOrigin
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import aggregate_serde
-from pystreams.dsl.windows import TimeWindows
-from pystreams.errors import TopologyError
+from pystreams.dsl.windows import SessionWindows, checked_windows
 from pystreams.functions import UserFunction
-from pystreams.serde import INT, TimeWindowedSerde
+from pystreams.serde import INT
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
-from pystreams.topology.deferred import wrapped
 from pystreams.topology.graph import ProcessorGraphNode, RepartitionGraphNode
-from pystreams.windowed import Windowed
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -30,10 +28,6 @@ A = TypeVar("A")
 
 _AGGREGATE = "KSTREAM-AGGREGATE-"
 _REDUCE = "KSTREAM-REDUCE-"
-
-_ZERO = UserFunction(lambda: 0, False, "count")
-_ONE_MORE = UserFunction(lambda count, _: count + 1, False, "count")
-_NOTHING = UserFunction(lambda: None, False, "reduce")
 
 
 class KGroupedStream(Generic[K, V]):
@@ -54,7 +48,7 @@ class KGroupedStream(Generic[K, V]):
         """The number of records of each key."""
         options = StoreOptions.of("count", store)
         name = options.named_for_count(self._place.context, _AGGREGATE)
-        return self._aggregated(Aggregate(name.name, _ZERO, _ONE_MORE), _AGGREGATE, step, options, name, INT)
+        return self._aggregated(Aggregate(name.name, ZERO, ONE_MORE), _AGGREGATE, step, options, name, INT)
 
     @overload
     def reduce(
@@ -118,14 +112,28 @@ class KGroupedStream(Generic[K, V]):
         value = aggregate_serde(operation.initializer, name.name)
         return self._aggregated(operation, _AGGREGATE, step, options, name, value)
 
-    def windowed_by(self, windows: TimeWindows) -> TimeWindowedKStream[K, V]:
-        """Aggregate each window of event time apart."""
-        if not isinstance(windows, TimeWindows):
-            raise TopologyError(
-                f"windowed_by takes windows, not {windows!r}",
-                hint="give TimeWindows.tumbling(size) or TimeWindows.hopping(size, advance=...)",
-            )
-        return TimeWindowedKStream(self, windows)
+    @overload
+    def windowed_by(self, windows: AnyTimeWindows) -> windowed.TimeWindowedKStream[K, V]: ...
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> session_windowed.SessionWindowedKStream[K, V]: ...
+    def windowed_by(
+        self, windows: AnyTimeWindows | SessionWindows
+    ) -> windowed.TimeWindowedKStream[K, V] | session_windowed.SessionWindowedKStream[K, V]:
+        """Aggregate each window of event time, or each session, apart."""
+        checked_windows(windows)
+        if isinstance(windows, SessionWindows):
+            return session_windowed.SessionWindowedKStream(self, windows)
+        return windowed.TimeWindowedKStream(self, windows)
+
+    @overload
+    def cogroup(self, aggregator: Callable[[A, V], A]) -> cogroup.CogroupedKStream[K, A]: ...
+    @overload
+    def cogroup(self, aggregator: Callable[[K, A, V], A]) -> cogroup.CogroupedKStream[K, A]: ...
+    def cogroup(self, aggregator: Callable[..., Any]) -> cogroup.CogroupedKStream[K, Any]:
+        """Begin an aggregate of several grouped streams: ``aggregator(aggregate, value)`` adds the values of this one,
+        and those of others follow with ``CogroupedKStream.cogroup``."""
+        cogrouped: cogroup.CogroupedKStream[K, Any] = cogroup.CogroupedKStream()
+        return cogrouped.cogroup(self, aggregator)
 
     def _aggregated(
         self,
@@ -141,9 +149,7 @@ class KGroupedStream(Generic[K, V]):
         place = self._attach(name, operation, spec, store.by_user)
         return table.KTable(place, AggregateOrigin(operation), spec, queryable=store.by_user)
 
-    def _attach(
-        self, name: str, operation: Aggregate | Reduce | WindowAggregate, spec: StoreSpec, store_by_user: bool
-    ) -> Place:
+    def _attach(self, name: str, operation: ObjectOperation, spec: StoreSpec, store_by_user: bool) -> Place:
         """Put an aggregation behind the stream, and a repartition topic between them if the key was changed."""
         place = self._place
         if place.needs_repartition:
@@ -162,111 +168,3 @@ class KGroupedStream(Generic[K, V]):
         node = self._repartition_node
         place.add(node)
         return replace(place, node=node, sources=frozenset({node.name}))
-
-
-class TimeWindowedKStream(Generic[K, V]):
-    """Records by key and window. Late ones, past the window's grace, are dropped and counted.
-
-    The store keeps windows for size and grace, or for ``retention=``. Source: TimeWindowedKStreamImpl.
-    """
-
-    def __init__(self, grouped: KGroupedStream[K, V], windows: TimeWindows) -> None:
-        self._grouped = grouped
-        self._windows = windows
-
-    def __repr__(self) -> str:
-        return f"TimeWindowedKStream({self._grouped._place!r}, {self._windows})"
-
-    def count(
-        self, *, step: str | None = None, **store: Unpack[WindowStoreArguments]
-    ) -> table.KTable[Windowed[K], int]:
-        """The number of records of each key and window."""
-        options = StoreOptions.of("count", store)
-        name = options.named_for_count(self._grouped._place.context, _AGGREGATE)
-        return self._aggregated(_ZERO, _ONE_MORE, _AGGREGATE, step, options, name, INT)
-
-    @overload
-    def reduce(
-        self, reducer: Callable[[V, V], V], *, step: str | None = ..., **store: Unpack[WindowStoreArguments]
-    ) -> table.KTable[Windowed[K], V]: ...
-    @overload
-    def reduce(
-        self,
-        reducer: Callable[[K, V, V], V],
-        *,
-        step: str | None = ...,
-        **store: Unpack[WindowStoreArguments],
-    ) -> table.KTable[Windowed[K], V]: ...
-    def reduce(
-        self, reducer: Callable[..., Any], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
-    ) -> table.KTable[Windowed[K], V]:
-        """The values of a key and window combined. The first value is the first aggregate."""
-        options = StoreOptions.of("reduce", store)
-        name = options.named(self._grouped._place.context, _REDUCE)
-        aggregator = _from_reducer(UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
-        value = self._grouped._place.value
-        return self._aggregated(_NOTHING, aggregator, _REDUCE, step, options, name, value)
-
-    @overload
-    def aggregate(
-        self,
-        initializer: Callable[[], A],
-        aggregator: Callable[[A, V], A],
-        *,
-        step: str | None = ...,
-        **store: Unpack[WindowStoreArguments],
-    ) -> table.KTable[Windowed[K], A]: ...
-    @overload
-    def aggregate(
-        self,
-        initializer: Callable[[], A],
-        aggregator: Callable[[K, A, V], A],
-        *,
-        step: str | None = ...,
-        **store: Unpack[WindowStoreArguments],
-    ) -> table.KTable[Windowed[K], A]: ...
-    def aggregate(
-        self,
-        initializer: Callable[[], Any],
-        aggregator: Callable[..., Any],
-        *,
-        step: str | None = None,
-        **store: Unpack[WindowStoreArguments],
-    ) -> table.KTable[Windowed[K], Any]:
-        """The values of a key and window folded into something else, as ``KGroupedStream.aggregate``."""
-        options = StoreOptions.of("aggregate", store)
-        name = options.named(self._grouped._place.context, _AGGREGATE)
-        start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
-        function = UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}")
-        value = aggregate_serde(start, name.name)
-        return self._aggregated(start, function, _AGGREGATE, step, options, name, value)
-
-    def _aggregated(
-        self,
-        initializer: UserFunction,
-        aggregator: UserFunction,
-        prefix: str,
-        step: str | None,
-        options: StoreOptions,
-        store: StoreName,
-        value: AnySerde,
-    ) -> table.KTable[Windowed[K], Any]:
-        place, windows = self._grouped._place, self._windows
-        name = place.context.names.step(prefix, step)
-        spec = options.window(store.name, place.key, value, windows)
-        operation = WindowAggregate(
-            store.name, windows.size_ms, windows.advance_ms, windows.grace_ms, initializer, aggregator
-        )
-        behind = self._grouped._attach(name, operation, spec, store.by_user)
-        key = wrapped(spec.key_serde, lambda inner: TimeWindowedSerde(inner, windows.size_ms))
-        return table.KTable(
-            replace(behind, key=key), AggregateOrigin(operation), spec, queryable=store.by_user
-        )
-
-
-def _from_reducer(reducer: UserFunction) -> UserFunction:
-    """A reducer as an aggregator that starts with None."""
-    combine = reducer.call
-    if reducer.takes_key:
-        return replace(reducer, call=lambda k, a, v: v if a is None else combine(k, a, v))
-    return replace(reducer, call=lambda a, v: v if a is None else combine(a, v))

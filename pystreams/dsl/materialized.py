@@ -5,16 +5,19 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 from pystreams.dsl.context import Context
 from pystreams.dsl.durations import Duration, milliseconds
 from pystreams.dsl.serdes import TypeOrSerde, given_or
-from pystreams.dsl.windows import TimeWindows
+from pystreams.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from pystreams.errors import TopologyError
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.names import checked
+
+#: Windows with an end that follows from their start.
+AnyTimeWindows: TypeAlias = TimeWindows | UnlimitedWindows | SlidingWindows
 
 
 class UntypedStoreArguments(TypedDict, total=False):
@@ -100,28 +103,61 @@ class StoreOptions:
             changelog_config=self.changelog_config or {},
         )
 
-    def window(self, name: str, key: AnySerde, value: AnySerde, windows: TimeWindows) -> StoreSpec:
-        """The store of a windowed table. It keeps windows for size and grace, or longer if ``retention`` says so."""
-        least = windows.size_ms + windows.grace_ms
-        retention_ms = least if self.retention is None else milliseconds(self.retention, "retention")
-        if retention_ms < least:
-            raise TopologyError(
-                f"store {name} keeps its windows too short: retention={retention_ms} ms",
-                why=f"a window takes records for its size and grace: {windows.size_ms} + {windows.grace_ms} ms",
-                hint=f"at least retention={least}",
-            )
+    def window(
+        self, name: str, key: AnySerde, value: AnySerde, windows: AnyTimeWindows, *, on_close: bool = False
+    ) -> StoreSpec:
+        """The store of a windowed table. It keeps windows as long as ``windows`` need it, or longer if ``retention``
+        says so. ``on_close``: they are emitted when they have closed."""
         return StoreSpec(
             name,
             "timestamped_window",
             given_or(self.key, key),
             given_or(self.value, value),
             persistent=self.persistent,
-            cached=self.cached,
+            # As in Java, a cache before other windows stays, though nothing waits in it to be emitted.
+            cached=self.cached and not (on_close and isinstance(windows, SlidingWindows)),
             logged=self.logged,
             window_size_ms=windows.size_ms,
-            retention_ms=retention_ms,
+            retention_ms=self._retention_ms(name, windows),
+            by_time=on_close,
             changelog_config=self.changelog_config or {},
         )
+
+    def session(
+        self, name: str, key: AnySerde, value: AnySerde, windows: SessionWindows, *, on_close: bool = False
+    ) -> StoreSpec:
+        """The same for sessions."""
+        return StoreSpec(
+            name,
+            "session",
+            given_or(self.key, key),
+            given_or(self.value, value),
+            persistent=self.persistent,
+            cached=self.cached and not on_close,
+            logged=self.logged,
+            retention_ms=self._retention_ms(name, windows),
+            by_time=on_close,
+            changelog_config=self.changelog_config or {},
+        )
+
+    def _retention_ms(self, name: str, windows: AnyTimeWindows | SessionWindows) -> int:
+        least = windows.retention_ms
+        retention_ms = least if self.retention is None else milliseconds(self.retention, "retention")
+        if retention_ms < least:
+            raise TopologyError(
+                f"store {name} keeps its windows too short: retention={retention_ms} ms",
+                why=_WHY_SO_LONG[type(windows)],
+                hint=f"at least retention={least}",
+            )
+        return retention_ms
+
+
+_WHY_SO_LONG: dict[type, str] = {
+    TimeWindows: "a window takes records for its size and grace",
+    UnlimitedWindows: "its window never ends",
+    SlidingWindows: "a record may need windows from twice the time difference before it, and the grace",
+    SessionWindows: "a session takes records for its gap and grace",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,21 @@ KTableImpl.enableSendingOldValues and the processor suppliers that they ask in t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from pystreams.dsl.operators.aggregate import Aggregate, Reduce
+from pystreams.dsl.operators.session_aggregate import SessionAggregate
+from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
+from pystreams.dsl.operators.suppress import Suppress, SuppressGetter
 from pystreams.dsl.operators.table import TableFilter, TableMapValues, TableSource
 from pystreams.dsl.operators.table_aggregate import TableAggregate, TableReduce
 from pystreams.dsl.operators.table_join import TableJoin, TableJoinMerge
+from pystreams.dsl.operators.transform_values import TableTransformValues, TransformValuesGetter
 from pystreams.dsl.operators.value_getter import (
     FilterGetter,
     MapValuesGetter,
+    SessionStoreGetter,
     StoreGetter,
     TableJoinGetter,
     ValueGetter,
@@ -23,7 +29,10 @@ from pystreams.dsl.operators.value_getter import (
 )
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
 
-AnyAggregate: TypeAlias = Aggregate | Reduce | WindowAggregate | TableAggregate | TableReduce
+WindowedAggregate: TypeAlias = WindowAggregate | SlidingAggregate | SessionAggregate
+AnyAggregate: TypeAlias = Aggregate | Reduce | WindowedAggregate | TableAggregate | TableReduce
+#: A step on one other table.
+Derivation: TypeAlias = TableFilter | TableMapValues | TableTransformValues
 
 
 class TableOrigin(ABC):
@@ -74,19 +83,41 @@ class AggregateOrigin(TableOrigin):
         self._operation = operation
 
     def value_getter(self) -> ValueGetter:
-        if isinstance(self._operation, WindowAggregate):
-            return WindowStoreGetter(self._operation.store)
-        return StoreGetter(self._operation.store)
+        return _getter_of(self._operation)
 
     def _send_old_values(self, *, force: bool) -> bool:
         self._operation.send_old_values = True
         return True
 
 
+class CogroupOrigin(TableOrigin):
+    """The aggregations of a cogroup, which share a store."""
+
+    def __init__(self, operations: Sequence[Aggregate | WindowedAggregate]) -> None:
+        super().__init__()
+        self._operations = operations
+
+    def value_getter(self) -> ValueGetter:
+        return _getter_of(self._operations[0])
+
+    def _send_old_values(self, *, force: bool) -> bool:
+        for operation in self._operations:
+            operation.send_old_values = True
+        return True
+
+
+def _getter_of(operation: AnyAggregate) -> ValueGetter:
+    if isinstance(operation, SessionAggregate):
+        return SessionStoreGetter(operation.store)
+    if isinstance(operation, WindowAggregate | SlidingAggregate):
+        return WindowStoreGetter(operation.store)
+    return StoreGetter(operation.store)
+
+
 class DerivedOrigin(TableOrigin):
     """A step on another table, which is computed again where it is read, unless it has a store."""
 
-    def __init__(self, operation: TableFilter | TableMapValues, parent: TableOrigin) -> None:
+    def __init__(self, operation: Derivation, parent: TableOrigin) -> None:
         super().__init__()
         self._operation = operation
         self._parent = parent
@@ -98,6 +129,8 @@ class DerivedOrigin(TableOrigin):
         below = self._parent.value_getter()
         if isinstance(operation, TableFilter):
             return FilterGetter(below, operation.predicate, operation.negate)
+        if isinstance(operation, TableTransformValues):
+            return TransformValuesGetter(below, operation.supplier, operation.stores)
         return MapValuesGetter(below, operation.mapper)
 
     def _send_old_values(self, *, force: bool) -> bool:
@@ -106,6 +139,21 @@ class DerivedOrigin(TableOrigin):
             return operation.send_old_values
         operation.send_old_values = True
         return True
+
+
+class SuppressOrigin(TableOrigin):
+    """A table whose changes are held back."""
+
+    def __init__(self, operation: Suppress, parent: TableOrigin) -> None:
+        super().__init__()
+        self._operation = operation
+        self._parent = parent
+
+    def value_getter(self) -> ValueGetter:
+        return SuppressGetter(self._operation.store, self._parent.value_getter())
+
+    def _send_old_values(self, *, force: bool) -> bool:
+        return self._parent.send_old_values(force=force)
 
 
 class JoinOrigin(TableOrigin):

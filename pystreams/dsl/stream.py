@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from pystreams.dsl import branches, grouped, table
 from pystreams.dsl.context import Place
+from pystreams.dsl.joins import Joins
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
-from pystreams.dsl.operators.join import StreamTableJoin
 from pystreams.dsl.operators.stateless import (
     Filter,
     FlatMap,
@@ -31,7 +31,7 @@ from pystreams.functions import UserFunction, locate
 from pystreams.processor import Processor
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
-from pystreams.topology.graph import ProcessorGraphNode, RepartitionGraphNode, SinkGraphNode
+from pystreams.topology.graph import ProcessorGraphNode, SinkGraphNode
 from pystreams.topology.names import checked
 from pystreams.topology.nodes import Operation, Process, SinkNode
 from pystreams.topology.topology import checked_partitioner, store_list, topic_chooser
@@ -40,20 +40,15 @@ K = TypeVar("K")
 V = TypeVar("V")
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
-T = TypeVar("T")
 
 
-class KStream(Generic[K, V]):
+class KStream(Joins[K, V]):
     """A stream of independent records. Steps return new streams; nothing runs before the topology is built and started.
 
     A function argument takes the value, or key and value. What the keyword arguments mean stands in ``pystreams.dsl``.
     All steps raise ``TopologyError`` for a function of another arity and for an illegal name.
     Source: KStream, KStreamImpl.
     """
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._repartition_node: RepartitionGraphNode | None = None
 
     def __repr__(self) -> str:
         return f"KStream({self._place!r})"
@@ -397,113 +392,6 @@ class KStream(Generic[K, V]):
         rekeyed: KStream[Any, V] = self._rekeyed(name, SelectKey(function), serde, self._place.value)
         return rekeyed.group_by_key(value=value, repartition=repartition)
 
-    # Joins
-
-    @overload
-    def join(
-        self,
-        other: table.KTable[K, T],
-        joiner: Callable[[V, T], V2],
-        *,
-        value: TypeOrSerde[V2] | None = ...,
-        step: str | None = ...,
-    ) -> KStream[K, V2]: ...
-    @overload
-    def join(
-        self,
-        other: table.KTable[K, T],
-        joiner: Callable[[K, V, T], V2],
-        *,
-        value: TypeOrSerde[V2] | None = ...,
-        step: str | None = ...,
-    ) -> KStream[K, V2]: ...
-    def join(
-        self,
-        other: table.KTable[K, Any],
-        joiner: Callable[..., Any],
-        *,
-        value: Any = None,
-        step: str | None = None,
-    ) -> KStream[K, Any]:
-        """Each record joined with the table's current row of its key; none without a row.
-
-        ``value`` is the type of what ``joiner`` gives. ``step`` also names the repartition topic, if one is needed.
-        """
-        return self._join_table(other, joiner, value, step, left=False)
-
-    @overload
-    def left_join(
-        self,
-        other: table.KTable[K, T],
-        joiner: Callable[[V, T | None], V2],
-        *,
-        value: TypeOrSerde[V2] | None = ...,
-        step: str | None = ...,
-    ) -> KStream[K, V2]: ...
-    @overload
-    def left_join(
-        self,
-        other: table.KTable[K, T],
-        joiner: Callable[[K, V, T | None], V2],
-        *,
-        value: TypeOrSerde[V2] | None = ...,
-        step: str | None = ...,
-    ) -> KStream[K, V2]: ...
-    def left_join(
-        self,
-        other: table.KTable[K, Any],
-        joiner: Callable[..., Any],
-        *,
-        value: Any = None,
-        step: str | None = None,
-    ) -> KStream[K, Any]:
-        """As ``join``, but a record without a row is joined with None."""
-        return self._join_table(other, joiner, value, step, left=True)
-
-    def _join_table(
-        self,
-        other: table.KTable[K, Any],
-        joiner: Callable[..., Any],
-        value: Any,
-        step: str | None,
-        *,
-        left: bool,
-    ) -> KStream[K, Any]:
-        method = "left_join" if left else "join"
-        if not isinstance(other, table.KTable):
-            raise TopologyError(
-                f"{method} takes a table, not {type(other).__name__}",
-                hint="read a topic as a table with table(...), or make one of a stream with to_table()",
-            )
-        place = self._repartitioned_for_join(step) if self._place.needs_repartition else self._place
-        sources = place.copartitioned_with(other._place)
-        prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
-        name = place.context.names.step(prefix, step)
-        function = UserFunction.of(joiner, "join", f"{method} {name}")
-        getter = other._origin.value_getter()
-        node = ProcessorGraphNode(
-            name,
-            StreamTableJoin(getter, function, left),
-            connected=getter.store_names(),
-            keeps_null_keys=left,
-        )
-        place.add(node)
-        serde = computed(
-            value, f"the value that {name} computes", function.location, place.value, other._place.value
-        )
-        return KStream(Place(place.context, name, node, sources, place.key, serde))
-
-    def _repartitioned_for_join(self, step: str | None) -> Place:
-        """Behind the repartition topic. Joins without a name share one, as in Java."""
-        place = self._place
-        node = repartition_node(
-            place.context, step or place.name, place.key, place.value, named_by_user=step is not None
-        )
-        if self._repartition_node is None or (step is not None and step != place.name):
-            self._repartition_node = node
-            place.add(node)
-        return self._behind(self._repartition_node, added=True)
-
     # The Processor API
 
     def process(
@@ -581,13 +469,3 @@ class KStream(Generic[K, V]):
         place.add(node)
         serde = computed(key, f"the key that {name} computes", operation.mapper.location, place.value)
         return KStream(Place(place.context, name, node, place.sources, serde, value, True))
-
-    def _behind(self, node: RepartitionGraphNode, *, added: bool = False) -> Place:
-        """The place behind a repartition topic, with the serdes with which it is read."""
-        place = self._place
-        if not added:
-            place.add(node)
-        key, value = node.source.key_serde, node.source.value_serde
-        assert key is not None
-        assert value is not None
-        return Place(place.context, node.name, node, frozenset({node.name}), key, value)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar, Unpack, cast, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar, Unpack, cast, overload
 
-from pystreams.dsl import stream, table_grouped, table_joins
+from pystreams.dsl import stream, suppressed, table_grouped
 from pystreams.dsl.context import Place
+from pystreams.dsl.joined_tables import TableJoins
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.table import TableFilter, TableMapValues, TableRepartition, TableToStream
-from pystreams.dsl.operators.value_getter import JoinKind
-from pystreams.dsl.origins import DerivedOrigin, TableOrigin
+from pystreams.dsl.operators.transform_values import TableTransformValues
+from pystreams.dsl.origins import Derivation, DerivedOrigin, TableOrigin
 from pystreams.dsl.serdes import TypeOrSerde, computed, given_or, returned_by
 from pystreams.functions import UserFunction
+from pystreams.processor import ValueTransformer
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.graph import ProcessorGraphNode
 
@@ -23,7 +25,7 @@ V2 = TypeVar("V2")
 T = TypeVar("T")
 
 
-class KTable(Generic[K, V]):
+class KTable(TableJoins[K, V]):
     """A stream of changes, read as a table: each record replaces the value of its key, and None deletes it.
 
     Steps return new tables; nothing runs before the topology is built and started. Source: KTable, KTableImpl.
@@ -122,6 +124,34 @@ class KTable(Generic[K, V]):
         spec = None if store_name is None else options.key_value(store_name, key, value)
         return self._derived(name, operation, spec, key, value)
 
+    def transform_values(
+        self,
+        supplier: Callable[[], ValueTransformer[K, V, V2]],
+        *,
+        stores: str | Iterable[str] = (),
+        step: str | None = None,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]:
+        """The value of each row replaced by what a ``ValueTransformer`` makes of it; ``supplier`` (its class, say)
+        gives a new one for each task. It is called for deleted rows, too.
+
+        ``stores`` are the names of stores that it may use. ``value=`` is the type of what it returns.
+        """
+        options = StoreOptions.of("transform_values", store)
+        prefix = "KTABLE-TRANSFORMVALUES-"
+        # Unlike other steps this one draws no number for a store that it does not have.
+        store_name = None if options.name is None else options.named(self._place.context, prefix).name
+        name = self._place.context.names.step(prefix, step)
+        function = UserFunction.of(supplier, "supply", f"transform_values {name}")
+        connected = (stores,) if isinstance(stores, str) else tuple(stores)
+        operation = TableTransformValues(function, connected, store_name)
+        key = given_or(options.key, self._place.key)
+        value = computed(
+            options.value, f"the value that {name} computes", function.location, self._place.value
+        )
+        spec = None if store_name is None else options.key_value(store_name, key, value)
+        return self._derived(name, operation, spec, key, value, connected)
+
     @overload
     def to_stream(self, *, step: str | None = ...) -> stream.KStream[K, V]: ...
     @overload
@@ -144,6 +174,15 @@ class KTable(Generic[K, V]):
             Place(place.context, name, node, place.sources, place.key, place.value)
         )
         return result if key_fn is None else result.select_key(key_fn, key=key)
+
+    def suppress(self, until: suppressed.Suppressed[K], *, step: str | None = None) -> KTable[K, V]:
+        """The same table, with its changes held back as ``until`` says: fewer of them come through, each the last of
+        several. ``Suppressed.until_window_closes()`` gives the final result of each window.
+
+        Nothing but stream time lets changes go: they wait until later records arrive, of any key of the partition.
+        ``step`` names the buffer (``<step>-store``), too.
+        """
+        return suppressed.suppressed(self, until, step)
 
     @overload
     def group_by(
@@ -187,101 +226,6 @@ class KTable(Generic[K, V]):
         grouped = Place(place.context, name, node, place.sources, new_key, new_value)
         return table_grouped.KGroupedTable(grouped, repartition)
 
-    @overload
-    def join(
-        self,
-        other: KTable[K, T],
-        joiner: Callable[[V, T], V2],
-        *,
-        step: str | None = ...,
-        **store: Unpack[StoreArguments],
-    ) -> KTable[K, V2]: ...
-    @overload
-    def join(
-        self,
-        other: KTable[K, T],
-        joiner: Callable[[K, V, T], V2],
-        *,
-        step: str | None = ...,
-        **store: Unpack[StoreArguments],
-    ) -> KTable[K, V2]: ...
-    def join(
-        self,
-        other: KTable[K, Any],
-        joiner: Callable[..., Any],
-        *,
-        step: str | None = None,
-        **store: Unpack[StoreArguments],
-    ) -> KTable[K, Any]:
-        """Rows that both tables have: what ``joiner`` (of both values, or key and values) makes of them.
-
-        Both tables must be partitioned alike. ``value=`` is the type of what ``joiner``
-        gives, ``name=`` a store for it.
-        """
-        return table_joins.joined(self, other, joiner, JoinKind.INNER, step, StoreOptions.of("join", store))
-
-    @overload
-    def left_join(
-        self,
-        other: KTable[K, T],
-        joiner: Callable[[V, T | None], V2],
-        *,
-        step: str | None = ...,
-        **store: Unpack[StoreArguments],
-    ) -> KTable[K, V2]: ...
-    @overload
-    def left_join(
-        self,
-        other: KTable[K, T],
-        joiner: Callable[[K, V, T | None], V2],
-        *,
-        step: str | None = ...,
-        **store: Unpack[StoreArguments],
-    ) -> KTable[K, V2]: ...
-    def left_join(
-        self,
-        other: KTable[K, Any],
-        joiner: Callable[..., Any],
-        *,
-        step: str | None = None,
-        **store: Unpack[StoreArguments],
-    ) -> KTable[K, Any]:
-        """As ``join``, and rows that ``other`` lacks: ``joiner`` then gets None for its value."""
-        return table_joins.joined(
-            self, other, joiner, JoinKind.LEFT, step, StoreOptions.of("left_join", store)
-        )
-
-    @overload
-    def outer_join(
-        self,
-        other: KTable[K, T],
-        joiner: Callable[[V | None, T | None], V2],
-        *,
-        step: str | None = ...,
-        **store: Unpack[StoreArguments],
-    ) -> KTable[K, V2]: ...
-    @overload
-    def outer_join(
-        self,
-        other: KTable[K, T],
-        joiner: Callable[[K, V | None, T | None], V2],
-        *,
-        step: str | None = ...,
-        **store: Unpack[StoreArguments],
-    ) -> KTable[K, V2]: ...
-    def outer_join(
-        self,
-        other: KTable[K, Any],
-        joiner: Callable[..., Any],
-        *,
-        step: str | None = None,
-        **store: Unpack[StoreArguments],
-    ) -> KTable[K, Any]:
-        """Rows that either table has: ``joiner`` gets None for the value that is missing."""
-        return table_joins.joined(
-            self, other, joiner, JoinKind.OUTER, step, StoreOptions.of("outer_join", store)
-        )
-
     def _draw_names(self, prefix: str, step: str | None, options: StoreOptions) -> tuple[str, str | None]:
         """The names of a step and its store. Without a name there is no store, but its number is drawn."""
         names = self._place.context.names
@@ -293,12 +237,13 @@ class KTable(Generic[K, V]):
     def _derived(
         self,
         name: str,
-        operation: TableFilter | TableMapValues,
+        operation: Derivation,
         store: StoreSpec | None,
         key: Any,
         value: Any,
+        connected: Sequence[str] = (),
     ) -> KTable[K, Any]:
-        node = ProcessorGraphNode(name, operation, store)
+        node = ProcessorGraphNode(name, operation, store, connected)
         self._place.add(node)
         place = Place(self._place.context, name, node, self._place.sources, key, value)
         return KTable(place, DerivedOrigin(operation, self._origin), store, queryable=store is not None)

@@ -14,7 +14,7 @@ from pystreams.dsl.origins import JoinOrigin
 from pystreams.dsl.serdes import computed, given_or
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
-from pystreams.topology.graph import TableJoinGraphNode
+from pystreams.topology.graph import JoinGraphNode
 
 _PREFIX = "KTABLE-MERGE-"
 
@@ -60,7 +60,7 @@ def joined(
         other._place.value,
     )
     spec = None if store_name is None else options.key_value(store_name, key, value)
-    node = TableJoinGraphNode(
+    node = JoinGraphNode(
         name,
         (
             (this_name, this._place.name, joins[0], getters[1].store_names()),

@@ -16,8 +16,9 @@ from pystreams.state.task_state import TaskState
 
 @dataclass(slots=True)
 class ActiveTask:
-    """``changelogs`` names the changelog partition of every logged store; ``committed`` the last commit of each input,
-    and ``fresh`` where reading begins of those that have none and are read from their beginning.
+    """``changelogs`` names the changelog partition of every logged store, ``source_changelogs`` the input that a store
+    is restored from which has none; ``committed`` the last commit of each input, and ``fresh`` where reading begins of
+    those that have none and are read from their beginning.
 
     ``log_changes`` append to the changelogs of the stores, ``logged`` counts what they have appended past ``log_ends``:
     so far it is known that the changelogs hold nothing else (see ``changelog_guard``).
@@ -26,6 +27,7 @@ class ActiveTask:
     stream: StreamTask
     state: TaskState
     changelogs: Mapping[str, TopicPartition]
+    source_changelogs: Mapping[str, TopicPartition] = field(default_factory=dict)
     foreign_metadata: Mapping[str, int] = field(default_factory=dict)
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     fresh: dict[TopicPartition, int] = field(default_factory=dict)
@@ -44,6 +46,16 @@ class ActiveTask:
     @property
     def inputs(self) -> frozenset[TopicPartition]:
         return self.stream.partitions
+
+    def restore_offsets(self, end_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
+        """By store, from where to restore it after a commit that ``end_offsets`` of the changelogs came from."""
+        written = {store: end_offsets[p] for store, p in self.changelogs.items() if p in end_offsets}
+        read = {
+            store: self.committed[p].offset
+            for store, p in self.source_changelogs.items()
+            if p in self.committed
+        }
+        return written | read
 
     def needs_commit(self, position_of: Callable[[TopicPartition], int]) -> bool:
         """There is work to commit, or a place where reading began and that the next start would not find again:
@@ -76,7 +88,7 @@ class ActiveTask:
                 partition: Position(offset, metadata.partition_times.get(partition, NO_TIME))
                 for partition, offset in positions.items()
             },
-            metadata.own,
+            {**metadata.foreign, **metadata.own},
         )
 
     def offsets_to_commit(

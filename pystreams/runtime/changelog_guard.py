@@ -22,7 +22,6 @@ from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TopicPartition
-from pystreams.record import NO_HEADERS
 from pystreams.runtime.active_task import ActiveTask
 
 log = logging.getLogger(__name__)
@@ -173,6 +172,7 @@ def _log_again(task: ActiveTask, store: str, found: Mapping[bytes, Logged]) -> i
             continue
         value, timestamp = current
         if (value, last[1] if timestamp is None else timestamp) != last:
-            task.log_changes[store](key, value, timestamp, NO_HEADERS)
+            headers = task.state.changelog_headers(store, value)
+            task.log_changes[store](key, value, timestamp, headers)
             repaired += 1
     return repaired

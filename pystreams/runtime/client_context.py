@@ -10,6 +10,7 @@ from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
+from pystreams.runtime.global_state import GlobalStoreView
 from pystreams.runtime.hand_over_check import HandOverCheck
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.state_cleanup import StateCleanup
@@ -39,6 +40,8 @@ class ClientContext:
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     partition_count: Callable[[str], int]
     restore_listener: RestoreListener | None = None
+    #: What tasks see of the global stores, once these are filled.
+    global_stores: dict[str, GlobalStoreView] = field(default_factory=dict)
     #: Tasks with stores.
     stateful: frozenset[TaskId] = field(init=False)
     #: Tasks with stores, and those that feed one through internal topics: what they miss is missing in state.

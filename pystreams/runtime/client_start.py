@@ -23,6 +23,7 @@ from pystreams.state.directory import StateDirectory
 from pystreams.state.resources import RocksResources
 from pystreams.state.worker_number import WorkerNumber
 from pystreams.topology.built import BuiltTopology
+from pystreams.topology.fingerprint import shape
 from pystreams.topology.topology import Topology
 
 log = logging.getLogger(__name__)
@@ -31,12 +32,12 @@ log = logging.getLogger(__name__)
 class Buildable(Protocol):
     """What gives a topology: an ``App`` or a ``StreamsBuilder``."""
 
-    def build(self) -> Topology: ...
+    def build(self, config: StreamsConfig | None = None) -> Topology: ...
 
 
 def build_topology(application: Topology | Buildable, config: StreamsConfig) -> BuiltTopology:
     """The topology as it runs under ``config``. Raises ``TopologyError``."""
-    topology = application if isinstance(application, Topology) else application.build()
+    topology = application if isinstance(application, Topology) else application.build(config)
     return topology.build(
         config.application_id,
         default_key_serde=serde_for(config.default_key_serde),
@@ -96,6 +97,7 @@ def prepare(
     cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
     cleanup.at_start(config.state_cleanup_dir_max_age_ms)
     admin.create_topics(plan.missing)
+    directory.remember_topology(shape(built.subtopologies, built.global_stores))
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(
         "application %s on %s: %d sub-topologies, %d tasks; %s",

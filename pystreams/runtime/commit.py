@@ -67,14 +67,7 @@ class Committer:
         for task in tasks:
             self._working(task)
             task.committed.update(offsets[task.task_id])
-            task.state.commit(
-                {
-                    store: end_offsets[partition]
-                    for store, partition in task.changelogs.items()
-                    if partition in end_offsets
-                },
-                {},
-            )
+            task.state.commit(task.restore_offsets(end_offsets))
             task.stream.committed()
         self._working(None)
         if self._guard is not None:

@@ -115,6 +115,10 @@ class Failures:
             where = _position(self._cell.record)
             log.warning("task %s: %s dropped %d so far: %s (%s)", self._task_id, step, n, reason, where)
 
+    def drop_as_usual(self) -> None:
+        """Count that the record in force was dropped, and nothing more."""
+        self._dropped.add()
+
     def failed(self, step: str, error: Exception, key: Any, value: Any) -> None:
         """A step raised. Returns if the record's branch is to be skipped, else raises."""
         if error is self._verdict:

@@ -12,19 +12,20 @@ the other then: the hand-over writes first and looks for members after that, the
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import zlib
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pystreams.broker.port import Admin, Broker
+from pystreams.broker.port import Admin, Broker, CommittedOffset
 from pystreams.clock import Clock, Deadline
-from pystreams.errors import StateError, TopologyError
+from pystreams.errors import OffsetOutOfRangeError, StateError, TopologyError
 from pystreams.ids import TopicPartition
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.fingerprint import first_difference, shape
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 MANIFEST_KEY: Final = b"manifest"
 
 #: How long a hand-over's last step may take while we look at it. Who was killed within it leaves it open for longer.
@@ -40,7 +41,8 @@ def manifest_topic(application_id: str) -> str:
 @dataclass(frozen=True, slots=True)
 class HandOverRecord:
     """What a hand-over tells. ``attempt`` names this hand-over, ``backfill_id`` what is handed over; ``offsets`` are
-    those that it commits, ``manifest`` is the backfill's own, as JSON."""
+    those that it commits, ``manifest`` is the backfill's own, as JSON; ``emitted`` counts the records that were written
+    to output topics, None if that was not asked for."""
 
     backfill_id: str
     attempt: str
@@ -49,8 +51,10 @@ class HandOverRecord:
     shape: Any
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
     manifest: str = ""
+    emitted: Mapping[str, int] | None = None
 
-    def to_json(self) -> bytes:
+    def to_bytes(self) -> bytes:
+        """JSON, compressed: of thousands of partitions it would be larger than a record may be."""
         content = {
             "format": FORMAT_VERSION,
             "backfill_id": self.backfill_id,
@@ -60,14 +64,19 @@ class HandOverRecord:
             "shape": self.shape,
             "offsets": [[*partition, offset] for partition, offset in sorted(self.offsets.items())],
             "manifest": self.manifest,
+            "emitted": self.emitted,
         }
-        return json.dumps(content).encode()
+        return zlib.compress(json.dumps(content).encode())
+
+    def lost(self, committed: Collection[TopicPartition]) -> list[TopicPartition]:
+        """The partitions for which it committed an offset, and there is none any more, sorted."""
+        return sorted(set(self.offsets).difference(committed))
 
     @classmethod
-    def from_json(cls, text: bytes, where: str) -> HandOverRecord:
+    def from_bytes(cls, packed: bytes, where: str) -> HandOverRecord:
         """Raises ``StateError`` for what is no such record, or one of another format."""
         try:
-            content = json.loads(text)
+            content = json.loads(zlib.decompress(packed))
             version = content["format"]
             if version == FORMAT_VERSION:
                 return cls(
@@ -78,8 +87,9 @@ class HandOverRecord:
                     content["shape"],
                     {TopicPartition(topic, p): offset for topic, p, offset in content["offsets"]},
                     content["manifest"],
+                    content["emitted"],
                 )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise StateError(
                 "what stands there is no record of a hand-over",
                 where=where,
@@ -93,17 +103,24 @@ class HandOverRecord:
         )
 
 
-def read_record(broker: Broker, admin: Admin, application_id: str, clock: Clock) -> HandOverRecord | None:
+class UnderWayError(StateError):
+    """A hand-over is writing its record at this moment, or was killed within it."""
+
+
+def read_record(
+    broker: Broker, admin: Admin, application_id: str, clock: Clock, timeout_ms: float | None = None
+) -> HandOverRecord | None:
     """What the last hand-over to an application told; None if there was none.
 
-    Raises ``StateError`` while the last step of one is under way, and for a record that cannot be read.
+    Raises ``UnderWayError`` while the last step of one is under way, ``StateError`` for a record that cannot be read.
     """
+    timeout_ms = _READ_TIMEOUT_MS if timeout_ms is None else timeout_ms
     partition = TopicPartition(manifest_topic(application_id), 0)
     if partition.topic not in admin.partition_counts():
         return None
     last: bytes | None = None
     end = admin.end_offsets([partition])[partition]
-    deadline = Deadline(clock, _READ_TIMEOUT_MS)
+    deadline = Deadline(clock, timeout_ms)
     with closing(broker.consumer(f"{application_id}-hand-over-check", "restore")) as consumer:
         consumer.assign(admin.beginning_offsets([partition]))
         while consumer.position(partition) < end:
@@ -112,14 +129,14 @@ def read_record(broker: Broker, admin: Admin, application_id: str, clock: Clock)
                     if key == MANIFEST_KEY:
                         last = value
             if deadline.expired():
-                raise StateError(
+                raise UnderWayError(
                     f"somebody is handing the result of a backfill over to {application_id}",
                     where=f"{partition}, {broker.description}",
-                    why=f"its last record was not committed within {_READ_TIMEOUT_MS / 1000:g} s",
+                    why=f"its last record was not committed within {timeout_ms / 1000:g} s",
                     hint="start when that has ended; if it was killed, hand over again (or wait for a minute: what it "
                     "left open ends then)",
                 )
-    return None if last is None else HandOverRecord.from_json(last, f"{partition}, {broker.description}")
+    return None if last is None else HandOverRecord.from_bytes(last, f"{partition}, {broker.description}")
 
 
 def state_origin(broker: Broker, attempt: str) -> str:
@@ -139,8 +156,9 @@ class HandOverCheck:
         self.attempt = ""
 
     def check(self) -> None:
-        """Raises ``StateError`` for a hand-over that is not complete, ``TopologyError`` for one whose topology is not
-        this application's. Once the application has gone on from there, its topology may change as it always may."""
+        """Raises ``StateError`` for a hand-over that is not complete, ``OffsetOutOfRangeError`` for one whose offsets
+        are gone, ``TopologyError`` for one whose topology is not this application's. Once the application has gone on
+        from there, its topology may change as it always may."""
         application_id = self._built.application_id
         record = read_record(self._broker, self._admin, application_id, self._clock)
         if record is None:
@@ -155,7 +173,9 @@ class HandOverCheck:
                 hint="hand it over again (pystreams backfill ... --resume), hand another one over, or start afresh "
                 "(pystreams reset)",
             )
-        if record.fingerprint != self._built.fingerprint and not self._went_on(record):
+        committed = self._admin.group_offsets(application_id)
+        self._require_offsets(record, committed, where)
+        if record.fingerprint != self._built.fingerprint and not _went_on(record, committed):
             difference = first_difference(record.shape, shape(self._built.subtopologies))
             raise TopologyError(
                 "the application is not the one that a backfill was handed over to",
@@ -165,10 +185,26 @@ class HandOverCheck:
             )
         self.attempt = record.attempt
 
-    def _went_on(self, record: HandOverRecord) -> bool:
-        """The application has committed since."""
-        committed = self._admin.group_offsets(self._built.application_id)
-        return any(
-            partition in committed and committed[partition].offset != offset
-            for partition, offset in record.offsets.items()
-        )
+    def _require_offsets(
+        self, record: HandOverRecord, committed: Collection[TopicPartition], where: str
+    ) -> None:
+        """Without them the application would begin anew, and count once more what its stores have counted."""
+        read = self._built.subtopologies
+        lost = [p for p in record.lost(committed) if any(sub.source_for(p.topic) for sub in read)]
+        if lost:
+            raise OffsetOutOfRangeError(
+                "the offsets that a backfill has handed over are gone",
+                where=where,
+                why=f"{len(lost)} partitions have none, among them {lost[0]}: Kafka forgets the offsets of a group "
+                "without members after offsets.retention.minutes (7 days)",
+                hint="hand over again (pystreams backfill ... --resume): the application is set back to the backfill's "
+                "end; or start afresh (pystreams reset)",
+            )
+
+
+def _went_on(record: HandOverRecord, committed: Mapping[TopicPartition, CommittedOffset]) -> bool:
+    """The application has committed since."""
+    return any(
+        partition in committed and committed[partition].offset != offset
+        for partition, offset in record.offsets.items()
+    )

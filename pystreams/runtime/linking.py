@@ -49,6 +49,8 @@ class LinkedCode:
         self._code = code
         self._task = task
         self._operators: list[Operator] = []
+        self._operator_closers: list[Callable[[], None]] = []
+        self._shared: dict[str, Any] = {}
         self._processors: dict[str, ProcessorRunner] = {}
         self._initialized: list[ProcessorRunner] = []
         self._printers: list[Printer] = []
@@ -86,6 +88,7 @@ class LinkedCode:
         closers: list[Callable[[], None]] = [
             *(processor.close for processor in self._initialized),
             *(operator.close for operator in self._operators),
+            *self._operator_closers,
             *(printer.close for printer in self._printers),
         ]
         _call_all(closers)
@@ -104,7 +107,7 @@ class LinkedCode:
         assert isinstance(operation, ObjectOperation)
         task, forward = self._task, self._globals[self._code.after[node.name]]
         operator = operation.open(
-            NodeEnvironment(node.name, task.cell, forward, task.stores, task.failures, task.memory)
+            NodeEnvironment(node.name, task, forward, self._shared, self._operator_closers.append)
         )
         self._operators.append(operator)
         return operator.process

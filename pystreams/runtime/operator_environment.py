@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from pystreams.dsl.operators.base import Forward
 from pystreams.errors import TopologyError
 from pystreams.record import ContextCell
-from pystreams.runtime.failures import Failures
+from pystreams.runtime.processor_context import TaskView
+from pystreams.runtime.transformer import TransformerRunner
+
+T = TypeVar("T")
 
 
 class OperatorMemory:
-    """Numbers (int64) that operators keep with the task's offsets, by ``py/<node>/<name>``."""
+    """Numbers (int64) that operators keep with the task's offsets: by ``py/<node>/<name>``, or by the plain name that
+    Kafka Streams gives them."""
 
     def __init__(self) -> None:
         #: What the last commit of this task held, here or elsewhere.
         self.committed: Mapping[str, int] = {}
-        self._readers: dict[str, Callable[[], int]] = {}
+        self._readers: dict[str, Callable[[], int | None]] = {}
 
     def load(self, node: str, name: str, default: int) -> int:
         return self.committed.get(_entry(node, name), default)
@@ -25,13 +29,27 @@ class OperatorMemory:
     def save(self, node: str, name: str, read: Callable[[], int]) -> None:
         self._readers[_entry(node, name)] = read
 
+    def load_plain(self, name: str) -> int | None:
+        return self.committed.get(name)
+
+    def save_plain(self, name: str, read: Callable[[], int | None]) -> None:
+        self._readers[name] = read
+
     def values(self) -> dict[str, int]:
         """The numbers as they are now."""
-        return {entry: read() for entry, read in self._readers.items()}
+        values = ((entry, read()) for entry, read in self._readers.items())
+        return {entry: value for entry, value in values if value is not None}
 
 
 def _entry(node: str, name: str) -> str:
     return f"py/{node}/{name}"
+
+
+class TaskAccess(TaskView, Protocol):
+    """What operators reach of their task."""
+
+    @property
+    def memory(self) -> OperatorMemory: ...
 
 
 class NodeEnvironment:
@@ -40,18 +58,23 @@ class NodeEnvironment:
     def __init__(
         self,
         node_name: str,
-        cell: ContextCell,
+        task: TaskAccess,
         forward: Forward,
-        stores: Mapping[str, Any],
-        failures: Failures,
-        memory: OperatorMemory,
+        shared: dict[str, Any],
+        at_close: Callable[[Callable[[], None]], None],
     ) -> None:
+        """``shared`` is what operators of the task share; ``at_close`` is told what to call when the task ends."""
         self.node_name = node_name
-        self.cell = cell
+        self.application_id = task.application_id
+        self.partition = task.task_id.partition
+        self.cell: ContextCell = task.cell
         self.forward = forward
-        self._stores = stores
-        self._failures = failures
-        self._memory = memory
+        self._task = task
+        self._at_close = at_close
+        self._shared = shared
+        self._stores = task.stores
+        self._failures = task.failures
+        self._memory = task.memory
 
     def store(self, name: str) -> Any:
         """Raises ``TopologyError`` if the task has no store of that name."""
@@ -63,8 +86,33 @@ class NodeEnvironment:
             )
         return self._stores[name]
 
+    def global_store(self, name: str) -> Any:
+        """The global store of that name, to read."""
+        return self._task.global_stores[name]
+
+    def transformer(self, supplier: Callable[[], Any], stores: Sequence[str]) -> Callable[[Any, Any], Any]:
+        runner = TransformerRunner(self.node_name, stores, supplier, self._task)
+        runner.init()
+        self._at_close(runner.close)
+        return runner.transform
+
     def drop(self, reason: str) -> None:
         self._failures.drop(self.node_name, reason)
+
+    def drop_as_usual(self) -> None:
+        self._failures.drop_as_usual()
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        if name not in self._shared:
+            self._shared[name] = make()
+        found: T = self._shared[name]
+        return found
+
+    def load_metadata(self, name: str) -> int | None:
+        return self._memory.load_plain(name)
+
+    def save_metadata(self, name: str, read: Callable[[], int | None]) -> None:
+        self._memory.save_plain(name, read)
 
     def load_state(self, name: str, default: int) -> int:
         return self._memory.load(self.node_name, name, default)

@@ -5,7 +5,7 @@ Source: org.apache.kafka.streams.processor.internals.ProcessorContextImpl.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, Final, Protocol
@@ -57,12 +57,92 @@ class TaskView(Protocol):
     @property
     def stores(self) -> Mapping[str, Any]: ...
     @property
+    def global_stores(self) -> Mapping[str, Any]: ...
+    @property
     def stream_punctuations(self) -> PunctuationQueue: ...
     @property
     def wall_punctuations(self) -> PunctuationQueue: ...
 
 
-class ProcessorRunner:
+class TaskContext:
+    """What a step of the user's sees of its task. Implements ``processor.ProcessorContext``, but for ``forward``."""
+
+    def __init__(self, step: str, stores: Collection[str], task: TaskView) -> None:
+        self._step = step
+        self._stores = stores
+        self._task = task
+        self._cell = task.cell
+
+    @property
+    def application_id(self) -> str:
+        return self._task.application_id
+
+    @property
+    def task_id(self) -> TaskId:
+        return self._task.task_id
+
+    def store(self, name: str) -> Any:
+        if name in self._task.global_stores:
+            return self._task.global_stores[name]
+        if name not in self._stores:
+            raise TopologyError(
+                f"processor {self._step} has no access to the store {name}",
+                why=f"it is connected to {', '.join(self._stores) or 'no store'}",
+                hint="name the store where the processor is added (stores=[...])",
+            )
+        return self._task.stores[name]
+
+    def schedule(
+        self, interval: timedelta | int, type: PunctuationType, punctuator: Punctuator
+    ) -> Cancellable:
+        interval_ms = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval
+        if interval_ms < 1:
+            raise ConfigError(
+                f"processor {self._step} scheduled a punctuator every {interval}",
+                hint="the least interval is 1 ms",
+            )
+        if not isinstance(type, PunctuationType):
+            raise ConfigError(
+                f"processor {self._step} scheduled a punctuator in {type!r}",
+                hint="the type is PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME",
+            )
+        task = self._task
+        if type is PunctuationType.STREAM_TIME:
+            # The grid starts at 0, so this one is due as soon as stream time is known.
+            schedule = Schedule(0, interval_ms, punctuator, self.punctuate)
+            task.stream_punctuations.add(schedule)
+            task.timing.interrupted = True
+        else:
+            schedule = Schedule(task.clock.now_ms() + interval_ms, interval_ms, punctuator, self.punctuate)
+            task.wall_punctuations.add(schedule)
+        return schedule
+
+    def punctuate(self, punctuator: Punctuator, now_ms: int) -> None:
+        context = self._cell.record
+        self._cell.record = (None, -1, -1, now_ms, NO_HEADERS)
+        try:
+            punctuator(now_ms)
+        except Exception as error:  # noqa: BLE001 - users' functions raise what they like
+            self._task.failures.failed(self._step, error, None, None)
+        finally:
+            self._cell.record = context
+
+    def commit(self) -> None:
+        self._task.timing.commit_requested = True
+        self._task.timing.interrupted = True
+
+    def record_metadata(self) -> RecordMetadata | None:
+        topic, partition, offset, _, _ = self._cell.record
+        return None if topic is None else RecordMetadata(topic, partition, offset)
+
+    def current_stream_time_ms(self) -> int:
+        return self._task.timing.stream_time
+
+    def current_system_time_ms(self) -> int:
+        return self._task.clock.now_ms()
+
+
+class ProcessorRunner(TaskContext):
     """A user's processor in one task, and the context that it is given. Implements ``processor.ProcessorContext``."""
 
     def __init__(
@@ -73,13 +153,11 @@ class ProcessorRunner:
         all: Target,
         children: Mapping[str, Target],
     ) -> None:
+        super().__init__(node.name, node.stores, task)
         try:
             self.processor = operation.supplier()
         except Exception as error:
-            raise _life_cycle_error("the supplier", node.name, task.task_id, error) from error
-        self._node = node
-        self._task = task
-        self._cell = task.cell
+            raise life_cycle_error("the supplier", node.name, task.task_id, error) from error
         self._process = self.processor.process
         self._fixed_key = operation.fixed_key
         self._key: Any = None
@@ -94,14 +172,14 @@ class ProcessorRunner:
         try:
             self.processor.init(self)
         except Exception as error:
-            raise _life_cycle_error("init", self._node.name, self._task.task_id, error) from error
+            raise life_cycle_error("init", self._step, self._task.task_id, error) from error
 
     def close(self) -> None:
         """Call the processor's ``close``. Raises ``ProcessingError`` for what that raises."""
         try:
             self.processor.close()
         except Exception as error:
-            raise _life_cycle_error("close", self._node.name, self._task.task_id, error) from error
+            raise life_cycle_error("close", self._step, self._task.task_id, error) from error
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         before = self._active, self._key
@@ -112,26 +190,14 @@ class ProcessorRunner:
             self._active, self._key = before
 
     def punctuate(self, punctuator: Punctuator, now_ms: int) -> None:
-        context, before = self._cell.record, (self._active, self._key)
-        self._cell.record = (None, -1, -1, now_ms, NO_HEADERS)
+        before = self._active, self._key
         self._active, self._key = True, _ANY_KEY
         try:
-            punctuator(now_ms)
-        except Exception as error:  # noqa: BLE001 - users' functions raise what they like
-            self._task.failures.failed(self._node.name, error, None, None)
+            super().punctuate(punctuator, now_ms)
         finally:
-            self._cell.record = context
             self._active, self._key = before
 
     # What the processor calls
-
-    @property
-    def application_id(self) -> str:
-        return self._task.application_id
-
-    @property
-    def task_id(self) -> TaskId:
-        return self._task.task_id
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         self._check(record)
@@ -149,58 +215,10 @@ class ProcessorRunner:
         finally:
             cell.record = context
 
-    def store(self, name: str) -> Any:
-        if name not in self._node.stores:
-            raise TopologyError(
-                f"processor {self._node.name} has no access to the store {name}",
-                why=f"it is connected to {', '.join(self._node.stores) or 'no store'}",
-                hint="name the store where the processor is added (stores=[...])",
-            )
-        return self._task.stores[name]
-
-    def schedule(
-        self, interval: timedelta | int, type: PunctuationType, punctuator: Punctuator
-    ) -> Cancellable:
-        interval_ms = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval
-        if interval_ms < 1:
-            raise ConfigError(
-                f"processor {self._node.name} scheduled a punctuator every {interval}",
-                hint="the least interval is 1 ms",
-            )
-        if not isinstance(type, PunctuationType):
-            raise ConfigError(
-                f"processor {self._node.name} scheduled a punctuator in {type!r}",
-                hint="the type is PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME",
-            )
-        task = self._task
-        if type is PunctuationType.STREAM_TIME:
-            # The grid starts at 0, so this one is due as soon as stream time is known.
-            schedule = Schedule(0, interval_ms, punctuator, self.punctuate)
-            task.stream_punctuations.add(schedule)
-            task.timing.interrupted = True
-        else:
-            schedule = Schedule(task.clock.now_ms() + interval_ms, interval_ms, punctuator, self.punctuate)
-            task.wall_punctuations.add(schedule)
-        return schedule
-
-    def commit(self) -> None:
-        self._task.timing.commit_requested = True
-        self._task.timing.interrupted = True
-
-    def record_metadata(self) -> RecordMetadata | None:
-        topic, partition, offset, _, _ = self._cell.record
-        return None if topic is None else RecordMetadata(topic, partition, offset)
-
-    def current_stream_time_ms(self) -> int:
-        return self._task.timing.stream_time
-
-    def current_system_time_ms(self) -> int:
-        return self._task.clock.now_ms()
-
     def _check(self, record: Record[Any, Any]) -> None:
         if not self._active:
             raise ProcessingError(
-                f"processor {self._node.name} called forward outside of process and punctuation",
+                f"processor {self._step} called forward outside of process and punctuation",
                 where=f"task {self._task.task_id}",
                 hint="forward only while a record or a punctuator is at work",
             )
@@ -208,13 +226,13 @@ class ProcessorRunner:
         if type(timestamp) is not int or timestamp < 0:
             wrong = "negative " if isinstance(timestamp, int) else ""
             raise ProcessingError(
-                f"processor {self._node.name} forwarded a record with the {wrong}timestamp {timestamp!r}",
+                f"processor {self._step} forwarded a record with the {wrong}timestamp {timestamp!r}",
                 where=f"task {self._task.task_id}",
                 hint="a timestamp is a whole number of milliseconds since 1970",
             )
         if self._fixed_key and self._key is not _ANY_KEY and record.key != self._key:
             raise ProcessingError(
-                f"processor {self._node.name} changed the key of a record",
+                f"processor {self._step} changed the key of a record",
                 where=f"task {self._task.task_id}",
                 why="process_values keeps the key, so that the stream needs no repartitioning",
                 hint="forward record.with_value(...), or use process",
@@ -225,14 +243,15 @@ class ProcessorRunner:
         if target is None:
             near = get_close_matches(name, self._children, 1)
             raise TopologyError(
-                f"processor {self._node.name} forwarded to {name}, which is not a child of it",
+                f"processor {self._step} forwarded to {name}, which is not a child of it",
                 why=f"its children are {', '.join(self._children) or 'none'}",
                 hint=f"did you mean {near[0]}?" if near else "",
             )
         return target
 
 
-def _life_cycle_error(what: str, step: str, task: TaskId, error: Exception) -> ProcessingError:
+def life_cycle_error(what: str, step: str, task: TaskId, error: Exception) -> ProcessingError:
+    """What it means that a part of a user's processor raised."""
     return ProcessingError(
         f"{what} of processor {step} raised {summarize(error)}",
         where=f"task {task}",

@@ -44,6 +44,12 @@ class LocalStore:
         found = self.query(lambda store: _read(store.fetch(key, from_ms, to_ms)))
         return [entry for entries in found for entry in entries]
 
+    def find_sessions(self, key: Any, earliest_end_ms: int, latest_start_ms: int) -> list[tuple[Any, Any]]:
+        """Of a session store: the key's sessions, with their values, that end at the earliest end or later and start at
+        the latest start or earlier."""
+        found = self.query(lambda store: _read(store.find_sessions(key, earliest_end_ms, latest_start_ms)))
+        return [entry for entries in found for entry in entries]
+
     def approximate_count(self) -> int:
         """About how many entries there are."""
         return sum(self.query(lambda store: int(store.approximate_count())))

@@ -136,9 +136,23 @@ class Restorer:
         partitions = list(task.changelogs.values())
         beginnings = self._admin.beginning_offsets(partitions)
         ends = self._admin.end_offsets(partitions)
-        restores = []
+        restores = self._from_inputs(task)
         for store, partition in task.changelogs.items():
             start, beginning, end = task.state.changelog_offset(store), beginnings[partition], ends[partition]
+            if start is not None and not beginning <= start <= end:
+                raise _outside(task.task_id, store, partition, start, beginning, end)
+            position = beginning if start is None else start
+            restores.append(StoreRestore(task.task_id, store, partition, position, end, position))
+        return restores
+
+    def _from_inputs(self, task: ActiveTask) -> list[StoreRestore]:
+        """Stores that hold what was read of an input: up to what was committed."""
+        beginnings = self._admin.beginning_offsets(list(task.source_changelogs.values()))
+        restores = []
+        for store, partition in task.source_changelogs.items():
+            start, beginning = task.state.changelog_offset(store), beginnings[partition]
+            committed = task.committed.get(partition)
+            end = beginning if committed is None else max(beginning, committed.offset)
             if start is not None and not beginning <= start <= end:
                 raise _outside(task.task_id, store, partition, start, beginning, end)
             position = beginning if start is None else start
@@ -149,6 +163,8 @@ class Restorer:
         restore = self._stores.get(TopicPartition(batch.topic, batch.partition))
         if restore is None:
             return
+        # An input goes on behind what was committed.
+        batch = batch.before(restore.end_offset)
         try:
             self._tasks[restore.task_id].state.restore(restore.store, batch)
         except StateCorruptedError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from pystreams.broker.port import Producer
@@ -58,6 +58,8 @@ class TaskServices:
     partition_count: Callable[[str], int]
     lag: Callable[[TopicPartition], int | None]
     thread_id: str
+    #: Stores that all tasks of the process read, by name.
+    global_stores: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Position(NamedTuple):
@@ -149,6 +151,10 @@ class StreamTask:
     @property
     def stores(self) -> Mapping[str, Any]:
         return self.state.stores
+
+    @property
+    def global_stores(self) -> Mapping[str, Any]:
+        return self._services.global_stores
 
     @property
     def stream_time(self) -> int:

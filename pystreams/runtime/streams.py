@@ -22,10 +22,12 @@ from pystreams.errors import BrokerUnavailableError, ConfigError, StateError, St
 from pystreams.metrics import Metrics, names
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.client_start import Buildable, build_topology, open_broker, prepare
+from pystreams.runtime.global_queries import local_store
+from pystreams.runtime.global_thread import GlobalStores
 from pystreams.runtime.progress import Progress, ThreadProgress
 from pystreams.runtime.queries import LocalStore
 from pystreams.runtime.restore import RestoreListener
-from pystreams.runtime.signals import stop_on_signals
+from pystreams.runtime.run_client import run_client
 from pystreams.runtime.stream_thread import StreamThread
 from pystreams.runtime.transitions import CLIENT_SUCCESSORS, ClientState, ThreadState, check_transition
 from pystreams.runtime.uncaught import (
@@ -44,7 +46,6 @@ StateListener = Callable[[ClientState, ClientState], None]
 _GOING = frozenset({ClientState.REBALANCING, ClientState.RUNNING})
 _ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
 _ANSWER_TIMEOUT_S = 30.0
-_RUN_INTERVAL_S = 0.1
 
 
 class Streams:
@@ -84,6 +85,7 @@ class Streams:
         self._state = ClientState.CREATED
         self._changed = threading.Condition(threading.RLock())
         self._threads: list[StreamThread] = []
+        self._global = GlobalStores(self._built, self._global_thread_failed)
         self._replaced: set[StreamThread] = set()
         self._records_of_ended_threads = 0
         self._closer: threading.Thread | None = None
@@ -124,8 +126,9 @@ class Streams:
         """True once the client has ended, in whichever way."""
         return self._state in _ENDED
 
-    def start(self) -> None:
-        """Check topics, create internal ones, and start the threads.
+    def start(self, *, stop: threading.Event | None = None) -> None:
+        """Check topics, create internal ones, fill global stores, and start the threads. Setting ``stop`` ends the
+        filling of global stores early.
 
         Raises ``TopicError``, ``RetentionError``, ``TopologyError``, ``StateError``, ``BrokerError``; the client is in
         state ERROR then.
@@ -143,8 +146,10 @@ class Streams:
                 self._restore_listener,
                 self._worker,
             )
+            self._global.fill(self._context, stop)
         except BaseException as error:
             self.failure = error
+            self._global.close()
             self._release()
             self._set_state(ClientState.PENDING_ERROR)
             self._set_state(ClientState.ERROR)
@@ -153,9 +158,20 @@ class Streams:
         with self._changed:
             if self._state not in _GOING:
                 return  # closed meanwhile
-            threads = [self._new_thread() for _ in range(self.config.num_stream_threads)]
+            # Global stores alone make no tasks.
+            count = self.config.num_stream_threads if self._built.subtopologies else 0
+            threads = [self._new_thread() for _ in range(count)]
+            if not threads:
+                self._set_state(ClientState.RUNNING)
         for thread in threads:
             thread.start()
+
+    def _global_thread_failed(self, error: BaseException) -> None:
+        with self._changed:
+            if self._state in _GOING:
+                self.failure = error
+                log.error("the global stores cannot be kept up to date: %s", error, exc_info=error)
+                self._begin_close(ClientState.PENDING_ERROR)
 
     def close(self, timeout: timedelta | float | None = None) -> bool:
         """Commit, close all tasks, leave the group; tell whether that was done within ``timeout`` (a timedelta or ms;
@@ -184,18 +200,7 @@ class Streams:
         """
         stop = threading.Event() if stop is None else stop
         self._raises = True
-        with stop_on_signals(stop):
-            self.start()
-            try:
-                while not stop.wait(_RUN_INTERVAL_S) and not self.finished:
-                    if on_progress is not None:
-                        on_progress(self.progress())
-                    if until_caught_up and self.reached_the_end():
-                        break
-            finally:
-                self.close()
-        if self.failure is not None:
-            raise self.failure
+        run_client(self, stop, until_caught_up=until_caught_up, on_progress=on_progress)
 
     def reached_the_end(self) -> bool:
         """As ``caught_up``; if not, has committed what is processed, since that may be all that is missing. A log that
@@ -279,12 +284,8 @@ class Streams:
 
     def store(self, name: str) -> LocalStore:
         """Read a store of the tasks that run in this process. Raises ``StateError`` for an unknown name."""
-        known = [spec.name for spec in self._built.stores]
-        if name not in known:
-            raise StateError(
-                f"there is no store {name}", why=f"the topology has: {', '.join(known) or 'none'}"
-            )
-        return LocalStore(name, lambda: [thread for thread in self._threads if thread.alive])
+        threads = lambda: [thread for thread in self._threads if thread.alive]  # noqa: E731
+        return local_store(name, self._built, threads, self._context)
 
     def _settled(self, thread: StreamThread) -> bool:
         if thread.state is not ThreadState.RUNNING:
@@ -415,6 +416,7 @@ class Streams:
         self.wait_for(lambda: not self._threads)
         for thread in threads:
             thread.join()
+        self._global.close()
         self._release()
         ending = ClientState.ERROR if self._state is ClientState.PENDING_ERROR else ClientState.NOT_RUNNING
         self._set_state(ending)

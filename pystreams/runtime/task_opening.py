@@ -39,6 +39,7 @@ class TaskOpener:
             partition_count=context.partition_count,
             lag=lambda partition: _lag(consumer, partition),
             thread_id=thread,
+            global_stores=context.global_stores,
         )
 
     def open(self, task_id: TaskId) -> ActiveTask:
@@ -54,11 +55,14 @@ class TaskOpener:
             log.warning("task %s: %s; deleting the local state, it will be restored", task_id, error)
             self._context.directory.wipe(task_id)
             stream, state = self._new_task(task_id, log_changes)
-        changelogs = {
-            store: TopicPartition(topic, task_id.partition)
-            for store, topic in self._context.subtopology(task_id).changelogs.items()
-        }
-        return ActiveTask(stream, state, changelogs, log_changes=log_changes, logged=logged)
+        sub = self._context.subtopology(task_id)
+        changelogs, source_changelogs = (
+            {store: TopicPartition(topic, task_id.partition) for store, topic in topics.items()}
+            for topics in (sub.changelogs, sub.source_changelogs)
+        )
+        return ActiveTask(
+            stream, state, changelogs, source_changelogs, log_changes=log_changes, logged=logged
+        )
 
     def _new_task(self, task_id: TaskId, log_changes: Mapping[str, LogChange]) -> NewTask:
         context = self._context

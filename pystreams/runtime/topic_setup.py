@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pystreams.broker.port import Admin, TopicDescription, TopicSpec
 from pystreams.config import StreamsConfig
 from pystreams.errors import TopicError
-from pystreams.state.spec import StoreSpec
+from pystreams.state.spec import WINDOWED_KINDS, StoreSpec
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.partitions import Partitioning, resolve_partitions
 
@@ -21,7 +21,9 @@ log = logging.getLogger(__name__)
 
 _COMMON = {"message.timestamp.type": "CreateTime"}
 _REPARTITION = {**_COMMON, "cleanup.policy": "delete", "segment.bytes": "52428800", "retention.ms": "-1"}
-_WINDOWED = frozenset({"window", "timestamped_window", "session"})
+#: What topics can be told: an int64.
+_RETENTION_MAX_MS = 0x7FFFFFFFFFFFFFFF
+_WINDOWED = frozenset({*WINDOWED_KINDS, "session"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ def _changelog_settings(
         retention = config.window_changelog_retention_ms
         if retention is None:
             retention = store.retention_ms + config.windowstore_changelog_additional_retention_ms
+            retention = min(retention, _RETENTION_MAX_MS)
         settings["retention.ms"] = str(retention)
     return settings
 
@@ -113,7 +116,7 @@ def _check_users_topics(
     built: BuiltTopology, existing: Collection[str], config: StreamsConfig, where: str
 ) -> None:
     internal = built.internal_topics
-    read = {topic for sub in built.subtopologies for topic in sub.source_topics}
+    read = {topic for sub in built.subtopologies for topic in sub.source_topics} | built.global_topics
     used = read | _written(built, config)
     missing = sorted(topic for topic in used if topic not in internal and topic not in existing)
     if not missing:

@@ -1,9 +1,11 @@
 """The state directory: ``<state_dir>/<application_id>/<task_id>/``, its locks, versions and offsets.
 
 <application_id>/process.json          format version and process id, shared by all workers of one run directory
+<application_id>/topology.json         format version, and what tells the topology that ran last from others
 <application_id>/0_1/.lock             held (flock) while a thread of any process has the task's stores open
 <application_id>/0_1/offsets.json      format version, and the changelog offsets of its stores, roughly
 <application_id>/0_1/rocksdb/          the stores; their exact offsets are inside
+<application_id>/global-1/             the same for the global stores of one client: each process has its own
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ LOCK_FILE = ".lock"
 OFFSETS_FILE = "offsets.json"
 ROCKSDB_DIRECTORY = "rocksdb"
 PROCESS_FILE = "process.json"
+TOPOLOGY_FILE = "topology.json"
 
 
 class DirectoryLock:
@@ -204,6 +207,21 @@ class StateDirectory:
                 hint="delete the file; the process gets a new id and its tasks may move once",
             ) from error
 
+    def topology(self) -> dict[str, Any] | None:
+        """What ``remember_topology`` was told last, as ``{"application_id", "topology"}``; None: nothing."""
+        return read_json(self.path / TOPOLOGY_FILE)
+
+    def remember_topology(self, shape: list[dict[str, Any]]) -> None:
+        """Keep what tells the topology that runs from others, for the next version to be compared with."""
+        make_directory(self.path)
+        # Workers of one application write the same, maybe at once: each under a name of its own.
+        draft = self.path / f"{TOPOLOGY_FILE}.{uuid.uuid4()}"
+        write_json(draft, {"format": FORMAT_VERSION, "application_id": self.path.name, "topology": shape})
+        try:
+            draft.replace(self.path / TOPOLOGY_FILE)
+        except OSError as error:
+            unusable(self.path, error)
+
     def task_directory(self, task_id: TaskId) -> Path:
         """Where the task's stores are."""
         return self.path / str(task_id)
@@ -233,6 +251,10 @@ class StateDirectory:
     def wipe(self, task_id: TaskId) -> None:
         """Delete a task's local state. Raises ``StateLockedError`` if the task is open."""
         DirectoryLock(self.task_directory(task_id)).delete()
+
+    def wipe_global(self, name: str) -> None:
+        """Delete the global stores of one client. Raises ``StateLockedError`` if they are open."""
+        DirectoryLock(self.path / name).delete()
 
     def clean_up(self, unused_ms: int, clock: Clock | None = None) -> list[TaskId]:
         """Delete the state of tasks that nobody has open and that did not change for ``unused_ms``; gives their ids."""

@@ -76,7 +76,7 @@ class Items(Generic[A]):
         #: Bytes of an item, and back.
         self.encode, self.decode = self._codec(encode_value, decode_value)
         self._cell = context.cell
-        self._log: Callable[[Any, bytes | None, int, Headers], None] = context.log_change
+        self._log = _log_of(context)
         self._below = below.get
         self._put_below = below.put
         self._tell: Tell[A] | None = None
@@ -84,7 +84,7 @@ class Items(Generic[A]):
         self.cached_objects = context.cached and serde.immutable
         self.cache: ItemCache | None = None
         #: The item at an address, or None. Bound once, so that a cached object costs one call.
-        self.read: Callable[[A], Any] = self._read_stored
+        self.read: Callable[[A], Any] = self.read_flushed
         if context.cached and context.cache is not None:
             self.cache = cache(
                 context.cache,
@@ -121,7 +121,8 @@ class Items(Generic[A]):
 
     # Reading and writing.
 
-    def _read_stored(self, address: A) -> Any:
+    def read_flushed(self, address: A) -> Any:
+        """The item at an address as it was told of last: what the cache holds back is not seen."""
         raw = self._below(address)
         return None if raw is None else self.decode(raw)
 
@@ -193,6 +194,14 @@ class Items(Generic[A]):
     def public_of(self, raw: bytes | None) -> Any:
         """What programs see for the bytes of an item."""
         return None if raw is None else self.public(self.decode(raw))
+
+
+def _log_of(context: StoreContext) -> Callable[[Any, bytes | None, int, Headers], None]:
+    """What appends to the changelog; entries are logged without headers, but for stores that have them logged."""
+    log, cell = context.log_change, context.cell
+    if not context.spec.logs_headers:
+        return log
+    return lambda key, value, timestamp, _: log(key, value, timestamp, cell.record[4])
 
 
 class PlainItems(Items[A]):

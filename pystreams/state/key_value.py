@@ -69,7 +69,7 @@ class KeyValueCache(ItemCache):
 class _AnyKeyValueStore(Store, Generic[K, V]):
     """Everything but the form of a value, which its items know."""
 
-    __slots__ = ("_items", "overlay", "read")
+    __slots__ = ("_items", "overlay", "read", "read_flushed")
 
     def __init__(self, context: StoreContext, overlay: Overlay, items: Items[bytes]) -> None:
         super().__init__(context)
@@ -78,6 +78,8 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
         self.cache = items.cache
         #: Item of a serialised key, or None.
         self.read: Callable[[bytes], Any] = items.read
+        #: The same as of the last flush.
+        self.read_flushed: Callable[[bytes], Any] = items.read_flushed
 
     def on_flush(self, listener: FlushListener, send_old_values: bool) -> None:
         """As ``Items.on_flush``."""

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pystreams.errors import StateError
+from pystreams.state.change_buffer import BufferLayer, ChangeBuffer
+from pystreams.state.join_window import JoinWindowStore
 from pystreams.state.key_value import KeyValueStore, TimestampedKeyValueStore
 from pystreams.state.layer import Layer
+from pystreams.state.list_store import ListStore
 from pystreams.state.overlay import Overlay
-from pystreams.state.spec import WINDOWED_KINDS, StoreSpec
+from pystreams.state.session import SessionStore
+from pystreams.state.session_layer import SessionLayer, session_layout
+from pystreams.state.spec import WINDOWED_KINDS, StoreKind, StoreSpec
 from pystreams.state.store import Store, StoreContext
 from pystreams.state.table import Split
 from pystreams.state.window import TimestampedWindowStore, WindowStore
-from pystreams.state.window_layer import WindowLayer, layout_of
+from pystreams.state.window_layer import WindowLayer, layout_of, split_of_windows
+
+_WINDOW_STORES: dict[StoreKind, type[WindowStore[Any, Any] | TimestampedWindowStore[Any, Any]]] = {
+    "window": WindowStore,
+    "timestamped_window": TimestampedWindowStore,
+    "join_window": JoinWindowStore,
+}
 
 
 def split_of(spec: StoreSpec) -> Split | None:
     """What takes a key of the store's table apart, where it is found by time."""
-    return layout_of(spec).split if spec.kind in WINDOWED_KINDS else None
+    if spec.kind == "session":
+        return session_layout(spec).split
+    return split_of_windows(spec) if spec.kind in WINDOWED_KINDS else None
 
 
 def open_store(context: StoreContext, overlay: Overlay) -> tuple[Store, Layer]:
@@ -23,10 +38,18 @@ def open_store(context: StoreContext, overlay: Overlay) -> tuple[Store, Layer]:
     spec = context.spec
     if spec.kind in WINDOWED_KINDS:
         windows = WindowLayer(spec, overlay, layout_of(spec), context.expired)
-        return (WindowStore if spec.kind == "window" else TimestampedWindowStore)(context, windows), windows
+        return _WINDOW_STORES[spec.kind](context, windows), windows
+    if spec.kind == "session":
+        sessions = SessionLayer(spec, overlay, session_layout(spec), context.expired)
+        return SessionStore(context, sessions), sessions
+    if spec.kind == "buffer":
+        changes = BufferLayer(spec, overlay)
+        return ChangeBuffer(context, changes), changes
     layer = Layer(spec, overlay)
     if spec.kind == "key_value":
         return KeyValueStore(context, overlay), layer
     if spec.kind == "timestamped_key_value":
         return TimestampedKeyValueStore(context, overlay), layer
+    if spec.kind == "list":
+        return ListStore(context, overlay), layer
     raise StateError(f"there is no {spec.kind} store", where=f"store {spec.name}")

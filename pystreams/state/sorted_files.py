@@ -21,8 +21,10 @@ from pystreams.state.directory import (
 from pystreams.state.formats import TIMESTAMP_BYTES, WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
 from pystreams.state.resources import shared_resources
 from pystreams.state.rocksdb import RocksDatabase
-from pystreams.state.spec import TIMESTAMPED_KINDS, WINDOWED_KINDS, StoreKind, StoreSpec
+from pystreams.state.session_layer import SESSION_SUFFIX_BYTES, SegmentedSessions
+from pystreams.state.spec import EXPIRING_KINDS, TIMESTAMPED_KINDS, StoreKind, StoreSpec
 from pystreams.state.task_state import TaskState
+from pystreams.state.time_layer import Segments
 from pystreams.state.window_layer import SegmentedLayout
 
 #: Entries are sorted in memory, so many bytes at a time.
@@ -33,10 +35,16 @@ _ENTRY_BYTES = 2 * sys.getsizeof(b"") + sys.getsizeof(()) + 3 * 8
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """How a persistent store of this kind and retention keeps what its changelog holds."""
+    """How a persistent store of this kind and retention keeps what its changelog holds. ``by_time``: with an index."""
 
     kind: StoreKind
     retention_ms: int
+    by_time: bool = False
+
+    @classmethod
+    def of(cls, spec: StoreSpec) -> TableFormat:
+        """That of a store."""
+        return cls(spec.kind, spec.retention_ms, spec.by_time)
 
     @property
     def timestamped(self) -> bool:
@@ -44,28 +52,38 @@ class TableFormat:
         return self.kind in TIMESTAMPED_KINDS
 
     @property
-    def windowed(self) -> bool:
-        return self.kind in WINDOWED_KINDS
+    def expires(self) -> bool:
+        """The entries are windows or sessions."""
+        return self.kind in EXPIRING_KINDS
 
-    def to_table(self, key: bytes, value: bytes, timestamp: int) -> tuple[bytes, bytes]:
-        """Key and value of the table for those of the changelog."""
-        if self.windowed:
-            key = SegmentedLayout(self.retention_ms).of_changelog(key, window_start(key))
-        return key, pack_int64(timestamp) + value if self.timestamped else value
+    def time_of(self, changelog_key: bytes) -> int:
+        """The start of the window, or the end of the session (ms), that a key of the changelog is about."""
+        suffix_bytes = SESSION_SUFFIX_BYTES if self.kind == "session" else WINDOW_SUFFIX_BYTES
+        time: int = unpack_int64(changelog_key, len(changelog_key) - suffix_bytes)[0]
+        return time
 
-    def from_table(self, key: bytes, value: bytes) -> tuple[bytes, bytes, int | None]:
-        """Back; the timestamp is None where the table has none."""
-        if self.windowed:
-            key = key[TIMESTAMP_BYTES:]
+    @property
+    def _layout(self) -> Segments:
+        layout = SegmentedSessions if self.kind == "session" else SegmentedLayout
+        return layout(self.retention_ms, by_time=self.by_time)
+
+    def to_table(self, key: bytes, value: bytes, timestamp: int) -> list[tuple[bytes, bytes]]:
+        """Keys and values of the table for those of the changelog."""
+        stored = pack_int64(timestamp) + value if self.timestamped else value
+        if not self.expires:
+            return [(key, stored)]
+        layout = self._layout
+        physical = layout.of_changelog(key, self.time_of(key))
+        return [(physical, stored), *([(layout.index_of(physical), b"")] if self.by_time else ())]
+
+    def from_table(self, key: bytes, value: bytes) -> tuple[bytes, bytes, int | None] | None:
+        """Back; the timestamp is None where the table has none. None: it is an entry of an index."""
+        found = self._layout.to_changelog(key) if self.expires else key
+        if found is None:
+            return None
         if not self.timestamped:
-            return key, value, None
-        return key, value[TIMESTAMP_BYTES:], unpack_int64(value)[0]
-
-
-def window_start(changelog_key: bytes) -> int:
-    """The start (ms) of the window that a key of a window store's changelog is about."""
-    start: int = unpack_int64(changelog_key, len(changelog_key) - WINDOW_SUFFIX_BYTES)[0]
-    return start
+            return found, value, None
+        return found, value[TIMESTAMP_BYTES:], unpack_int64(value)[0]
 
 
 class SortedFiles:
@@ -114,8 +132,8 @@ def build_stores(
 ) -> None:
     """Make the directory of a task whose persistent stores hold what is in ``files``, which are moved.
 
-    ``latest`` are by window store the entries (as the changelog has them) of the greatest window start and sequence
-    number: by them the store knows its time.
+    ``latest`` are by store of windows or sessions the entries (as the changelog has them) of the greatest time and
+    sequence number: by them the store knows its time.
     """
     state = TaskState.open(directory, specs, cell=ContextCell(), cache=None, log_change=lambda _: None)
     try:

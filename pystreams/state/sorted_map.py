@@ -75,12 +75,14 @@ class SortedKeys(Generic[K]):
 class TimesByKey:
     """For each record key of a window store, its (start, sequence) in order; built when first asked for.
 
-    ``split`` takes a key of the mapping apart into record key, window start and sequence number.
+    ``split`` takes a key of the mapping apart into record key, window start and sequence number; None: it is no window.
     """
 
     __slots__ = ("_source", "_split", "_times")
 
-    def __init__(self, source: Mapping[Any, Any], split: Callable[[Any], tuple[bytes, int, int]]) -> None:
+    def __init__(
+        self, source: Mapping[Any, Any], split: Callable[[Any], tuple[bytes, int, int] | None]
+    ) -> None:
         self._source = source
         self._split = split
         self._times: dict[bytes, list[tuple[int, int, Any]]] | None = None
@@ -93,7 +95,10 @@ class TimesByKey:
     def removed(self, physical: Any) -> None:
         """``physical`` has left the mapping."""
         if self._times is not None:
-            key, start, sequence = self._split(physical)
+            found = self._split(physical)
+            if found is None:
+                return
+            key, start, sequence = found
             times = self._times[key]
             del times[bisect_left(times, (start, sequence))]
             if not times:
@@ -104,7 +109,10 @@ class TimesByKey:
         self._times = None
 
     def _insert(self, times: dict[bytes, list[tuple[int, int, Any]]], physical: Any) -> None:
-        key, start, sequence = self._split(physical)
+        found = self._split(physical)
+        if found is None:
+            return
+        key, start, sequence = found
         insort(times.setdefault(key, []), (start, sequence, physical))
 
     def between(self, key: bytes, time_from: int, time_to: int) -> list[tuple[int, int, Any]]:

@@ -6,7 +6,7 @@ import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from pystreams.record import ContextCell, Headers
 from pystreams.state.cache import NamedCache, ThreadCache
@@ -63,6 +63,9 @@ class Store:
 
     __slots__ = ("_iterators", "cache", "cached", "decode_key", "encode_key", "name", "spec")
 
+    #: The changelog is written with each commit, not with each change.
+    logs_at_commit: ClassVar[bool] = False
+
     def __init__(self, context: StoreContext) -> None:
         spec = context.spec
         self.spec = spec
@@ -91,6 +94,9 @@ class Store:
         """Forward and log the cached entries that have changed, in the order of their last update."""
         if self.cache is not None:
             self.cache.flush()
+
+    def log_changes(self) -> None:
+        """Log what has changed since the last call, if the store ``logs_at_commit``."""
 
     def abort_cache(self) -> None:
         """Forget the cached entries."""

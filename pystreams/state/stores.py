@@ -47,6 +47,20 @@ class Stores:
         return _spec("timestamped_key_value", name, key, value, persistent, cached, logged, changelog_config)
 
     @staticmethod
+    def list_store(
+        name: str,
+        key: Any,
+        value: Any,
+        *,
+        persistent: bool = True,
+        logged: bool = True,
+        changelog_config: Mapping[str, str] | None = None,
+    ) -> StoreSpec:
+        """Any number of values by key, in the order in which they were put. Never cached; the changelog has a key's
+        whole list at each change, so lists should be short. Source: ListValueStore."""
+        return _spec("list", name, key, value, persistent, False, logged, changelog_config)
+
+    @staticmethod
     def window_store(
         name: str,
         key: Any,
@@ -103,6 +117,36 @@ class Stores:
             size,
             retention,
             retain_duplicates,
+        )
+
+    @staticmethod
+    def session_store(
+        name: str,
+        key: Any,
+        value: Any,
+        *,
+        retention: timedelta | int,
+        persistent: bool = True,
+        cached: bool = False,
+        logged: bool = True,
+        changelog_config: Mapping[str, str] | None = None,
+    ) -> StoreSpec:
+        """Values by key, start and end: what aggregations of sessions have."""
+        retention_ms = _milliseconds(retention)
+        if retention_ms < 0:
+            raise TopologyError(
+                "the retention of a session store must not be negative", where=f"store {name}"
+            )
+        return _spec(
+            "session",
+            name,
+            key,
+            value,
+            persistent,
+            cached,
+            logged,
+            changelog_config,
+            retention_ms=retention_ms,
         )
 
 

@@ -8,8 +8,9 @@ from typing import Any, NoReturn, Protocol
 from pystreams.errors import StateError
 from pystreams.state.sorted_map import SortedKeys, TimesByKey
 
-#: Takes a physical key of a window store apart into record key, window start, sequence number.
-Split = Callable[[Any], tuple[bytes, int, int]]
+#: Takes a physical key of a window store apart into record key, window start, sequence number; of a session store into
+#: record key, end, and what orders equal ends. None: it belongs to an index.
+Split = Callable[[Any], "tuple[bytes, int, int] | None"]
 
 
 class Table(Protocol):

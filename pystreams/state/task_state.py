@@ -13,7 +13,7 @@ from typing import Any
 
 from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
-from pystreams.record import ContextCell, RecordBatch
+from pystreams.record import NO_HEADERS, ContextCell, Headers, RecordBatch
 from pystreams.state.cache import ThreadCache
 from pystreams.state.directory import (
     FORMAT_VERSION,
@@ -97,7 +97,8 @@ class TaskState:
         no store is cached. ``log_change`` gives the function that appends to a store's changelog, None for a store
         without one; ``topic_of`` names the topic that a store's serdes are told (default: the store's name);
         ``expired`` is called for each write that a window store drops because it is too late. Local state that was
-        begun under another ``origin`` is taken for damaged; None: whatever it was.
+        begun under another ``origin`` (a log, behind a space the hand-over that it must follow) is taken for damaged;
+        None: whatever it was.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
@@ -196,14 +197,14 @@ class TaskState:
         if not hand_over or found.partition(" ")[0] != log:
             return self._disagreement("the local state of a task belongs to another log", why)
         # Who handed over has decided: a store without a changelog gets nothing, and what it has is of another time.
-        hint = "the task's stores will be deleted and restored from their changelogs; those without one start empty"
+        hint = "the task's stores will be deleted and restored; one that nothing restores starts empty"
         what = "the local state of a task is of the time before a backfill's hand-over"
         return StateCorruptedError(what, where=str(self.directory), why=why, hint=hint)
 
     def _disagreement(self, what: str, why: str) -> StateError:
         """Only the user can decide to lose what no changelog can bring back."""
         where = str(self.directory)
-        if all(part.spec.logged for part in self._parts.values() if part.durable):
+        if all(part.spec.restorable for part in self._parts.values() if part.durable):
             hint = "the task's stores will be deleted and restored from their changelogs"
             return StateCorruptedError(what, where=where, why=why, hint=hint)
         hint = "a store of this task has no changelog: delete the directory to start anew"
@@ -226,7 +227,7 @@ class TaskState:
         """Forward and log every cached change: store by store, each in the order of last update.
 
         A flush forwards, which may change a store that was flushed before it: gone through again until all is clean,
-        because a commit follows.
+        because a commit follows. Stores that log at a commit do so then.
         """
         caches = [store.cache for store in self.stores.values() if store.cache is not None]
         for cache in caches:
@@ -234,6 +235,9 @@ class TaskState:
         while any(cache.dirty for cache in caches):
             for cache in caches:
                 cache.flush()
+        for store in self.stores.values():
+            if store.logs_at_commit:
+                store.log_changes()
 
     def commit(
         self, changelog_offsets: Mapping[str, int], metadata: Mapping[str, bytes | int] | None = None
@@ -340,6 +344,10 @@ class TaskState:
     def as_logged(self, store: str, key: bytes) -> tuple[bytes | None, int | None] | None:
         """See ``Layer.as_logged``. Call it with the caches flushed."""
         return self._parts[store].layer.as_logged(key)
+
+    def changelog_headers(self, store: str, value: bytes | None) -> Headers:
+        """What headers a record of a store's changelog has that is written once more."""
+        return NO_HEADERS if value is None else self._parts[store].spec.changelog_headers
 
     def restore_checkpoint(self) -> None:
         """Bring the small file with the offsets, which other processes read, up to date."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, cast, overload
 
 from pystreams.record import Headers
 from pystreams.state.cache import NamedCache
-from pystreams.state.formats import WINDOW_SUFFIX_BYTES, ValueAndTimestamp
-from pystreams.state.item_cache import ItemCache
+from pystreams.state.formats import ValueAndTimestamp
 from pystreams.state.items import Items, PlainItems, TimestampedItems
 from pystreams.state.iterators import StoreIterator
-from pystreams.state.sorted_map import SortedKeys, TimesByKey
 from pystreams.state.store import Logged, Store, StoreContext, plain_pairs, timestamped_pairs
+from pystreams.state.window_cache import TimeOrderedWindowCache, WindowCache
 from pystreams.state.window_layer import TIME_MAX, WindowLayer
 from pystreams.windowed import Windowed
 
@@ -21,59 +20,6 @@ V = TypeVar("V")
 
 #: Called for each flushed window with key bytes, window start, new value, old value, timestamp, headers.
 WindowFlushListener = Callable[[bytes, int, Any, Any, int, Headers], None]
-
-
-def _split_cache_key(key: tuple[bytes, int]) -> tuple[bytes, int, int]:
-    return key[0], key[1], 0
-
-
-class _ByTime:
-    """The windows in a cache as (start, key), which sorts as Kafka Streams' store in memory does."""
-
-    __slots__ = ("_entries",)
-
-    def __init__(self, entries: Iterable[tuple[bytes, int]]) -> None:
-        self._entries = entries
-
-    def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        return ((start, key) for key, start in self._entries)
-
-
-class WindowCache(ItemCache):
-    """The cache of a window store, by (key, window start). Unlike a key-value store's it holds only what was written:
-    what is read from below is not kept. Source: CachingWindowStore."""
-
-    #: The segment is before the store's key (SegmentedCacheFunction).
-    address_bytes = 8 + WINDOW_SUFFIX_BYTES
-
-    __slots__ = ("by_time", "times")
-
-    def __init__(self, *settings: Any) -> None:
-        super().__init__(*settings)
-        self.times = TimesByKey(self.entries, _split_cache_key)
-        self.by_time: SortedKeys[tuple[int, bytes]] = SortedKeys(_ByTime(self.entries))
-
-    def read_window(self, key: bytes, start: int) -> Any:
-        """``read``, written out: the call would add 5 % to a windowed aggregation."""
-        window = (key, start)
-        entry = self._get(window)
-        if entry is None:
-            return self._load(window)
-        self._touch(window)
-        return entry.item
-
-    def added(self, key: Any) -> None:
-        self.times.added(key)
-        self.by_time.added((key[1], key[0]))
-
-    def removed(self, key: Any) -> None:
-        self.times.removed(key)
-        self.by_time.removed((key[1], key[0]))
-
-    def clear(self) -> None:
-        super().clear()
-        self.times.clear()
-        self.by_time.clear()
 
 
 class _AnyWindowStore(Store, Generic[K, V]):
@@ -89,6 +35,10 @@ class _AnyWindowStore(Store, Generic[K, V]):
         #: Item of (serialised key, window start), or None.
         self.read: Callable[[bytes, int], Any] = _reader(layer, items)
 
+    def read_flushed(self, key: bytes, start: int) -> Any:
+        """As ``read``, as of the last flush."""
+        return self._items.read_flushed((key, start))
+
     def on_flush(self, listener: WindowFlushListener, send_old_values: bool) -> None:
         """As ``Items.on_flush``."""
 
@@ -97,6 +47,14 @@ class _AnyWindowStore(Store, Generic[K, V]):
             listener(key, start, new, old, timestamp, headers)
 
         self._items.on_flush(tell, send_old_values)
+
+    def windows_of(
+        self, key: bytes, time_from: int, time_to: int, *, reverse: bool
+    ) -> Iterator[tuple[int, Any]]:
+        """(start, item) of a serialised key's windows that start in a span, both ends included, read one by one."""
+        decode = self._items.decode
+        pairs = self._pairs(key, time_from, time_to, reverse=reverse, as_range=True)
+        return ((start, decode(raw)) for start, raw in pairs if raw is not None)
 
     # The store as programs see it. Times are milliseconds since the epoch.
 
@@ -154,29 +112,46 @@ class _AnyWindowStore(Store, Generic[K, V]):
         return self._fetch_range(None, None, 0, TIME_MAX, reverse=True)
 
     def _fetch(self, key: K, time_from: int, time_to: int, *, reverse: bool) -> StoreIterator[int, V]:
-        key_bytes = self._encoded(key)
-        pairs: Iterator[tuple[int, Any]] = self.layer.fetch(key_bytes, time_from, time_to, reverse=reverse)
-        if self.cache is not None:
-            windows = self._cached_windows(
-                cast("WindowCache", self.cache), key_bytes, time_from, time_to, reverse=reverse
-            )
-            cached = ((start, item) for (_, start), item in windows)
-            pairs = self._items.over_stored(cached, pairs, reverse=reverse)
+        pairs = self._pairs(self._encoded(key), time_from, time_to, reverse=reverse)
         value_of = self._items.public_of
         return self._tracked(StoreIterator(self.name, pairs, lambda start, raw: (start, value_of(raw))))
 
+    def _pairs(
+        self, key: bytes, time_from: int, time_to: int, *, reverse: bool, as_range: bool = False
+    ) -> Iterator[tuple[int, bytes | None]]:
+        """(start, bytes) of cached windows over stored ones. ``as_range``: as Java reads a range of keys with one key
+        in it."""
+        stored = self.layer.fetch(key, time_from, time_to, reverse=reverse)
+        if self.cache is None:
+            return stored
+        windows = self._cached_windows(
+            cast("WindowCache", self.cache), key, time_from, time_to, reverse=reverse, as_range=as_range
+        )
+        cached = ((start, item) for (_, start), item in windows)
+        return self._items.over_stored(cached, stored, reverse=reverse)
+
     def _cached_windows(
-        self, cache: WindowCache, key: bytes, time_from: int, time_to: int, *, reverse: bool
+        self, cache: WindowCache, key: bytes, time_from: int, time_to: int, *, reverse: bool, as_range: bool
     ) -> Iterator[tuple[tuple[bytes, int], Any]]:
+        # Java walks through more windows than those that are asked for, which makes them recently used: backwards the
+        # whole segment of the first one, in memory those of all keys.
+        first = time_from
         if self.persistent:
-            keys = [cache_key for _, _, cache_key in cache.times.between(key, time_from, time_to)]
+            if reverse:
+                first -= time_from % self.layer.layout.interval_ms
+            keys = [cache_key for _, _, cache_key in cache.times.between(key, first, time_to)]
         else:
-            # Java walks through all keys' windows of the span here, which makes them recently used.
-            times = cache.by_time.between((time_from, key), (time_to, key), upper_inclusive=True)
+            if as_range:
+                first = 0
+            times = cache.by_time.between((first, key), (time_to, key), upper_inclusive=True)
             keys = [(other, start) for start, other in times]
         if reverse:
             keys.reverse()
-        return (window for window in cache.snapshot(keys) if window[0][0] == key)
+        return (
+            window
+            for window in cache.snapshot(keys)
+            if window[0][0] == key and time_from <= window[0][1] <= time_to
+        )
 
     def _fetch_range(
         self,
@@ -217,16 +192,16 @@ class _AnyWindowStore(Store, Generic[K, V]):
         *,
         reverse: bool,
     ) -> Iterator[tuple[tuple[bytes, int], Any]]:
-        physical = self.layer.layout.physical
-
-        def order(window: tuple[bytes, int]) -> Any:
-            return physical(window[0], window[1], 0)
-
-        windows = [
-            window
-            for window in cache.entries
-            if (key_from is None or window[0] >= key_from) and (key_to is None or window[0] <= key_to)
-        ]
+        by_key = key_from is not None or key_to is not None
+        order = self.layer.order(by_key=by_key)
+        if isinstance(cache, TimeOrderedWindowCache) and not by_key:
+            windows = cache.of_span(time_from, time_to, self.layer.layout.interval_ms)
+        else:
+            windows = [
+                window
+                for window in cache.entries
+                if (key_from is None or window[0] >= key_from) and (key_to is None or window[0] <= key_to)
+            ]
         windows.sort(key=order, reverse=reverse)
         # As in Java, windows of other times are passed over only after they have become recently used.
         cached = (entry for entry in cache.snapshot(windows) if time_from <= entry[0][1] <= time_to)
@@ -254,8 +229,13 @@ class WindowStore(_AnyWindowStore[K, V]):
 
     __slots__ = ()
 
-    def __init__(self, context: StoreContext, layer: WindowLayer) -> None:
-        super().__init__(context, layer, PlainItems(context, layer, WindowCache))
+    def __init__(
+        self,
+        context: StoreContext,
+        layer: WindowLayer,
+        items: type[PlainItems[tuple[bytes, int]]] = PlainItems,
+    ) -> None:
+        super().__init__(context, layer, items(context, layer, WindowCache))
 
     def logged(self) -> Iterator[Logged]:
         return plain_pairs(self.layer.logged())
@@ -272,7 +252,9 @@ class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K
     __slots__ = ("write",)
 
     def __init__(self, context: StoreContext, layer: WindowLayer) -> None:
-        items = TimestampedItems(context, layer, WindowCache)
+        spec = context.spec
+        by_time = spec.by_time and spec.persistent
+        items = TimestampedItems(context, layer, TimeOrderedWindowCache if by_time else WindowCache)
         super().__init__(context, layer, items)
         write = items.write
 

@@ -2,60 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from struct import Struct
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from pystreams.state.formats import (
     SEQUENCE_MAX,
     TIMESTAMP_BYTES,
     WINDOW_SUFFIX_BYTES,
-    pack_int64,
     pack_window_suffix,
     split_window_key,
-    unpack_int64,
 )
-from pystreams.state.layer import Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
+from pystreams.state.time_layer import TIME_MAX, Segments, TimeLayer, TimeLayout, TimeOrdered
 
-#: Segments are no shorter than this (Stores.persistentWindowStore).
-SEGMENT_INTERVAL_MIN_MS = 60_000
+__all__ = ["TIME_MAX", "Layout", "SegmentedLayout", "TimeOrderedLayout", "WindowLayer", "layout_of"]
 
-_SEGMENTS_REMEMBERED_MAX = 1024
 _SUFFIX_MAX = b"\xff" * (WINDOW_SUFFIX_BYTES + 1)
-TIME_MAX = 0x7FFFFFFFFFFFFFFF
-_NO_TIMESTAMP = -1
-
-#: What a commit keeps: the store's stream time and the sequence number of its last duplicate.
-_MARK = Struct(">qi")
 
 
-class Layout(Protocol):
+class Layout(TimeLayout, Protocol):
     """How (record key, window start, sequence number) becomes the physical key that a table sorts by."""
 
     def physical(self, key: bytes, start: int, sequence: int) -> Any:
         """The physical key."""
         ...
 
-    def of_changelog(self, key: bytes, start: int) -> Any:
-        """The physical key of a changelog key whose window starts at ``start``."""
-        ...
-
     def split(self, physical: Any) -> tuple[bytes, int, int]:
         """Record key, window start and sequence number of a physical key."""
-        ...
-
-    def expired(self, start: int, observed: int) -> bool:
-        """True if a window that starts then is too old to be written."""
-        ...
-
-    def expiry_bound(self, observed: int) -> Any:
-        """Physical keys below this one may be deleted."""
-        ...
-
-    def spans(self, time_from: int, time_to: int, segments: Iterable[int]) -> list[tuple[int, int, int]]:
-        """(segment, first and last window start) of the pieces that a span of time is read in, in order."""
         ...
 
     def bounds(
@@ -65,26 +39,10 @@ class Layout(Protocol):
         ...
 
 
-class SegmentedLayout:
-    """Segments of time, in each the windows by key and start: as Kafka Streams' RocksDB stores, where a segment is a
-    database of its own. Here it is an 8-byte prefix, so that expiry is one deleted range.
+class SegmentedLayout(Segments):
+    """In segments of time by key and start: as Kafka Streams' RocksDB window stores."""
 
-    Source: AbstractRocksDBSegmentedBytesStore, AbstractSegments.
-    """
-
-    def __init__(self, retention_ms: int) -> None:
-        self._retention_ms = retention_ms
-        self.interval_ms = max(retention_ms // 2, SEGMENT_INTERVAL_MIN_MS)
-        self._prefixes: dict[int, bytes] = {}
-
-    def prefix(self, segment: int) -> bytes:
-        """The first bytes of all keys of a segment."""
-        prefix = self._prefixes.get(segment)
-        if prefix is None:
-            if len(self._prefixes) >= _SEGMENTS_REMEMBERED_MAX:
-                self._prefixes.clear()
-            prefix = self._prefixes[segment] = pack_int64(segment)
-        return prefix
+    suffix_bytes = WINDOW_SUFFIX_BYTES
 
     def physical(self, key: bytes, start: int, sequence: int) -> bytes:
         segment = start // self.interval_ms
@@ -93,28 +51,16 @@ class SegmentedLayout:
             (self.prefix(segment) if prefix is None else prefix) + key + pack_window_suffix(start, sequence)
         )
 
-    def of_changelog(self, key: bytes, start: int) -> bytes:
-        segment = start // self.interval_ms
-        prefix = self._prefixes.get(segment)
-        return (self.prefix(segment) if prefix is None else prefix) + key
-
     def split(self, physical: bytes) -> tuple[bytes, int, int]:
-        return split_window_key(physical[TIMESTAMP_BYTES:])
+        return split_window_key(physical[self._prefix_bytes :])
 
-    def expired(self, start: int, observed: int) -> bool:
-        return start // self.interval_ms < (observed - self._retention_ms) // self.interval_ms
+    def _time_first(self, key: bytes, suffix: bytes) -> bytes:
+        return suffix[:TIMESTAMP_BYTES] + key + suffix[TIMESTAMP_BYTES:]
 
-    def expiry_bound(self, observed: int) -> bytes:
-        return pack_int64(max(0, (observed - self._retention_ms) // self.interval_ms))
-
-    def spans(self, time_from: int, time_to: int, segments: Iterable[int]) -> list[tuple[int, int, int]]:
-        interval = self.interval_ms
-        first, last = time_from // interval, time_to // interval
-        return [
-            (segment, max(time_from, segment * interval), min(time_to, (segment + 1) * interval - 1))
-            for segment in sorted(segments)
-            if first <= segment <= last
-        ]
+    def key_of_index(self, index: bytes) -> bytes:
+        time_at = TIMESTAMP_BYTES + 1
+        key_at, sequence_at = time_at + TIMESTAMP_BYTES, len(index) - WINDOW_SUFFIX_BYTES + TIMESTAMP_BYTES
+        return index[key_at:sequence_at] + index[time_at:key_at] + index[sequence_at:]
 
     def bounds(
         self, piece: tuple[int, int, int], key_from: bytes | None, key_to: bytes | None
@@ -126,36 +72,22 @@ class SegmentedLayout:
             lower = prefix + key_from + pack_window_suffix(max(0, time_from), 0)
             return lower, prefix + key_from + pack_window_suffix(max(0, time_to), SEQUENCE_MAX)
         lower = prefix if key_from is None else prefix + key_from
-        upper = self.prefix(segment + 1) if key_to is None else prefix + key_to + _SUFFIX_MAX
+        upper = self.end_of(segment) if key_to is None else prefix + key_to + _SUFFIX_MAX
         return lower, upper
 
 
-class TimeOrderedLayout:
-    """Windows by start, then key: as Kafka Streams' InMemoryWindowStore."""
-
-    interval_ms = 1
-
-    def __init__(self, retention_ms: int) -> None:
-        self._retention_ms = retention_ms
+class TimeOrderedLayout(TimeOrdered):
+    """By start, then key: as Kafka Streams' InMemoryWindowStore."""
 
     def physical(self, key: bytes, start: int, sequence: int) -> tuple[int, bytes, int]:
         return start, key, sequence
 
-    def of_changelog(self, key: bytes, start: int) -> tuple[int, bytes, int]:
+    def of_changelog(self, key: bytes, time: int) -> tuple[int, bytes, int]:
         return self.physical(*split_window_key(key))
 
     def split(self, physical: tuple[int, bytes, int]) -> tuple[bytes, int, int]:
         start, key, sequence = physical
         return key, start, sequence
-
-    def expired(self, start: int, observed: int) -> bool:
-        return start <= observed - self._retention_ms
-
-    def expiry_bound(self, observed: int) -> tuple[int]:
-        return (observed - self._retention_ms + 1,)
-
-    def spans(self, time_from: int, time_to: int, segments: Iterable[int]) -> list[tuple[int, int, int]]:
-        return [(0, time_from, time_to)]
 
     def bounds(
         self, piece: tuple[int, int, int], key_from: bytes | None, key_to: bytes | None
@@ -166,62 +98,51 @@ class TimeOrderedLayout:
 
 def layout_of(spec: StoreSpec) -> Layout:
     """The layout that gives a store its order, whether or not it is kept on disk."""
-    kind = SegmentedLayout if spec.persistent else TimeOrderedLayout
-    return kind(spec.retention_ms)
+    if spec.persistent:
+        return SegmentedLayout(spec.retention_ms, by_time=spec.by_time)
+    return TimeOrderedLayout(spec.retention_ms)
 
 
-class WindowLayer(Layer):
+def split_of_windows(spec: StoreSpec) -> Callable[[Any], tuple[bytes, int, int] | None]:
+    """What takes any key of a window store's table apart; None for those of an index."""
+    layout = layout_of(spec)
+    if not isinstance(layout, SegmentedLayout) or not layout.by_time:
+        return layout.split
+    to_changelog = layout.to_changelog
+
+    def split(physical: bytes) -> tuple[bytes, int, int] | None:
+        key = to_changelog(physical)
+        return None if key is None else split_window_key(key)
+
+    return split
+
+
+class WindowLayer(TimeLayer):
     """Bytes of windows by (record key, window start), with their retention.
 
-    The store's stream time is the greatest window start that was written. A fetch hides windows that start
-    ``retention_ms`` or more before it; a write is dropped if its whole segment (in memory: its window) is older.
+    A fetch hides windows that start ``retention_ms`` or more before the store's time (one millisecond less where the
+    store is read by time: AbstractDualSchemaRocksDBSegmentedBytesStore.getActualFrom); a write is dropped if its whole
+    segment (in memory: its window) is older.
     """
 
-    __slots__ = (
-        "_committed",
-        "_duplicates",
-        "_expired",
-        "_interval_ms",
-        "_retention_ms",
-        "_time_limit_ms",
-        "layout",
-        "observed_ms",
-        "segments",
-        "sequence",
-    )
+    __slots__ = ("_by_time", "_duplicates", "layout")
 
     def __init__(
         self, spec: StoreSpec, overlay: Overlay, layout: Layout, expired: Callable[[], None]
     ) -> None:
-        super().__init__(spec, overlay)
+        super().__init__(spec, overlay, layout, WINDOW_SUFFIX_BYTES, expired)
         self.layout = layout
-        #: Segments that hold entries, or did.
-        self.segments: set[int] = set()
-        self.observed_ms = _NO_TIMESTAMP
-        self.sequence = 0
-        self._committed = (self.observed_ms, self.sequence)
-        self._time_limit_ms = TIME_MAX
         self._duplicates = spec.retain_duplicates
-        self._retention_ms = spec.retention_ms
-        self._interval_ms: int = layout.interval_ms if isinstance(layout, SegmentedLayout) else 0
-        self._expired = expired
-
-    @property
-    def arrangement(self) -> str:
-        return f"{self.spec.kind}/{self._interval_ms}/{self.spec.retain_duplicates}"
+        self._by_time = spec.by_time and spec.persistent
+        if self._by_time:
+            self._visible_ms += 1
 
     def get(self, window: tuple[bytes, int]) -> bytes | None:
         """The window's bytes, None if there are none or it is past retention."""
         key, start = window
-        if start <= self.observed_ms - self._retention_ms:
+        if start <= self.observed_ms - self._visible_ms:
             return None
         return self.overlay.get(self.layout.physical(key, start, self.sequence))
-
-    def physical(self, changelog_key: bytes) -> Any:
-        start = unpack_int64(changelog_key, len(changelog_key) - WINDOW_SUFFIX_BYTES)[0]
-        if self.layout.expired(start, self.observed_ms):
-            return None
-        return self.layout.of_changelog(changelog_key, start)
 
     def put(self, window: tuple[bytes, int], value: bytes | None) -> bytes:
         """Write a window's bytes, None deletes; gives the changelog's key. Late windows are dropped, but logged."""
@@ -234,8 +155,9 @@ class WindowLayer(Layer):
             return changelog_key
         observed = self.observed_ms
         if start > observed:
-            self.observed_ms = start
-        elif start <= observed - self._retention_ms and self.layout.expired(start, observed):
+            self.observed_ms = observed = start
+        # With a retention of 0, in memory, even the newest has expired.
+        if start <= observed - self._retention_ms and self.layout.expired(start, observed):
             self._expired()
             return changelog_key
         if nothing_to_delete:
@@ -243,7 +165,7 @@ class WindowLayer(Layer):
             return changelog_key
         if self._interval_ms:
             self.segments.add(start // self._interval_ms)
-        self.overlay.put(self.layout.of_changelog(changelog_key, start), value)
+        self._store(self.layout.of_changelog(changelog_key, start), value)
         return changelog_key
 
     def fetch(
@@ -287,6 +209,8 @@ class WindowLayer(Layer):
         first = self._first_visible(time_from)
         if time_to < first:
             return iter(())
+        if self._by_time and key_from is None and key_to is None:
+            return self._by_start(first, time_to, reverse=reverse)
         layout = self.layout
         pieces = layout.spans(first, time_to, self.segments)
         if reverse:
@@ -319,71 +243,40 @@ class WindowLayer(Layer):
                 ):
                     yield (key, start), value
 
+    def _by_start(
+        self, time_from: int, time_to: int, *, reverse: bool
+    ) -> Iterator[tuple[tuple[bytes, int], bytes]]:
+        pieces = self.layout.spans(time_from, time_to, self.segments)
+        for changelog_key, value in self._in_time_order(pieces, reverse=reverse):
+            key, start, _ = split_window_key(changelog_key)
+            yield (key, start), value
+
+    def order(self, *, by_key: bool) -> Callable[[tuple[bytes, int]], Any]:
+        """What windows of ``fetch_range`` are sorted by; ``by_key``: a range of keys is asked for."""
+        layout = self.layout
+        if self._by_time and not by_key:
+            assert isinstance(layout, SegmentedLayout), "there is an index"
+            physical, index_of = layout.physical, layout.index_of
+            return lambda window: index_of(physical(window[0], window[1], 0))
+        physical_of = layout.physical
+        return lambda window: physical_of(window[0], window[1], 0)
+
     def logged(self) -> Iterator[tuple[bytes, bytes]]:
         """All windows that are not past their retention, by their keys of the changelog."""
-        first, split = self._first_visible(0), self.layout.split
+        first = self._first_visible(0)
+        if self._by_time:
+            pieces = self.layout.spans(first, TIME_MAX, self.segments)
+            yield from self._in_time_order(pieces, reverse=False)
+            return
+        split = self.layout.split
         for physical, value in self.overlay.scan(None, None):
             key, start, sequence = split(physical)
             if start >= first:
                 yield key + pack_window_suffix(start, sequence), value
 
-    def _first_visible(self, time_from: int) -> int:
-        return max(time_from, self.observed_ms - self._retention_ms + 1)
-
-    def limit_time(self, time_ms: int) -> None:
-        self._time_limit_ms = time_ms
-
     def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
         """Moves stream time and sequence number on."""
-        starts = [unpack_int64(key, len(key) - WINDOW_SUFFIX_BYTES)[0] for key, _ in records]
-        latest = min(max(starts, default=_NO_TIMESTAMP), self._time_limit_ms)
-        observed = self.observed_ms = max(self.observed_ms, latest)
         if self._duplicates:
             for key, _ in records:
                 self.sequence = max(self.sequence, split_window_key(key)[2])
-        self._committed = (observed, self.sequence)
-        of_changelog, expired, interval = self.layout.of_changelog, self.layout.expired, self._interval_ms
-        maybe_late_ms = observed - self._retention_ms
-        changes: dict[Any, bytes | None] = {}
-        for (key, value), start in zip(records, starts, strict=True):
-            if start > maybe_late_ms or not expired(start, observed):
-                changes[of_changelog(key, start)] = value
-        if interval:
-            self.segments.update(start // interval for start in starts)
-        return changes
-
-    def mark(self) -> bytes:
-        return _MARK.pack(self.observed_ms, self.sequence)
-
-    def load(self, mark: bytes | None) -> None:
-        self.observed_ms, self.sequence = self._committed = (
-            (_NO_TIMESTAMP, 0) if mark is None else _MARK.unpack(mark)
-        )
-        if not self._interval_ms:
-            return
-        # Hop from segment to segment: the first key at or behind each gives the next one that exists.
-        lower: bytes | None = None
-        while True:
-            found = next(self.overlay.table.scan(lower, None, upper_inclusive=False, reverse=False), None)
-            if found is None:
-                return
-            segment = unpack_int64(found[0])[0]
-            self.segments.add(segment)
-            lower = pack_int64(segment + 1)
-
-    def expiry(self) -> Any:
-        if not self._interval_ms:
-            return self.layout.expiry_bound(self.observed_ms)
-        bound: bytes = self.layout.expiry_bound(self.observed_ms)
-        first_live = unpack_int64(bound)[0]
-        return bound if any(segment < first_live for segment in self.segments) else None
-
-    def committed(self) -> None:
-        self._committed = (self.observed_ms, self.sequence)
-        if self._interval_ms:
-            first_live = unpack_int64(self.layout.expiry_bound(self.observed_ms))[0]
-            self.segments = {segment for segment in self.segments if segment >= first_live}
-
-    def abort(self) -> None:
-        self.overlay.clear()
-        self.observed_ms, self.sequence = self._committed
+        return super().restored(records)

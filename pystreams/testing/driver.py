@@ -26,6 +26,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.state.cache import ThreadCache
@@ -74,7 +75,7 @@ class TopologyTestDriver:
         self._clock = ManualClock(
             SystemClock().now_ms() if initial_wall_clock is None else to_ms(initial_wall_clock)
         )
-        plan = topology if isinstance(topology, Topology) else topology.build()
+        plan = topology if isinstance(topology, Topology) else topology.build(self.config)
         built = plan.build(
             self.config.application_id,
             default_key_serde=self.config.default_key_serde,
@@ -87,6 +88,7 @@ class TopologyTestDriver:
         topics = {topic for source in sources for topic in source.topics}
         #: The next offset of each topic that is read.
         self._offsets = dict.fromkeys(sorted(topics | self._patterns.keys()), 0)
+        self._global_offsets = dict.fromkeys(sorted(built.global_topics), 0)
         self._changelogs = {name: t for sub in built.subtopologies for name, t in sub.changelogs.items()}
         sinks = [node for node in self._nodes if isinstance(node, SinkNode)]
         #: A sink that chooses by record may write to any topic.
@@ -100,7 +102,10 @@ class TopologyTestDriver:
         self._failed = self._closed = False
         self.metrics = Metrics()
         self._folder = tempfile.TemporaryDirectory(prefix="pystreams-test-driver-")
+        self._globals: GlobalState | None = None
         try:
+            if built.global_stores:
+                self._globals = self._global_state(built)
             self._task, self._state = self._new_task(built)
             try:
                 self._task.start(dict.fromkeys(self._task.partitions, Position(0, -1)), {})
@@ -108,6 +113,7 @@ class TopologyTestDriver:
                 self._state.close()
                 raise
         except BaseException:
+            self._close_globals()
             self._folder.cleanup()
             raise
 
@@ -178,6 +184,9 @@ class TopologyTestDriver:
 
         The timestamp (ms) may be negative. Raises ``TopicError`` for a topic that no source reads.
         """
+        if topic in self._global_offsets:
+            self._apply_globally(topic, key, value, timestamp, headers)
+            return
         self._enqueue(topic, key, value, timestamp, headers)
         self._complete()
 
@@ -212,19 +221,21 @@ class TopologyTestDriver:
 
     @property
     def store_names(self) -> frozenset[str]:
-        return frozenset(self._state.stores)
+        return frozenset(self._state.stores) | (self._globals.stores.keys() if self._globals else set())
 
     def store(self, name: str) -> Any:
         """A store, to look into or to prepare. Raises ``StateError`` if the topology has none of that name."""
+        if self._globals is not None and name in self._globals.stores:
+            return self._globals.written_store(name)
         if name not in self._state.stores:
-            known = ", ".join(sorted(self._state.stores)) or "none"
+            known = ", ".join(sorted(self.store_names)) or "none"
             raise StateError(f"there is no store {name!r}", hint=f"the topology's stores: {known}")
         self._task.cell.record = (None, -1, -1, 0, NO_HEADERS)
         return self._state.stores[name]
 
     @property
     def stream_time(self) -> int:
-        """The greatest timestamp processed, -1 before the first record."""
+        """The greatest timestamp processed, -1 before the first record. Those of global tables do not count."""
         return self._task.stream_time
 
     @property
@@ -244,6 +255,7 @@ class TopologyTestDriver:
                 self._collect()
             self._task.close()
         finally:
+            self._close_globals()
             self._state.close()
             self._folder.cleanup()
 
@@ -279,7 +291,9 @@ class TopologyTestDriver:
         """Keep what was produced, and queue again what a source reads."""
         for record in self._producer.take():
             self._outputs.setdefault(record.topic, deque()).append(record)
-            if record.timestamp is not None and self._input_for(record.topic) is not None:
+            if record.timestamp is not None and record.topic in self._global_offsets:
+                self._apply_globally(record.topic, record.key, record.value, record.timestamp, record.headers)
+            elif record.timestamp is not None and self._input_for(record.topic) is not None:
                 self._enqueue(record.topic, record.key, record.value, record.timestamp, record.headers)
 
     def _enqueue(
@@ -295,6 +309,21 @@ class TopologyTestDriver:
         columns = [key], [value], [timestamp], [offset], [headers] if headers else None
         with self._working():
             self._task.add_batch(RecordBatch(topic, 0, *columns, offset + 1), TopicPartition(queue, 0))
+
+    def _apply_globally(
+        self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers
+    ) -> None:
+        """Apply a record to the global store that its topic fills, at once."""
+        assert self._globals is not None
+        offset = self._global_offsets[topic]
+        self._global_offsets[topic] = offset + 1
+        columns = [key], [value], [timestamp], [offset], [headers] if headers else None
+        with self._working():
+            self._globals.apply([RecordBatch(topic, 0, *columns, offset + 1)])
+
+    def _close_globals(self) -> None:
+        if self._globals is not None:
+            self._globals.close()
 
     def _input_for(self, topic: str) -> str | None:
         """The queue that a topic's records go to: its own, or that of a pattern which it matches."""
@@ -322,6 +351,23 @@ class TopologyTestDriver:
             return None
         return lambda key, value, timestamp, headers: log_change(topic, 0, key, value, timestamp, headers)
 
+    def _global_state(self, built: BuiltTopology) -> GlobalState:
+        state = GlobalState(
+            built,
+            self.config,
+            lambda _: 1,
+            metrics=self.metrics,
+            clock=self._clock,
+            thread_id=_THREAD,
+            directory=Path(self._folder.name) / "global",
+        )
+        try:
+            state.start(dict.fromkeys(state.partitions, 0))
+        except BaseException:
+            state.close()
+            raise
+        return state
+
     def _new_task(self, built: BuiltTopology) -> NewTask:
         specs = {spec.name: spec for spec in built.stores}
         users = (node.stores for node in self._nodes if isinstance(node, ProcessorNode))
@@ -333,6 +379,7 @@ class TopologyTestDriver:
             partition_count=lambda _: 1,
             lag=lambda _: 0,
             thread_id=_THREAD,
+            global_stores={} if self._globals is None else self._globals.stores,
         )
         return new_task(
             _TASK,
@@ -378,4 +425,4 @@ def _known(what: str, topic: str, names: Iterable[str]) -> str:
 def _in_order(plan: Topology, built: BuiltTopology) -> Sequence[Node]:
     """The nodes of all sub-topologies in the order in which they were added: stores are flushed in that order."""
     nodes = {node.name: node for sub in built.subtopologies for node in sub.nodes}
-    return [nodes[name] for name in plan.nodes]
+    return [nodes[name] for name in plan.nodes if name in nodes]

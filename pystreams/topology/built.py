@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pystreams.state.spec import StoreSpec
-from pystreams.topology.nodes import Node, SourceNode
+from pystreams.topology.nodes import Node, ProcessorNode, SourceNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,11 @@ class SubTopology:
     copartitioned_sources: tuple[frozenset[str], ...]
 
     @property
+    def source_changelogs(self) -> Mapping[str, str]:
+        """The topic of each store that is restored from what the sub-topology reads."""
+        return {spec.name: spec.source_topic for spec in self.stores if spec.source_topic is not None}
+
+    @property
     def copartition_groups(self) -> tuple[frozenset[str], ...]:
         """``copartitioned_sources`` as topics, without those that patterns find."""
         topics = {node.name: node.topics for node in self.nodes if isinstance(node, SourceNode)}
@@ -63,6 +68,16 @@ class SubTopology:
 
 
 @dataclass(frozen=True, slots=True)
+class GlobalStore:
+    """A store that every process keeps whole, with the topic that it is filled from and the two nodes that do that."""
+
+    spec: StoreSpec
+    topic: str
+    source: SourceNode
+    processor: ProcessorNode
+
+
+@dataclass(frozen=True, slots=True)
 class BuiltTopology:
     """All sub-topologies of an application; the index of each is its id.
 
@@ -72,6 +87,11 @@ class BuiltTopology:
     application_id: str
     subtopologies: tuple[SubTopology, ...]
     fingerprint: str
+    global_stores: tuple[GlobalStore, ...] = ()
+
+    @property
+    def global_topics(self) -> frozenset[str]:
+        return frozenset(store.topic for store in self.global_stores)
 
     @property
     def stores(self) -> tuple[StoreSpec, ...]:

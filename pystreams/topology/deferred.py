@@ -58,6 +58,7 @@ def resolved(serde: AnySerde | None, default: AnySerde | None, *, needed_by: str
     """``serde`` itself if it is known, else the default in the way that it says."""
     if serde is None:
         serde = DeferredSerde(f"its {argument}s")
-    if isinstance(serde, DeferredSerde):
-        return serde.resolve(default, needed_by=needed_by, argument=argument)
+    while isinstance(serde, DeferredSerde):
+        # What it is wrapped in may need a second one.
+        serde = serde.resolve(default, needed_by=needed_by, argument=argument)
     return serde

@@ -29,14 +29,16 @@ def _compare(one: _Described, other: _Described) -> int:
     return (one.node.name > other.node.name) - (one.node.name < other.node.name)
 
 
-def describe(subtopologies: Sequence[Sequence[Node]]) -> str:
-    """``TopologyDescription.toString()`` of Java, with the iteration order of its collections."""
+def describe(subtopologies: Sequence[Sequence[Node]], global_sources: frozenset[str] = frozenset()) -> str:
+    """``TopologyDescription.toString()`` of Java, with the iteration order of its collections. ``global_sources`` are
+    the sources that fill global stores."""
     text = "Topologies:\n "
     for i, nodes in enumerate(subtopologies):
-        text += f"  Sub-topology: {i}\n"
+        is_global = nodes[0].name in global_sources
+        text += f"  Sub-topology: {i}{' for global store (will not generate tasks)' if is_global else ''}\n"
         for described in _connect(nodes):
             text += f"    {_node_text(described)}\n"
-        text += "\n"
+        text += "" if is_global else "\n"
     return text
 
 

@@ -12,14 +12,15 @@ from typing import Any
 
 from pystreams.functions import UserFunction
 from pystreams.serde.base import Serde
-from pystreams.topology.built import SubTopology
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.built import GlobalStore, SubTopology
 from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
 
 _VERSION = 1
 
 
-def fingerprint(subtopologies: Sequence[SubTopology]) -> str:
+def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[GlobalStore] = ()) -> str:
     """SHA-256 in hex over everything that decides what the topics and stores of an application contain, except code.
 
     Covered: sub-topologies and their ids; name, kind and parents of every node in order; topics, patterns, internal
@@ -29,13 +30,15 @@ def fingerprint(subtopologies: Sequence[SubTopology]) -> str:
     Not covered: what user functions do, where they stand and what they are called (only that there is one at that
     place); timestamp extractors and partitioners; caching and topic settings, which may change between runs.
     """
-    text = json.dumps([_VERSION, shape(subtopologies)], sort_keys=True)
+    text = json.dumps([_VERSION, shape(subtopologies, global_stores)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def shape(subtopologies: Sequence[SubTopology]) -> list[dict[str, Any]]:
+def shape(
+    subtopologies: Sequence[SubTopology], global_stores: Sequence[GlobalStore] = ()
+) -> list[dict[str, Any]]:
     """What the fingerprint is made of, as JSON: to tell later what is different."""
-    return [_subtopology(sub) for sub in subtopologies]
+    return [_subtopology(sub) for sub in subtopologies] + [_global_store(one) for one in global_stores]
 
 
 def first_difference(was: Any, now: Any) -> str:
@@ -86,14 +89,22 @@ def same_setting(one: Any, other: Any) -> bool:
     return bool(_plain(one) == _plain(other) and type(one) is type(other))
 
 
+def _global_store(store: GlobalStore) -> dict[str, Any]:
+    return {"nodes": [_node(store.source), _node(store.processor)], "stores": [_store(store.spec)]}
+
+
+def _store(s: StoreSpec) -> list[Any]:
+    return (
+        [s.name, s.kind, _plain(s.key_serde), _plain(s.value_serde)]
+        + [s.persistent, s.logged, s.window_size_ms, s.retention_ms, s.retain_duplicates]
+        + ([] if s.source_topic is None else [s.source_topic])
+    )
+
+
 def _subtopology(sub: SubTopology) -> dict[str, Any]:
     return {
         "nodes": [_node(node) for node in sub.nodes],
-        "stores": [
-            [s.name, s.kind, _plain(s.key_serde), _plain(s.value_serde)]
-            + [s.persistent, s.logged, s.window_size_ms, s.retention_ms, s.retain_duplicates]
-            for s in sub.stores
-        ],
+        "stores": [_store(spec) for spec in sub.stores],
         "internal": {name: topic.partitions for name, topic in sub.repartition_source_topics.items()},
         "copartitioned": sorted(sorted(group) for group in sub.copartitioned_sources),
     }

@@ -8,7 +8,7 @@ Source: org.apache.kafka.streams.kstream.internals.graph, InternalStreamsBuilder
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pystreams.errors import TopologyError
@@ -71,11 +71,16 @@ class TableSourceGraphNode(GraphNode):
     source: SourceNode
     operation: Operation
     store: StoreSpec
+    #: The store is restored from the topic, which must be compacted, and has no changelog.
+    reuses_topic: bool = False
 
     def write(self, topology: Topology) -> None:
         topology.insert_source(self.source)
         topology.insert_processor(self.name, self.operation, (self.source.name,))
-        add_materialized(topology, self.name, self.operation, self.store)
+        store = self.store
+        if self.reuses_topic:
+            store = replace(store, logged=False, source_topic=self.source.topics[0])
+        add_materialized(topology, self.name, self.operation, store)
 
 
 @dataclass(eq=False)
@@ -93,18 +98,27 @@ class ProcessorGraphNode(GraphNode):
 
 
 @dataclass(eq=False)
-class TableJoinGraphNode(GraphNode):
-    """A join of two tables: a processor for each side and one that merges their results, which has the node's name.
+class JoinGraphNode(GraphNode):
+    """A join of two tables or streams: a processor for each side and one that merges their results, which has the
+    node's name.
 
-    ``sides`` are, for the left and then the right one: name, the step before it, operation, and the stores of the
-    other side. Source: KTableKTableJoinNode.
+    ``sides`` are, for the left and then the right one: name, the step before it, operation, and the stores that it
+    reads besides. Source: KTableKTableJoinNode, StreamStreamJoinNode.
     """
 
-    sides: tuple[tuple[str, str, Operation, Sequence[str]], ...]
+    sides: tuple[tuple[str, str, Operation, Sequence[str | StoreSpec]], ...]
     merge: Operation
     store: StoreSpec | None = None
+    #: Of a join of streams: what can take the place of all three where a stream is joined with itself, and its store.
+    with_itself: tuple[Operation, str] | None = None
+    is_with_itself: bool = False
 
     def write(self, topology: Topology) -> None:
+        if self.is_with_itself and self.with_itself is not None:
+            operation, store = self.with_itself
+            topology.insert_processor(self.name, operation, (self.sides[0][1],))
+            topology.connect_processor_and_state_stores(self.name, store)
+            return
         for name, parent, operation, _ in self.sides:
             topology.insert_processor(name, operation, (parent,))
         topology.insert_processor(self.name, self.merge, tuple(side[0] for side in self.sides))
@@ -167,6 +181,23 @@ class StoreGraphNode(GraphNode):
         topology.add_state_store(self.store)
 
 
+#: Changes a graph, whose nodes it is given in the order in which they were added. Gives the names of nodes that went,
+#: with the name of the one in their place.
+Rewriting = Callable[[Sequence[GraphNode]], Mapping[str, str]]
+
+
+@dataclass(eq=False)
+class GlobalStoreGraphNode(GraphNode):
+    """A topic that fills a store which every process keeps whole: two nodes."""
+
+    source: SourceNode
+    operation: Operation
+    store: StoreSpec
+
+    def write(self, topology: Topology) -> None:
+        topology.insert_global_store(self.store, self.source, self.name, self.operation)
+
+
 def add_materialized(topology: Topology, name: str, operation: Operation, store: StoreSpec | None) -> None:
     """Add the store of a step, unless nobody needed it."""
     if store is not None and getattr(operation, "store", None) == store.name:
@@ -191,8 +222,12 @@ class Graph:
     def __init__(self) -> None:
         self.root = GraphNode("root")
         self._priority = 0
+        #: In the order in which they were added.
+        self._nodes: dict[GraphNode, None] = {}
         self._copartitioned: list[frozenset[str]] = []
+        #: Nodes that went, with the name of the one in their place.
         self._merged: dict[str, str] = {}
+        self._optimized = False
 
     @property
     def size(self) -> int:
@@ -201,6 +236,7 @@ class Graph:
 
     def add(self, node: GraphNode, *parents: GraphNode) -> None:
         """Add a node below ``parents`` (none: below the root). Adding it again gives it another parent."""
+        self._nodes[node] = None
         for parent in parents or (self.root,):
             parent.add_child(node)
             node.priority = self._priority
@@ -210,12 +246,16 @@ class Graph:
         """Demand that the topics of these source nodes have equal numbers of partitions."""
         self._copartitioned.append(frozenset(sources))
 
-    def write(self) -> Topology:
-        """A new topology with everything in the graph.
+    def write(self, rewritings: Collection[Rewriting] = ()) -> Topology:
+        """A new topology with everything in the graph, which is rewritten first, once for all.
 
         Raises ``TopologyError`` where two calls contradict each other: equal names, overlapping topics.
         """
         self._merge_sources()
+        if rewritings and not self._optimized:
+            self._optimized = True
+            for rewrite in rewritings:
+                self._merged.update(rewrite(tuple(self._nodes)))
         topology = Topology()
         for names in self._copartitioned:
             topology.copartition(self._merged.get(name, name) for name in names)

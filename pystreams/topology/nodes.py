@@ -11,12 +11,19 @@ from pystreams.functions import UserFunction
 from pystreams.processor import Processor
 from pystreams.serde.base import AnySerde
 
+#: The serde for good of one that may not be known yet; the second argument says what it is for: "key" or "value".
+ResolveSerde: TypeAlias = Callable[[AnySerde, str], AnySerde]
+
 
 class Operation:
     """What a processor node does. Subclasses (dsl/operators) hold data; runtime/codegen turns them into code."""
 
     #: True if the edge out of this node carries (new, old) instead of a value.
     emits_changes: ClassVar[bool] = False
+
+    def with_serdes(self, resolve: ResolveSerde) -> Operation:
+        """The same with the serdes that it holds, if it holds any, resolved."""
+        return self
 
 
 @dataclass(eq=False, slots=True)

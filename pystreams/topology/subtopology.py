@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
-from pystreams.topology.built import BuiltTopology, InternalTopic, SubTopology
+from pystreams.topology.built import BuiltTopology, GlobalStore, InternalTopic, SubTopology
 from pystreams.topology.deferred import resolved
 from pystreams.topology.fingerprint import fingerprint
 from pystreams.topology.java_collections import hash_set_order
@@ -26,6 +26,8 @@ class Plan:
     stores: Mapping[str, StoreSpec]
     internal_topics: Mapping[str, int | None]
     copartitioned: Sequence[frozenset[str]]
+    #: The store that each source of a global store fills.
+    global_stores: Mapping[str, StoreSpec]
 
 
 def build(
@@ -33,8 +35,13 @@ def build(
 ) -> BuiltTopology:
     """Decorate the names of internal topics, resolve serdes, put everything in the order in which Java has it."""
     builder = _Builder(plan, application_id, default_key, default_value)
-    subtopologies = tuple(builder.subtopology(i, nodes) for i, nodes in enumerate(plan.groups))
-    return BuiltTopology(application_id, subtopologies, fingerprint(subtopologies))
+    of_tasks = [nodes for nodes in plan.groups if nodes[0].name not in plan.global_stores]
+    subtopologies = tuple(builder.subtopology(i, nodes) for i, nodes in enumerate(of_tasks))
+    global_stores = tuple(
+        builder.global_store(nodes) for nodes in plan.groups if nodes[0].name in plan.global_stores
+    )
+    digest = fingerprint(subtopologies, global_stores)
+    return BuiltTopology(application_id, subtopologies, digest, global_stores)
 
 
 class _Builder:
@@ -67,6 +74,13 @@ class _Builder:
             self._copartitioned(sources),
         )
 
+    def global_store(self, group: Sequence[Node]) -> GlobalStore:
+        source, processor = (self._node(node) for node in group)
+        assert isinstance(source, SourceNode)
+        assert isinstance(processor, ProcessorNode)
+        spec = self._store(self._plan.global_stores[source.name])
+        return GlobalStore(spec, source.topics[0], source, processor)
+
     def _node(self, node: Node) -> Node:
         if isinstance(node, SourceNode):
             return replace(
@@ -75,7 +89,14 @@ class _Builder:
         if isinstance(node, SinkNode):
             topic = None if node.topic is None else self._decorate(node.topic)
             return replace(self._with_serdes(node), topic=topic)
-        return replace(node, stores=hash_set_order(node.stores))
+
+        def resolve(serde: AnySerde, argument: str) -> AnySerde:
+            default = self._default_key if argument == "key" else self._default_value
+            return resolved(serde, default, needed_by=node.name, argument=argument)
+
+        return replace(
+            node, stores=hash_set_order(node.stores), operation=node.operation.with_serdes(resolve)
+        )
 
     def _with_serdes(self, node: N) -> N:
         key = resolved(node.key_serde, self._default_key, needed_by=node.name, argument="key")

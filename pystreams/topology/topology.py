@@ -41,6 +41,9 @@ class Topology:
         self._nodes: dict[str, Node] = {}
         self._stores: dict[str, StoreSpec] = {}
         self._users: dict[str, list[str]] = {}
+        #: The source that fills each global store.
+        self._global_sources: dict[str, str] = {}
+        self._global_stores: dict[str, StoreSpec] = {}
         self._internal_topics: dict[str, int | None] = {}
         self._copartitioned: list[frozenset[str]] = []
         self._groups = Groups()
@@ -63,6 +66,11 @@ class Topology:
         return self._stores
 
     @property
+    def global_stores(self) -> Mapping[str, StoreSpec]:
+        """The stores that every process keeps whole."""
+        return self._global_stores
+
+    @property
     def internal_topics(self) -> Mapping[str, int | None]:
         """Topics that the application itself makes, without its id; with the number of partitions if that is fixed."""
         return self._internal_topics
@@ -73,7 +81,8 @@ class Topology:
         return self._copartitioned
 
     def node_groups(self) -> list[list[Node]]:
-        """The sub-topologies: nodes that are connected, or use the same store. The index is the id."""
+        """The sub-topologies: nodes that are connected, or use the same store. The index is the id in ``describe``,
+        which numbers global stores, too."""
         groups: dict[str, list[Node]] = {}
         for name, node in self._nodes.items():
             groups.setdefault(self._groups.root(name), []).append(node)
@@ -81,7 +90,7 @@ class Topology:
 
     def describe(self) -> str:
         """The text that Java's ``Topology.describe()`` gives, character for character."""
-        return describe(self.node_groups())
+        return describe(self.node_groups(), frozenset(self._global_sources.values()))
 
     def build(
         self,
@@ -95,7 +104,13 @@ class Topology:
         The defaults are for what was given no type. Without them (or with bytes, the default of the settings) sources
         read bytes, text stays text, and everything else is a ``TopologyError`` that names the step.
         """
-        plan = Plan(self.node_groups(), self._stores, self._internal_topics, self._copartitioned)
+        plan = Plan(
+            self.node_groups(),
+            self._stores,
+            self._internal_topics,
+            self._copartitioned,
+            {source: self._global_stores[store] for store, source in self._global_sources.items()},
+        )
         return build(plan, application_id, _default(default_key_serde), _default(default_value_serde))
 
     # The low-level API
@@ -167,7 +182,7 @@ class Topology:
     def add_state_store(self, store: StoreSpec, *processors: str) -> Topology:
         """Add a store and let ``processors`` use it. Adding the very same store again only connects."""
         known = self._stores.get(store.name)
-        if known is not None and known is not store:
+        if (known is not None and known is not store) or store.name in self._global_stores:
             raise TopologyError(
                 f"a different store has already been added with the name {store.name}",
                 hint="give one of them another name",
@@ -178,9 +193,34 @@ class Topology:
             self.connect_processor_and_state_stores(processor, store.name)
         return self
 
+    def add_global_store(
+        self,
+        store: StoreSpec,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: Callable[[], Processor[Any, Any, Any, Any]],
+        *,
+        key: type | AnySerde | None = None,
+        value: type | AnySerde | None = None,
+    ) -> Topology:
+        """Add a store that every process keeps whole, for all processors to read: ``supplier`` gives the processor,
+        named ``processor``, that fills it from all partitions of ``topic``, which the source named ``source`` reads."""
+        keys, values = _source_serde(key, "key", source), _source_serde(value, "value", source)
+        self.insert_global_store(
+            store, SourceNode(source, (topic,), None, keys, values), processor, Process(supplier)
+        )
+        return self
+
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
         """Let ``processor`` use ``stores``. All users of a store are in one sub-topology."""
         for store in stores:
+            if store in self._global_stores:
+                raise TopologyError(
+                    f"store {store} is a global one, which every processor may read without being connected to it",
+                    where=f"stores of {processor}",
+                    hint="leave it out of stores=",
+                )
             if store not in self._stores:
                 raise TopologyError(
                     f"store {store} has not been added",
@@ -226,6 +266,23 @@ class Topology:
                         f"pattern {node.pattern.pattern} matches topic {topic}, which another source reads"
                     )
         self._insert(node, ())
+
+    def insert_global_store(
+        self, store: StoreSpec, source: SourceNode, processor: str, operation: Operation
+    ) -> None:
+        """Add a global store with the source and the step that fill it."""
+        if store.name in self._stores or store.name in self._global_stores:
+            raise TopologyError(
+                f"a different store has already been added with the name {store.name}",
+                hint="give one of them another name",
+            )
+        self.insert_source(source)
+        self.insert_processor(processor, operation, (source.name,))
+        node = self._nodes[processor]
+        assert isinstance(node, ProcessorNode)
+        node.stores.append(store.name)
+        self._global_stores[store.name] = store
+        self._global_sources[store.name] = source.name
 
     def insert_processor(self, name: str, operation: Operation, parents: Sequence[str]) -> None:
         """Add a step behind ``parents``."""
@@ -296,8 +353,17 @@ class Topology:
         for parent in parents:
             if parent not in self._nodes:
                 raise TopologyError(f"parent {parent} of step {name} has not been added")
+            if self._is_global(parent):
+                raise TopologyError(
+                    f"step {name} cannot follow {parent}, which fills a global store",
+                    hint="read the topic as a stream of its own application, or join with the global table",
+                )
             if isinstance(self._nodes[parent], SinkNode):
                 raise TopologyError(f"sink {parent} cannot be the parent of step {name}")
+
+    def _is_global(self, name: str) -> bool:
+        roots = {self._groups.root(source) for source in self._global_sources.values()}
+        return self._groups.root(name) in roots
 
     def _insert(self, node: Node, parents: Sequence[str]) -> None:
         self._nodes[node.name] = node

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from pystreams.backfill.result import BackfillResult, SinkRecord
 from pystreams.ids import TopicPartition
 from pystreams.serde.base import AnySerde
+from pystreams.state.spec import StoreSpec
 from tests.backfill.kit import Line, merged
 from tests.backfill.live import visible
 from tests.backfill.trials import Trial, extracts_times, punctuates, sees_positions
@@ -69,9 +70,7 @@ def _pipe(topic: str, line: Line) -> Json:
         del entry["value"]
         entry["value_hex"] = line.value.hex()
     if line.headers:
-        entry["headers"] = [
-            [name, None if value is None else value.decode()] for name, value in line.headers
-        ]
+        entry["headers"] = [[name, None if value is None else value.decode()] for name, value in line.headers]
     return entry
 
 
@@ -93,7 +92,7 @@ def _found(trial: Trial, result: BackfillResult) -> Json:
     return {
         "outputs": outputs,
         "changelogs": {
-            topic: [(e.key.hex(), e.value.hex(), e.timestamp) for e in result.changelog(store)[0]]
+            topic: _entries([Line(*entry) for entry in result.changelog(store)[0]], specs[store])
             for topic, store in logged.items()
         },
         "stream_time": max(times, default=-1),
@@ -111,7 +110,7 @@ def _expected(answer: Json, found: Json) -> Json:
             Line(bytes.fromhex(one["key_hex"]), _bytes(one["value_hex"]), one["ts"] or 0)
             for one in answer["internal"].get(topic, ())
         ]
-        changelogs[topic] = [(e.key.hex(), e.value.hex(), e.timestamp) for e in visible(changes, spec)]
+        changelogs[topic] = _entries(changes, spec)
     return {
         "outputs": {
             topic: _ordered(
@@ -125,6 +124,10 @@ def _expected(answer: Json, found: Json) -> Json:
         "stream_time": answer["stream_time"],
         "dropped": answer["metrics"]["dropped"],
     }
+
+
+def _entries(changes: list[Line], spec: StoreSpec) -> list[Json]:
+    return [(entry.key.hex(), entry.value.hex(), entry.timestamp) for entry in visible(changes, spec)]
 
 
 def _ordered(records: list[Json], several: bool) -> list[Json]:

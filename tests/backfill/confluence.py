@@ -1,9 +1,9 @@
 """What of an application's result is the same in whatever order records arrive behind a repartition (E4).
 
-Step by step through a scenario: which records a step gives for certain (``EXACT``: these, in this order; ``RECORDS``:
-these, in any order), where only the last value of each key is certain (``LAST``), and where nothing is (``OPEN``). What
-is not known to be certain counts as open: an aggregator that is neither the same in any order nor has an inverse, a join
-behind a repartition, a filter behind an aggregation, a processor with state.
+Step by step through a scenario: which records a step gives for certain (``EXACT``: these, in this order;
+``RECORDS``: these, in any order), where only the last value of each key is certain (``LAST``), and where nothing is
+(``OPEN``). What is not known to be certain counts as open: an aggregator that is neither the same in any order nor has
+an inverse, a join behind a repartition, a filter behind an aggregation, a processor with state.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from pystreams.dsl.table import KTable
 from tests.conformance.builder import ScenarioBuilder
 
 Json = Any
@@ -81,10 +82,9 @@ class _Reading:
 
     def _put(self, step: Json, certain: Certain, *, rekeyed: bool = False, windowed: bool = False) -> None:
         self._known[step["id"]] = found = _Step(certain, rekeyed, windowed)
-        operation = getattr(self._built[step["id"]].ref, "_operation", None)
-        store = getattr(operation, "store", None)
-        if isinstance(store, str):
-            self._stores[store] = found
+        ref = self._built[step["id"]].ref
+        if isinstance(ref, KTable) and ref._store is not None:
+            self._stores[ref._store.name] = found
 
     def _from(self, step: Json, field: str = "from") -> _Step:
         return self._known[step[field]]
@@ -163,7 +163,8 @@ class _Reading:
         self._put(step, _shuffled(certain))
 
     def _windowed_by(self, step: Json) -> None:
-        self._put(step, self._from(step).certain, windowed=True)
+        plain = step["windows"]["type"] in {"tumbling", "hopping"} and step.get("emit") != "close"
+        self._put(step, self._from(step).certain if plain else Certain.OPEN, windowed=True)
 
     def _aggregated(self, step: Json) -> None:
         source, kind = self._from(step), self._built[step["from"]].kind
@@ -188,8 +189,8 @@ class _Reading:
         self._put(step, Certain.EXACT if exact else Certain.OPEN)
 
     def _join(self, step: Json) -> None:
-        stream, table = self._from(step), self._from(step, "with")
-        exact = stream.certain == table.certain == Certain.EXACT and not stream.rekeyed
+        one, other = self._from(step), self._from(step, "with")
+        exact = one.certain == other.certain == Certain.EXACT and not (one.rekeyed or other.rekeyed)
         self._put(step, Certain.EXACT if exact else Certain.OPEN)
 
     _left_join = _join

@@ -17,6 +17,9 @@ from pystreams.state.spec import StoreSpec
 from tests.backfill.kit import History, Line
 from tests.live.support import Log
 
+#: At the end of a window store's changelog key.
+_SEQUENCE_BYTES = 4
+
 
 class Left(NamedTuple):
     """What stands on the log: sinks as sequences, changelogs compacted and without expired windows, and of every
@@ -92,7 +95,11 @@ def visible(changes: Sequence[Line], spec: StoreSpec) -> list[ChangelogEntry]:
     if not spec.retention_ms:
         return entries
     observed = max((split_window_key(entry.key)[1] for entry in entries), default=0)
-    return [e for e in entries if split_window_key(e.key)[1] > observed - spec.retention_ms]
+    found = [e for e in entries if split_window_key(e.key)[1] > observed - spec.retention_ms]
+    if spec.retain_duplicates:
+        # The number that tells duplicates apart goes on by whatever was counted before: only their order counts.
+        return [entry._replace(key=entry.key[:-_SEQUENCE_BYTES]) for entry in found]
+    return found
 
 
 def sink_record(line: Line) -> SinkRecord:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from pystreams import App, Stores, TimeWindows
+from pystreams import App, JoinWindows, Stores, TimeWindows
 from pystreams.partitioning import partition_for_key
 from pystreams.processor import Processor, ProcessorContext, PunctuationType
 from pystreams.record import Record
@@ -91,12 +91,27 @@ def self_joined(**settings: Any) -> App:
     return app
 
 
+def joined_streams(**settings: Any) -> App:
+    """Two streams joined, what has no match of either side included."""
+    app = App("joined", **settings)
+    amounts, names = app.stream("amounts", key=str, value=int), app.stream("names", key=str, value=str)
+    amounts.outer_join(
+        names,
+        lambda amount, name: f"{amount} {name}",
+        windows=JoinWindows.of(20, grace=10),
+        value=str,
+        name="met",
+    ).to("sums", key=str, value=str)
+    return app
+
+
 PROGRAMS: dict[str, Callable[..., App]] = {
     "word count": word_count,
     "windowed sum": windowed_sum,
     "two repartitions": two_repartitions,
     "punctuated": punctuated,
     "self-joined": self_joined,
+    "joined streams": joined_streams,
 }
 
 
@@ -115,7 +130,7 @@ def history(program: str, seed: int, partitions: int, records: int = 120) -> His
         }
     amounts = [(f"k{chance.randrange(9)}", chance.randrange(-2, 40), t) for t in times]
     found: dict[str, Any] = {"amounts": _spread(chance, partitions, amounts, int)}
-    if program == "windowed sum":
+    if program in ("windowed sum", "joined streams"):
         names = [
             (f"k{chance.randrange(9)}", None if chance.random() < 0.2 else "n" * chance.randrange(9), t)
             for t in times[::6]

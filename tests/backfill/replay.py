@@ -68,7 +68,15 @@ class _Sink:
             partition = self._task % count if key is None else partition_for_key(key, count)
         self.sent[TopicPartition(topic, partition)].append(SinkRecord(key, value, timestamp, headers))
 
-    def log_change(self, *_: Any) -> None:
+    def log_change(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers,
+    ) -> None:
         """The stores' own ``log_change`` keeps changes."""
 
     def commit(
@@ -122,7 +130,7 @@ def staged(result: BackfillResult) -> dict[tuple[int, int], Replayed]:
 
 
 def _entries(result: BackfillResult, store: str, one: Slice, task: int) -> list[ChangelogEntry]:
-    found = []
+    found: list[ChangelogEntry] = []
     for rows in result.staging.rows(Selection(Kind.STATE, store, (one.index,), one.tasks), task):
         columns = (rows.column(name).to_pylist() for name in ("key", "value", "timestamp"))
         found += map(ChangelogEntry, *columns)
@@ -130,7 +138,9 @@ def _entries(result: BackfillResult, store: str, one: Slice, task: int) -> list[
 
 
 def _sent(result: BackfillResult, one: Slice, task: int, to: TopicPartition) -> list[SinkRecord]:
-    selection = Selection(Kind.RECORD, to.topic, (one.index,), result.plan.partitions.get(to.topic, one.tasks))
+    selection = Selection(
+        Kind.RECORD, to.topic, (one.index,), result.plan.partitions.get(to.topic, one.tasks)
+    )
     own = upstream_id(one.subtopology, task)
     rows = _rows(result, selection, to.partition)
     return [SinkRecord(*line) for upstream, line in rows if upstream == own]
@@ -184,11 +194,18 @@ class _Replay:
         self._commit(task)
         times = {p.topic: stream.partition_time(p) for p in stream.partitions}
         left = _Left(
-            self._changelogs, {**self._before.times, **times}, stream.operator_state(), dict(self._taken)
+            self._changelogs,
+            {**self._before.times, **times},
+            stream.operator_state(),
+            dict(self._taken),
         )
         self._left[self._id] = left
         contents = {name: [entry[:2] for entry in state.stores[name].logged()] for name in self._slice.stores}
         logged = {name: topic for name, topic in self._slice.stores.items() if topic is not None}
+        for name in self._slice.stores.keys() - logged.keys():
+            # Nothing tells of its changes: it goes on as it is.
+            entries = [ChangelogEntry(key, value, at or 0) for key, value, at in state.stores[name].logged()]
+            self._changelogs[name] = {entry.key: entry for entry in entries}
         found = Replayed(
             dict(self._sink.sent),
             {name: sorted(content) for name, content in contents.items()},
@@ -250,11 +267,10 @@ class _Replay:
         for name, changes in self._changelogs.items():
             entries = list(changes.values())
             if entries:
-                columns = [list(column) for column in zip(*entries, strict=True)]
-                task.state.restore(
-                    name,
-                    RecordBatch(name, 0, *columns, list(range(len(entries))), None, len(entries)),
-                )
+                keys, values, timestamps = (list(column) for column in zip(*entries, strict=True))
+                offsets = range(len(entries))
+                batch = RecordBatch(name, 0, keys, values, timestamps, offsets, None, len(entries))
+                task.state.restore(name, batch)
         times = self._before.times
         positions = {p: Position(0, times.get(p.topic, -1)) for p in task.stream.partitions}
         task.stream.start(positions, self._before.operator_state, max(times.values(), default=-1))

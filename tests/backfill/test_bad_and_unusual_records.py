@@ -11,11 +11,12 @@ import pytest
 from pystreams import App
 from pystreams.errors import ProcessingError, ProductionError, SerializationError
 from pystreams.ids import TopicPartition
+from pystreams.partitioning import partition_for_key
 from pystreams.processor import Processor
 from pystreams.record import Record
 from tests.backfill.kit import Backfill, Line, everything, lines, memory, single
 from tests.backfill.live import append, create, left_on
-from tests.live.support import Log, run_to_the_end
+from tests.live.support import Log, eventually, run_to_the_end
 
 INT = b"\x00" * 7
 
@@ -117,6 +118,64 @@ def test_a_topic_chosen_by_record_must_not_be_an_input(tmp_path: Path) -> None:
     assert list(found.sink("x")) == [0]
     with pytest.raises(ProductionError, match="topic in, which it also reads"):
         Backfill(app, memory({"in": [lines([("a", "in", 1)], value=str)]}), tmp_path / "two").run()
+
+
+def routed() -> App:
+    """A topic chosen by record, written by a narrow and by a wide slice."""
+    app = App("routes")
+    app.stream("narrow", key=str, value=str).to(lambda value: "chosen", key=str, value=str)
+    app.stream("wide", key=str, value=str).to(lambda value: "chosen", key=str, value=str)
+    return app
+
+
+def test_a_topic_chosen_by_record_has_one_number_of_partitions(tmp_path: Path) -> None:
+    """Else a key would be in several of them."""
+    keys = [f"k{number}" for number in range(20)]
+    sent = lines([(key, "v", 1) for key in keys], value=str)
+    past = {"narrow": [sent], "wide": [sent, [], []]}
+    backfill = Backfill(routed(), memory(past), tmp_path / "unknown")
+    found = backfill.run().sink("chosen")
+    assert {p: [record.key for record in records] for p, records in found.items()} == {
+        p: 2 * [key.encode() for key in keys if partition_for_key(key.encode(), 3) == p] for p in range(3)
+    }
+    known = Backfill(routed(), memory(past, {"chosen": 5}), tmp_path / "known").run().sink("chosen")
+    assert sorted(known) == sorted({partition_for_key(key.encode(), 5) for key in keys})
+
+
+def test_dead_letters_have_one_number_of_partitions(tmp_path: Path) -> None:
+    app = App(
+        "dead",
+        deserialization_exception_handler="dead_letter",
+        errors_dead_letter_queue_topic_name="dead-letters",
+    )
+    for topic in ("narrow", "wide"):
+        app.stream(topic, key=str, value=int).to("out", key=str, value=int)
+    bad = [Line(b"k%d" % number, b"bad", 1) for number in range(20)]
+    found = Backfill(app, memory({"narrow": [bad], "wide": [bad, [], []]}), tmp_path / "staging").run()
+    by_partition = {p: {record.key for record in of} for p, of in found.sink("dead-letters").items()}
+    keys = [line.key or b"" for line in bad]
+    assert by_partition == {p: {key for key in keys if partition_for_key(key, 3) == p} for p in range(3)}
+
+
+def escaping() -> App:
+    app = App("escapes")
+    app.stream("in", key=str, value=str).to(lambda value: value, key=str, value=str)
+    return app
+
+
+@pytest.mark.live
+def test_a_name_that_no_topic_may_have_is_no_path(new_log: Callable[[str], Log], tmp_path: Path) -> None:
+    past = {"in": [lines([("a", "../../../escaped", 1)], value=str)]}
+    with pytest.raises(ProductionError, match="no legal topic name"):
+        Backfill(escaping(), memory(past), tmp_path / "a" / "b" / "staging").run()
+    assert not list(tmp_path.glob("**/*escaped*"))
+    # Nor does live take it.
+    log = new_log("live")
+    create(log, past, [])
+    append(log, past)
+    streams = log.start(escaping())
+    eventually(lambda: streams.state.name == "ERROR")
+    streams.close(10_000)
 
 
 class CommitsAtThird(Processor[str, int, str, int]):

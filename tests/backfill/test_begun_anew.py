@@ -9,7 +9,7 @@ import pytest
 
 from pystreams.backfill.api import backfill
 from pystreams.backfill.result import BackfillResult
-from pystreams.errors import ConfigError, StateError
+from pystreams.errors import ConfigError
 from tests.backfill.kit import History, everything, lines, memory
 from tests.backfill.programs import word_count
 
@@ -38,7 +38,7 @@ def test_resume_and_overwrite_together_are_refused(tmp_path: Path):
 def test_a_backfill_cannot_take_the_place_of_the_one_that_it_goes_on_from(tmp_path: Path):
     first = run(past(1), tmp_path / "staging")
     before = everything(first)
-    with pytest.raises(StateError, match="cannot take the place"):
+    with pytest.raises(ConfigError, match="cannot be the earlier backfill and the new one"):
         run(
             past(1, 60),
             tmp_path / "staging",

@@ -133,6 +133,24 @@ def test_an_earlier_backfill_that_is_emitted_again_adds_nothing(new_log: NewLog,
 
 
 @pytest.mark.live
+def test_a_topic_that_was_made_anew_and_wider_gets_the_next_backfills_records(
+    new_log: NewLog, tmp_path: Path
+) -> None:
+    log = new_log("log")
+    log.create("word-counts", partitions=3)
+    emit(computed(tmp_path / "narrow"), log.broker)
+    with closing(log.broker.admin()) as admin:
+        admin.delete_topics(["word-counts"])
+    log.create("word-counts", partitions=5)
+    source = memory(history("word count", 3, 2), {"word-counts": 5})
+    wide = backfill(word_count(statestore_cache_max_bytes=0), sources=source, staging=tmp_path / "wide")
+    for _ in range(2):
+        assert emit(wide, log.broker) == {"word-counts": 360}
+    found = {p.partition: [sink_record(line) for line in raw(log, p)] for p in log.partitions("word-counts")}
+    assert {p: records for p, records in found.items() if records} == wide.sink("word-counts")
+
+
+@pytest.mark.live
 def test_marks_that_never_come_to_their_end_do_not_hold_it_for_ever(
     new_log: NewLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,9 +30,11 @@ SETTINGS = (
 
 
 def runnable(case: golden.Case) -> bool:
-    """Piped records alone, which end well."""
+    """Piped records alone, which end well. A foreign-key join visits a sub-topology twice, global stores not at all."""
+    others = ("fk_join", "fk_left_join", "global_table")
     return (
-        not missing_operators(case.scenario)
+        all(step["op"] not in others for step in case.scenario["steps"])
+        and not missing_operators(case.scenario)
         and not case.result.get("error")
         and all("pipe" in entry or "dump" in entry for entry in case.scenario["drive"])
     )
@@ -104,7 +106,9 @@ def test_recorded_scenarios(case: golden.Case, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ["word count", "windowed sum", "two repartitions", "punctuated"])
+@pytest.mark.parametrize(
+    "name", ["word count", "windowed sum", "two repartitions", "punctuated", "joined streams"]
+)
 def test_programs_over_random_histories(name: str, seed: int, tmp_path: Any) -> None:
     found = compare(PROGRAMS[name], history(name, seed, partitions=1), tmp_path / "staging")
     assert all(found.sinks.values())

@@ -94,6 +94,13 @@ def test_the_comparison_finds_what_differs(few_flights, capsys):
     assert "Different at record 0" in capsys.readouterr().out
 
 
+def test_nothing_is_not_the_same_as_nothing(few_flights, capsys):
+    for log in (Path("one.db"), Path("other.db")):
+        fill(log)
+    assert not flights_backfill.compare(Path("one.db"), Path("other.db"))
+    assert "Nothing to compare" in capsys.readouterr().out
+
+
 def test_the_demo_deletes_no_folder_but_its_own(tmp_path):
     (tmp_path / "letter.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(SystemExit, match="not of this demo"):

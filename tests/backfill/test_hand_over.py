@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from pystreams.backfill import last_values
 from pystreams.backfill.handover import hand_over, published_manifest
 from pystreams.backfill.manifest import Stage
 from pystreams.backfill.sources import EmbeddedSource
@@ -122,7 +123,12 @@ def test_e4_confluent_applications_end_in_the_same_tables(name: str, new_log: Ne
     assert tables(handed) == tables(live)
 
 
-def test_handing_over_again_writes_nothing_and_clears_what_is_left(new_log: NewLog) -> None:
+# What the changelogs hold is in memory, on the disk, or moves there in between.
+@pytest.mark.parametrize("memory_bytes", [1 << 26, 1_000, 0])
+def test_handing_over_again_writes_nothing_and_clears_what_is_left(
+    memory_bytes: int, new_log: NewLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_values, "MEMORY_BYTES", memory_bytes)
     log = new_log("log")
     create(log, history("word count", 1, 2), ["word-counts"])
     append(log, history("word count", 1, 2))

@@ -198,7 +198,7 @@ def test_of_a_hand_over_and_a_start_at_the_same_time_one_gives_in(
         checks += 1
         check(self)
         if checks == 1:
-            begun = replace(told, attempt="another", complete=False).to_json()
+            begun = replace(told, attempt="another", complete=False).to_bytes()
             with closing(log.broker.group_committer("other", "sums", "other")) as committer:
                 committer.commit([Write(manifest_topic("sums"), 0, b"manifest", begun, 1)], {})
 

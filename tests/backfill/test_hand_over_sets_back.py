@@ -11,10 +11,11 @@ import pytest
 from pystreams import App, TimeWindows
 from pystreams.backfill.handover import hand_over
 from pystreams.backfill.sources import EmbeddedSource
+from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
-from tests.backfill.kit import Backfill, History, lines
+from tests.backfill.kit import Backfill, History, lines, memory
 from tests.backfill.live import append, create, left_on, split
-from tests.backfill.programs import history
+from tests.backfill.programs import history, windowed_sum
 from tests.live.support import Log, caught_up, eventually, run_to_the_end
 
 pytestmark = pytest.mark.live
@@ -117,3 +118,41 @@ def test_of_another_log_nobody_but_the_user_deletes_it(new_log: NewLog, tmp_path
     streams = other.start(forgetful(other))
     eventually(lambda: streams.finished, "the client ends")
     assert "belongs to another log" in str(streams.failure)
+
+
+def reusing(log: Log) -> App:
+    """Its table has the topic that it is made of in place of a changelog."""
+    reuse = {"topology_optimization": "reuse.ktable.source.topics", "window_changelog_retention_ms": -1}
+    return windowed_sum(**SETTINGS, **reuse, state_dir=log.path / "state")
+
+
+def test_a_table_that_is_restored_from_its_topic_is_as_of_the_cut(new_log: NewLog) -> None:
+    past = history("windowed sum", 5, 1)
+    cut = {AMOUNTS: 60, TopicPartition("names", 0): 10}
+    live, handed = new_log("live"), new_log("handed")
+    for log in (live, handed):
+        create(log, past, ["sums"])
+    for part in split(past, cut):
+        append(live, part)
+        run_to_the_end(live, reusing(live))
+    append(handed, past)
+    run_to_the_end(handed, reusing(handed))
+    before = handed.admin.end_offsets([TopicPartition("sums", 0)])
+    set_back(handed, reusing(handed), cut)
+    run_to_the_end(handed, reusing(handed))
+    expected, found = left_on(live, reusing(live), ["sums"]), left_on(handed, reusing(handed), ["sums"])
+    assert [topic for topic, _ in found.changelogs] == ["sums-by-window-changelog"]
+    assert (found.changelogs, found.offsets) == (expected.changelogs, expected.offsets)
+    behind = {p: records[before[p] :] for p, records in found.sinks.items()}
+    assert all(records == expected.sinks[p][-len(records) :] for p, records in behind.items())
+    assert all(behind.values())
+
+
+def test_where_its_topic_no_longer_has_what_was_backfilled_that_is_refused(new_log: NewLog) -> None:
+    log = new_log("log")
+    create(log, history("windowed sum", 5, 1), ["sums"])
+    append(log, history("windowed sum", 5, 1))
+    log.admin.delete_records({TopicPartition("names", 0): 1}).wait()
+    result = Backfill(reusing(log), memory(history("windowed sum", 5, 1)), log.path / "staging").run()
+    with pytest.raises(OffsetOutOfRangeError, match="would be restored without what was backfilled"):
+        hand_over(result, log.broker)

@@ -15,7 +15,7 @@ from pystreams.backfill.handover import hand_over
 from pystreams.backfill.manifest import Stage
 from pystreams.backfill.result import BackfillResult
 from pystreams.backfill.sources import EmbeddedSource
-from pystreams.errors import OffsetOutOfRangeError, StateError, TopologyError
+from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError, TopologyError
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import History, everything, memory
 from tests.backfill.live import append, create, left_on, split, with_sinks_before
@@ -176,3 +176,25 @@ def test_records_that_are_gone_in_between_are_refused(new_log: NewLog, tmp_path:
     log.admin.delete_records({lines: 60}).wait()
     with pytest.raises(OffsetOutOfRangeError, match="it went up to offset 50, and the first one there is 60"):
         backfill(word_count(), sources=source, staging=tmp_path / "second", previous=tmp_path / "first")
+
+
+def test_who_goes_on_from_made_up_offsets_has_made_up_ones(new_log: NewLog, tmp_path: Path) -> None:
+    """Whatever the source of what came since knows: nobody can tell where the live application would have to go on."""
+    past = history("word count", 1, 1)
+    first = run("word count", past, tmp_path / "first", until={TopicPartition("lines", 0): 50})
+    first.staging.write_manifest(replace(first.manifest, approximate=True))
+    second = run("word count", past, tmp_path / "second", previous=tmp_path / "first")
+    third = run("word count", past, tmp_path / "third", previous=tmp_path / "second")
+    log = new_log("log")
+    create(log, past, ["word-counts"])
+    append(log, past)
+    for later in (second, third):
+        assert later.manifest.approximate
+        with pytest.raises(StateError, match="sources knew no offsets"):
+            hand_over(later, log.broker)
+
+
+def test_another_log_whose_offsets_fit_is_not_gone_on_with(tmp_path: Path) -> None:
+    run("word count", history("word count", 1, 1), tmp_path / "first", until={TopicPartition("lines", 0): 50})
+    with pytest.raises(TopicError, match="topic lines is not the one that the earlier backfill has read"):
+        run("word count", history("word count", 2, 1), tmp_path / "second", previous=tmp_path / "first")

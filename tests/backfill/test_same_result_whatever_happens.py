@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.application import NamedApplication
+from pystreams.backfill.local_staging import LocalStaging
 from pystreams.backfill.manifest import Manifest, Stage
 from pystreams.errors import ProcessingError, StateError, TopologyError
 from tests.backfill.kit import Backfill, everything, memory
@@ -62,14 +63,15 @@ def test_a_resumed_run_gives_the_same(name: str, tmp_path: Path, monkeypatch: An
     whole = everything(Backfill(PROGRAMS[name](), source, tmp_path / "whole", commit_records=16).run())
     slices = len(whole["slices"])
     computed: list[int] = []
-    with_slice = Manifest.with_slice
+    write = LocalStaging.write_manifest
 
-    def dies_after_each(self: Manifest, index: int, result: Any) -> Manifest:
-        computed.append(index)
-        with_slice(self, index, result).write(tmp_path / "pieces")
-        raise StopError
+    def dies_after_each(self: LocalStaging, manifest: Manifest) -> None:
+        write(self, manifest)
+        if len(manifest.slices) > len(computed):
+            computed.append(max(manifest.slices))
+            raise StopError
 
-    monkeypatch.setattr(Manifest, "with_slice", dies_after_each)
+    monkeypatch.setattr(LocalStaging, "write_manifest", dies_after_each)
     for attempt in range(slices):
         with pytest.raises(StopError):
             Backfill(PROGRAMS[name](), source, tmp_path / "pieces", commit_records=16).run(resume=attempt > 0)
@@ -113,8 +115,8 @@ def test_a_staged_backfill_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_what_was_removed_is_missed(tmp_path: Path) -> None:
     source = memory(history("word count", 6, partitions=2))
-    Backfill(word_count(), source, tmp_path / "staging").run()
-    shutil.rmtree(tmp_path / "staging" / "slice-00")
+    left = Backfill(word_count(), source, tmp_path / "staging").run()
+    shutil.rmtree(tmp_path / "staging" / left.manifest.folders[0])
     with pytest.raises(StateError, match="what slice 0 of the backfill has left cannot be found"):
         Backfill(word_count(), source, tmp_path / "staging").run(resume=True)
 

@@ -76,7 +76,9 @@ class Restored:
         """Only records count."""
 
 
-@pytest.mark.parametrize("name", ["windowed sum", "two repartitions", "punctuated", "in memory"])
+@pytest.mark.parametrize(
+    "name", ["windowed sum", "two repartitions", "punctuated", "in memory", "joined streams"]
+)
 def test_going_on_from_it_equals_live_with_a_stop(name: str, new_log: NewLog, tmp_path: Path) -> None:
     past = past_of(name)
     prefix, rest = split(past, cut_of(past))

@@ -31,6 +31,7 @@ def work_of(backfill: Backfill, index: int) -> StageWork:
         fingerprint=backfill.plan.fingerprint,
         slice=backfill.plan.slices[index],
         partitions=backfill.plan.partitions,
+        widest=backfill.plan.widest,
         ranges=manifest.inputs,
         commit_records=manifest.commit_records,
         cache_max_bytes=manifest.cache_max_bytes,
@@ -116,7 +117,7 @@ def test_a_stage_that_is_given_up_leaves_no_files(tmp_path: Path) -> None:
     result = backfill.run()
     work = work_of(backfill, 1)
     rows = shuffled_input(backfill, result, 1, 0, 1)
-    running = run_stage(work, 0, rows, work_dir=str(tmp_path / "work"))
+    running: Any = run_stage(work, 0, rows, work_dir=str(tmp_path / "work"))
     next(running)
     assert list((tmp_path / "work").iterdir())
     running.close()

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pystreams import App
+from pystreams import App, SessionWindows
 from pystreams.backfill.archive import archive
 from pystreams.backfill.snapshot import write_snapshot
 from pystreams.backfill.sources import EmbeddedSource
@@ -99,6 +99,46 @@ def test_a_store_is_the_same_wherever_it_is_read(
     assert {str(row) for row in raw} <= {
         str(row) for row in rows_of(table_of({**named, **windowed}), tmp_path)
     }
+
+
+def in_sessions(**given: Any) -> App:
+    app = App("visits", **given)
+    visits = (
+        app.stream("amounts", key=str, value=int).group_by_key().windowed_by(SessionWindows.of(10, grace=100))
+    )
+    visits.count(name="by-session")
+    return app
+
+
+visiting = in_sessions()
+
+
+@pytest.mark.live
+def test_a_store_of_sessions_has_their_times(new_log: NewLog, tmp_path: Path) -> None:
+    log = new_log("log")
+    past = {"amounts": [lines([("a", 1, 5), ("a", 1, 9), ("b", 1, 20), ("a", 1, 40)])]}
+    create(log, past, [])
+    append(log, past)
+    run_to_the_end(log, in_sessions(**settings(log)))
+    source = EmbeddedSource(str(log.path / "log.db"))
+    result = Backfill(in_sessions(**settings(log)), source, tmp_path / "staging").run()
+    write_snapshot(result, tmp_path / "snapshot")
+    options = {"store": "by-session", "application": APPLICATION.format("visiting")}
+    place = {"embedded_log": str(log.path / "log.db")}
+    found = rows_of(table_of({**options, **place}), tmp_path)
+    times = [
+        (row["key"], row["session_start"].timestamp(), row["session_end"].timestamp(), row["value"])
+        for row in found
+    ]
+    assert sorted(times) == [("a", 0.005, 0.009, 2), ("a", 0.04, 0.04, 1), ("b", 0.02, 0.02, 1)]
+    snapshot = rows_of(table_of({**options, "path": str(tmp_path / "snapshot")}), tmp_path)
+    state = rows_of(table_of({**options, "path": str(log.path / "state")}), tmp_path)
+    assert sorted(map(str, snapshot)) == sorted(map(str, found))
+    assert sorted(map(str, state)) == sorted(str({**row, "timestamp": None}) for row in found)
+    named = {"store": "by-session", "application_id": "visits", "windowed": "session", **place}
+    assert [row["session_end"] for row in rows_of(table_of(named), tmp_path)] == [
+        row["session_end"] for row in found
+    ]
 
 
 @pytest.mark.live

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -53,6 +55,8 @@ def test_a_topic_that_is_not_there_is_refused(pystreams, lines):
     assert outcome.code == 4
     assert "there is no topic words" in outcome.err
     assert "lines" in outcome.err
+    mistyped = pystreams("archive", "linse", "--to", "archive", "--master", "none")
+    assert "did you mean lines?" in mistyped.err
 
 
 def test_a_log_that_is_not_there_is_refused_and_not_made(pystreams, folder: Path):
@@ -67,3 +71,33 @@ def test_a_place_that_cannot_be_is_refused(pystreams, lines):
     outcome = pystreams("archive", "lines", "--to", "nowhere://archive", "--master", "none")
     assert outcome.code == 2
     assert "nowhere://archive is on no file system" in outcome.err
+
+
+def test_settings_of_spark_without_spark_are_refused(pystreams, lines):
+    outcome = pystreams(
+        "archive", "lines", "--to", "archive", "--master", "none", "--conf", "spark.ui.port=1"
+    )
+    assert outcome.code == 2
+    assert "--conf does not go with --master none" in outcome.err
+
+
+def test_without_arrow_the_way_to_install_it_is_told(pystreams, lines, folder: Path):
+    program = """
+import sys
+sys.modules["pyarrow"] = None
+from importlib import util
+found = util.find_spec
+util.find_spec = lambda name, *rest: None if name == "pyarrow" else found(name, *rest)
+from pystreams.cli.main import main
+main(["archive", "lines", "--to", "archive", "--master", "none"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "This command needs pyarrow" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -32,5 +32,13 @@ def test_a_traceback_of_another_process_is_told_as_text():
     assert user_lines(RuntimeError(text)) == user_lines(error)
 
 
+def test_lines_of_arrow_and_spark_are_left_out():
+    from pyarrow import fs
+
+    shown = user_lines(error_of(lambda: fs.LocalFileSystem().open_input_file("nowhere")))
+    assert "open_input_file" in shown
+    assert "pyarrow/" not in shown
+
+
 def test_without_an_error_there_is_nothing_to_show():
     assert user_lines(None) == ""

@@ -7,7 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pystreams import StreamsBuilder, TimeWindows, Topology
+from pystreams import (
+    EmitStrategy,
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    StreamsConfig,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    UnlimitedWindows,
+    WhenFull,
+)
+from pystreams.processor import ValueTransformer
 from pystreams.serde.base import AnySerde
 from pystreams.state.stores import Stores
 from pystreams.timestamps import ConsumedRecord
@@ -29,13 +42,13 @@ class Result:
     ref: Any
     key: KeyType
     value: str
-    #: "stream", "table", "gstream", "gtable" or "windowed"
+    #: "stream", "table", "gstream", "gtable", "cogroup", "windowed grouped" or "windowed cogroup"
     kind: str
 
     @property
     def store_key(self) -> AnySerde:
         """Of an aggregation's store: a window store's keys are not windowed."""
-        key = self.key.inner if self.kind == "windowed" else self.key
+        key = self.key.inner if self.kind.startswith("windowed") else self.key
         assert key is not None
         return key.serde
 
@@ -49,6 +62,11 @@ class ScenarioBuilder:
 
     def __init__(self, config: Json) -> None:
         self._store_type = config.get("store_type", "rocksdb")
+        optimize = config.get("optimize", False)
+        self._config = StreamsConfig.of(
+            application_id="t",
+            topology_optimization=optimize if isinstance(optimize, str) else "all" if optimize else "none",
+        )
         self.sinks: dict[str, tuple[KeyType, AnySerde]] = {}
         self._results: dict[str, Result] = {}
         self._streams = StreamsBuilder(
@@ -61,7 +79,7 @@ class ScenarioBuilder:
             if handle is None:
                 raise ScenarioError(f"unknown op: {step['op']}")
             handle(step)
-        return self._streams.build()
+        return self._streams.build(self._config)
 
     def _input(self, step: Json, field: str = "from") -> Result:
         try:
@@ -97,6 +115,11 @@ class ScenarioBuilder:
         arguments = _consumed(step, value) | self._store(step)
         self._put(step, self._streams.table(step["topic"], **arguments), STR_KEY, value, "table")
 
+    def op_global_table(self, step: Json) -> None:
+        value = step.get("value_type", "str")
+        arguments = {"key": TEXT, "value": value_serde(value), **_step(step)} | self._store(step)
+        self._put(step, self._streams.global_table(step["topic"], **arguments), STR_KEY, value, "global")
+
     def op_add_store(self, step: Json) -> None:
         kind, persistent = step.get("type", "kv"), step.get("persistent", True)
         common = {
@@ -114,6 +137,8 @@ class ScenarioBuilder:
                 retain_duplicates=step.get("retain_duplicates", False),
                 **common,
             )
+        elif kind == "session":
+            spec = Stores.session_store(step["store"], retention=step.get("retention", 86_400_000), **common)
         elif kind == "ts_kv":
             spec = Stores.timestamped_key_value_store(step["store"], **common)
         else:
@@ -154,6 +179,13 @@ class ScenarioBuilder:
             extra = self._optional_store(step, key=source.key.serde, value=TEXT)
         ref = source.ref.map_values(vocabulary.mapper(step["fn"]), **extra, **_step(step))
         self._put(step, ref, source.key, "str", source.kind)
+
+    def op_transform_values(self, step: Json) -> None:
+        source = self._input(step)
+        mapper = vocabulary.mapper(step["fn"])
+        extra = {"value": TEXT, **self._optional_store(step, key=source.key.serde, value=TEXT)}
+        ref = source.ref.transform_values(lambda: _Transformer(mapper), **extra, **_step(step))
+        self._put(step, ref, source.key, "str", "table")
 
     def op_map(self, step: Json) -> None:
         source = self._input(step)
@@ -216,8 +248,9 @@ class ScenarioBuilder:
         fixed_key = step["op"] == "process_values"
         types = {"value": TEXT} if fixed_key else {"key": source.key.serde, "value": TEXT}
         method = getattr(source.ref, step["op"])
+        connected = [] if step.get("global_store") else stores
         ref = method(
-            supplier(step["processor"], stores, fixed_key=fixed_key), stores=stores, **types, **_step(step)
+            supplier(step["processor"], stores, fixed_key=fixed_key), stores=connected, **types, **_step(step)
         )
         self._put(step, ref, source.key, "str")
 
@@ -238,6 +271,17 @@ class ScenarioBuilder:
         else:
             self._put(step, source.ref.to_stream(**_step(step)), source.key, source.value)
 
+    def op_suppress(self, step: Json) -> None:
+        source = self._input(step)
+        buffer = {name: step[name] for name in ("max_records", "max_bytes") if name in step}
+        buffer["logged"] = step.get("logging", True)
+        if step["until"] == "window_closes":
+            until = Suppressed.until_window_closes(**buffer)
+        else:
+            full = WhenFull(step.get("full", "emit_early"))
+            until = Suppressed.until_time_limit(step["wait"], when_full=full, **buffer)
+        self._put(step, source.ref.suppress(until, **_step(step)), source.key, source.value, "table")
+
     def _join(self, step: Json) -> None:
         one, other = self._input(step), self._input(step, "with")
         method, joiner = getattr(one.ref, step["op"]), vocabulary.joiner(step["fn"])
@@ -245,11 +289,32 @@ class ScenarioBuilder:
             extra = self._optional_store(step, key=one.key.serde, value=TEXT)
             # Kafka has no key for the joiner there.
             ref = method(other.ref, lambda left, right: joiner(None, left, right), **extra, **_step(step))
+        elif other.kind == "stream":
+            extra = {"persistent": step.get("type", self._store_type) != "in_memory"}
+            extra |= {ours: step[theirs] for theirs, ours in _STORE_ARGUMENTS.items() if theirs in step}
+            extra |= {"key": one.key.serde, "windows": _join_windows(step["windows"])}
+            ref = method(other.ref, joiner, value=TEXT, **extra, **_step(step))
         else:
-            ref = method(other.ref, joiner, value=TEXT, **_step(step))
+            extra = {"key_fn": vocabulary.mapper(step["key_fn"])} if other.kind == "global" else {}
+            ref = method(other.ref, joiner, value=TEXT, **extra, **_step(step))
         self._put(step, ref, one.key, "str", one.kind)
 
     op_join = op_left_join = op_outer_join = _join
+
+    def _foreign_key_join(self, step: Json) -> None:
+        one, other = self._input(step), self._input(step, "with")
+        method = one.ref.join if step["op"] == "fk_join" else one.ref.left_join
+        joiner = vocabulary.joiner(step["fn"])
+        ref = method(
+            other.ref,
+            lambda left, right: joiner(None, left, right),
+            foreign_key=vocabulary.mapper(step["key_fn"]),
+            **self._store(step, key=one.key.serde, value=TEXT),
+            **_step(step),
+        )
+        self._put(step, ref, one.key, "str", "table")
+
+    op_fk_join = op_fk_left_join = _foreign_key_join
 
     # Aggregations
 
@@ -270,12 +335,23 @@ class ScenarioBuilder:
         self._put(step, source.ref.group_by(pair, **types, **_repartition(step)), key, value, "gtable")
 
     def op_windowed_by(self, step: Json) -> None:
-        source, spec = self._input(step), step["windows"]
-        windows = TimeWindows.hopping(
-            spec["size"], advance=spec.get("advance", spec["size"]), grace=spec.get("grace", 0)
-        )
+        source, windows = self._input(step), _windows(step["windows"])
         ref = source.ref.windowed_by(windows)
-        self._put(step, ref, source.key.windowed(spec["size"]), source.value, "windowed")
+        if step.get("emit") == "close":
+            ref = ref.emit_strategy(EmitStrategy.on_window_close())
+        elif step.get("emit") == "update":
+            ref = ref.emit_strategy(EmitStrategy.on_window_update())
+        size = None if isinstance(windows, SessionWindows) else windows.size_ms
+        kind = "cogroup" if source.kind == "cogroup" else "grouped"
+        self._put(step, ref, source.key.windowed(size), source.value, f"windowed {kind}")
+
+    def op_cogroup(self, step: Json) -> None:
+        first, *others = step["groups"]
+        group = self._input(first)
+        ref = group.ref.cogroup(vocabulary.aggregator(first["fn"]))
+        for other in others:
+            ref = ref.cogroup(self._input(other).ref, vocabulary.aggregator(other["fn"]))
+        self._put(step, ref, group.key, "str", "cogroup")
 
     def op_count(self, step: Json) -> None:
         source = self._input(step)
@@ -292,10 +368,42 @@ class ScenarioBuilder:
     def op_aggregate(self, step: Json) -> None:
         source = self._input(step)
         initial = step.get("init", "")
-        functions = [vocabulary.aggregator(step[name]) for name in ("fn", "sub_fn") if name in step]
+        names = () if source.kind.endswith("cogroup") else ("fn", "sub_fn")
+        functions = [vocabulary.aggregator(step[name]) for name in names if name in step]
+        if "merge_fn" in step:
+            functions.append(vocabulary.merger(step["merge_fn"]))
         types = {"key": source.store_key, "value": TEXT}
         ref = source.ref.aggregate(lambda: initial, *functions, **_step(step), **self._store(step, **types))
         self._put(step, ref, source.key, "str", "table")
+
+
+class _Transformer(ValueTransformer[Any, Any, Any]):
+    """A mapper as a transformer."""
+
+    def __init__(self, mapper: Callable[[Any, Any], Any]) -> None:
+        self._mapper = mapper
+
+    def transform(self, key: Any, value: Any) -> Any:
+        return self._mapper(key, value)
+
+
+def _windows(spec: Json) -> TimeWindows | SlidingWindows | SessionWindows | UnlimitedWindows:
+    grace = spec.get("grace", 0)
+    if spec["type"] == "session":
+        return SessionWindows.of(spec["gap"], grace=grace)
+    if spec["type"] == "sliding":
+        return SlidingWindows.of(spec["diff"], grace=grace)
+    if spec["type"] == "unlimited":
+        return UnlimitedWindows.of(start=spec.get("start", 0))
+    return TimeWindows.hopping(spec["size"], advance=spec.get("advance", spec["size"]), grace=grace)
+
+
+def _join_windows(spec: Json) -> JoinWindows:
+    before, after = spec.get("before", 0), spec.get("after", 0)
+    windows = JoinWindows.of(spec.get("diff", max(0, before, after)), grace=spec.get("grace", 0))
+    if "before" in spec:
+        windows = windows.before(before)
+    return windows.after(after) if "after" in spec else windows
 
 
 def _consumed(step: Json, value: str) -> Json:

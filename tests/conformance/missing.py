@@ -10,16 +10,7 @@ from typing import Any
 
 Json = dict[str, Any]
 
-_OPERATORS = {
-    "global_table": "global tables",
-    "cogroup": "cogroup",
-    "suppress": "suppress",
-    "fk_join": "foreign-key joins",
-    "fk_left_join": "foreign-key joins",
-    "transform_values": "KTable.transform_values",
-}
-_WINDOWS = {"sliding": "sliding windows", "session": "session windows", "unlimited": "unlimited windows"}
-_STORES = {"session": "session stores", "versioned": "versioned stores"}
+_STORES = {"versioned": "versioned stores"}
 
 
 def missing_operators(scenario: Json) -> list[str]:
@@ -50,6 +41,8 @@ def pruned(scenario: Json) -> Json | None:
         _note_results(step, kinds)
         if step["op"] == "add_store":
             stores.add(step["store"])
+        if step["op"] == "global_table":
+            stores.add((step.get("materialized") or {}).get("store", ""))
     if not any(step["op"] == "to" for step in steps):
         return None
     sources = [step for step in steps if step["op"] != "to"]
@@ -68,24 +61,14 @@ def _note_results(step: Json, kinds: dict[str, str]) -> None:
 
 
 def _of_config(config: Json) -> Iterator[str]:
-    if config.get("optimize", False) is not False:
-        yield "topology optimization"
     if config.get("store_format", "DEFAULT") != "DEFAULT":
         yield "headers in stores"
 
 
 def _of_step(step: Json, kinds: dict[str, str]) -> Iterator[str]:
     op = step["op"]
-    if op in _OPERATORS:
-        yield _OPERATORS[op]
-    if op == "windowed_by":
-        windows = step["windows"]["type"]
-        if windows in _WINDOWS:
-            yield _WINDOWS[windows]
-        if step.get("emit") == "close":
-            yield "emit on window close"
     if op in ("join", "left_join", "outer_join"):
-        yield from _of_join(step, kinds)
+        yield from _of_join(step)
     if op == "add_store" and step.get("type") in _STORES:
         yield _STORES[step["type"]]
     materialized = step.get("materialized") or {}
@@ -95,12 +78,7 @@ def _of_step(step: Json, kinds: dict[str, str]) -> Iterator[str]:
         yield "LRU stores"
 
 
-def _of_join(step: Json, kinds: dict[str, str]) -> Iterator[str]:
-    sides = (kinds.get(step["from"]), kinds.get(step["with"]))
-    if sides == ("stream", "stream"):
-        yield "stream-stream joins"
-    elif sides == ("stream", "global"):
-        yield "global tables"
+def _of_join(step: Json) -> Iterator[str]:
     if "grace" in step:
         yield "stream-table joins with grace"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pystreams.processor import Cancellable, Processor, ProcessorContext, PunctuationType
 from pystreams.record import Record
+from pystreams.windowed import Windowed
 from tests.conformance.vocabulary import BoomError, ScenarioError, render, render_or_none
 
 AnyRecord = Record[Any, Any]
@@ -143,6 +144,19 @@ def _window_put(self: Scripted, record: AnyRecord) -> None:
     self.emit(record, ",".join(f"{render(value)}@{time}" for time, value in found))
 
 
+def _session_put(self: Scripted, record: AnyRecord) -> None:
+    if record.key is None:
+        return
+    gap, start, end, value = int(self.parameters[0]), record.timestamp, record.timestamp, ""
+    for session, found in read_all(self.store.find_sessions(record.key, start - gap, end + gap)):
+        start, end = min(start, session.start), max(end, session.end)
+        value += f"{render(found)}+"
+        self.store.remove(session)
+    value += render(record.value)
+    self.store.put(Windowed(record.key, start, end), value)
+    self.emit(record, f"{value}[{start},{end}]")
+
+
 def _scan(self: Scripted, record: AnyRecord) -> None:
     if record.key is None:
         return
@@ -244,6 +258,7 @@ _SIMPLE: dict[str, Handle] = {
     "route": _route,
     "ts_history": _ts_history,
     "window_put": _window_put,
+    "session_put": _session_put,
     "scan": _scan,
 }
 _CLASSES: dict[str, type[Scripted]] = {

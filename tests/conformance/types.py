@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pystreams.record import Headers
-from pystreams.serde import INT, TimeWindowedSerde
+from pystreams.serde import INT, SessionWindowedSerde, TimeWindowedSerde
 from pystreams.serde.base import AnySerde, Serde
+from pystreams.serde.join_side import WaitingKey
+from pystreams.serde.subscriptions import Subscription
 from pystreams.windowed import Windowed
 from tests.conformance.vocabulary import render
 
@@ -45,16 +48,20 @@ def value_serde(value_type: str) -> AnySerde:
 
 @dataclass(frozen=True)
 class KeyType:
-    """Text, or a window of size ``size_ms`` around an inner key."""
+    """Text, or a window of size ``size_ms`` (None: a session) around an inner key."""
 
     inner: KeyType | None = None
-    size_ms: int = 0
+    size_ms: int | None = None
 
     @property
     def serde(self) -> AnySerde:
-        return TEXT if self.inner is None else TimeWindowedSerde(self.inner.serde, self.size_ms)
+        if self.inner is None:
+            return TEXT
+        if self.size_ms is None:
+            return SessionWindowedSerde(self.inner.serde)
+        return TimeWindowedSerde(self.inner.serde, self.size_ms)
 
-    def windowed(self, size_ms: int) -> KeyType:
+    def windowed(self, size_ms: int | None) -> KeyType:
         return KeyType(self, size_ms)
 
 
@@ -65,11 +72,23 @@ def show_key(key: Any) -> Json:
     """A windowed key as an object, anything else as text."""
     if isinstance(key, Windowed):
         return {"key": show_key(key.key), "start": key.start, "end": key.end}
+    if isinstance(key, bytes):
+        return show_bytes(key)
+    if isinstance(key, WaitingKey):
+        return {"key": show_key(key.key), "ts": key.timestamp, "side": "left" if key.left else "right"}
     return None if key is None else render(key)
 
 
 def show_value(value: Any) -> Json:
-    """Integers stay integers."""
+    """Integers stay integers. Subscriptions of foreign-key joins have their parts."""
+    if isinstance(value, Subscription):
+        return {
+            "instruction": value.instruction.name,
+            "hash": value.hash and [f"{n:x}" for n in struct.unpack(">QQ", value.hash)],
+            "primary_key": show_bytes(value.primary_key),
+            "version": value.version,
+            "primary_partition": value.primary_partition,
+        }
     return value if value is None or isinstance(value, int) else render(value)
 
 

@@ -129,6 +129,12 @@ _AGGREGATORS: dict[str, Callable[[str], Function]] = {
 }
 
 
+_MERGERS: dict[str, Callable[[str], Function]] = {
+    "merge": lambda a: lambda k, one, two: f"{render(one)}{a}{render(two)}",
+    "kmerge": lambda a: lambda k, one, two: f"{render(one)}{a}{render(k)}{a}{render(two)}",
+}
+
+
 def _look_up(table: dict[str, Callable[[str], Function]], kind: str, name: str) -> Function:
     head, _, argument = name.partition(":")
     if head not in table:
@@ -159,6 +165,11 @@ def joiner(name: str) -> Function:
 def aggregator(name: str) -> Function:
     """Of (key, aggregate, value), text or None."""
     return _look_up(_AGGREGATORS, "aggregator", name)
+
+
+def merger(name: str) -> Function:
+    """Of (key, one, two): one aggregate of two sessions'."""
+    return _look_up(_MERGERS, "session merger", name)
 
 
 def reducer(name: str) -> Function:

@@ -5,29 +5,37 @@ What is compared with ran on the embedded log: offsets and bytes are the same th
 
 from __future__ import annotations
 
+import random
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from pystreams.backfill import last_values
 from pystreams.backfill.emitting import emit
 from pystreams.backfill.handover import hand_over, published_manifest
 from pystreams.backfill.manifest import Stage
 from pystreams.backfill.result import BackfillResult
-from pystreams.errors import BrokerError, StateError
+from pystreams.backfill.sources import KafkaSource
+from pystreams.backfill.sources.last_records import last_record, last_within
+from pystreams.broker.port import CommittedOffset, Write
+from pystreams.errors import BrokerError, BrokerUnavailableError, StateError
 from pystreams.ids import TopicPartition
 from pystreams.runtime import hand_over_check
-from tests.backfill.kit import History
-from tests.backfill.live import Left, append, create, left_on, split, with_sinks_before
+from tests.backfill.kit import History, Line
+from tests.backfill.live import Left, append, create, left_on, raw, split, with_sinks_before
 from tests.backfill.programs import history
 from tests.kafka.backfill_driver import computed, program
 from tests.kafka.support import Cluster
-from tests.live.support import Log, caught_up, eventually, run_to_the_end
+from tests.live.support import KEPT, Log, caught_up, eventually, run_to_the_end
 
 #: Both inputs are in order of time up to here, and after.
 UNTIL_MS = 1_200
+#: With 3 KB of metadata each, three times what one request takes.
+WIDTH = 500
 
 
 def past() -> History:
@@ -200,3 +208,61 @@ def test_sinks_get_what_was_emitted_and_then_what_live_writes(cluster: Cluster, 
     app = program(cluster.path)
     run_to_the_end(cluster, app)
     assert left_on(cluster, app, ["sums"]) == live
+
+
+def test_a_delivery_may_take_longer_than_a_transaction_elsewhere(cluster: Cluster) -> None:
+    """Librdkafka makes no transactional producer with such a setting, which is sound for all others."""
+    broker = cluster.broker_with(client_settings={"delivery.timeout.ms": "3600000"})
+    cluster.create("t")
+    with closing(broker.transactional_producer("p", "id")) as producer:
+        producer.send("t", 0, b"k", b"v", 1_000, ())
+        producer.commit()
+    assert raw(cluster, TopicPartition("t", 0)) == [Line(b"k", b"v", 1_000)]
+
+
+def test_what_thousands_of_partitions_need_fits_into_a_record_and_a_commit(cluster: Cluster) -> None:
+    """A record of the default size, and a coordinator that writes the offsets of a request as one."""
+    partitions = [TopicPartition("wide", number) for number in range(WIDTH)]
+    cluster.create("wide", partitions=WIDTH)
+    cluster.create("manifest")
+    noise = random.Random(1)
+    offsets = {p: CommittedOffset(noise.randrange(1 << 40), noise.randbytes(1_500).hex()) for p in partitions}
+    with closing(cluster.broker.group_committer("c", "wc", "id")) as committer:
+        committer.probe(partitions)
+        committer.commit([Write("manifest", 0, b"k", noise.randbytes(900_000), 1_000)], offsets)
+    assert cluster.admin.group_offsets("wc") == offsets
+
+
+def test_a_transaction_that_somebody_leaves_open_does_not_hold_it_for_ever(
+    cluster: Cluster, live: Left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers of committed records do not get past it."""
+    result = prepared(cluster)
+    cluster.create(
+        "sums-by-window-changelog", partitions=2, config=KEPT | {"cleanup.policy": "compact,delete"}
+    )
+    with closing(cluster.broker.transactional_producer("other", "other")) as left_open:
+        left_open.send("sums-by-window-changelog", 0, b"ghost", b"value", 1_000, ())
+        left_open._client.flush()
+        monkeypatch.setattr(last_values, "_SILENCE_MS_MAX", 2_000.0)
+        with pytest.raises(
+            BrokerUnavailableError, match="changelog sums-by-window-changelog-0 cannot be read"
+        ):
+            hand_over(result, cluster.broker)
+    hand_over(result, cluster.broker)
+    assert gone_on(cluster, result) == live
+
+
+def test_a_log_is_known_again_by_the_record_before_a_transactions_marker(cluster: Cluster) -> None:
+    cluster.create("t", "empty")
+    one, none = TopicPartition("t", 0), TopicPartition("empty", 0)
+    with closing(cluster.broker.transactional_producer("p", "id")) as producer:
+        for value in (b"a", b"b"):
+            producer.send("t", 0, b"k", value, 1_000, ())
+            producer.commit()
+    ends = {one: 4, none: 0}
+    eventually(lambda: cluster.admin.end_offsets([one, none]) == ends, "the last marker is written")
+    found = KafkaSource(cluster.bootstrap_servers).last_before(ends)
+    assert found == {one: last_record(2, 1_000, b"k", b"b")}
+    assert last_within(cluster.broker, {one: (2, 3)}) == found
+    assert last_within(cluster.broker, {one: (3, 4)}) == {}

@@ -1,65 +1,32 @@
-"""Spark's workers read from Kafka and publish to it; one is killed within its transaction, and nothing shows."""
+"""Spark's workers read from Kafka and publish to it: whatever is killed, live goes on from it as after a restart."""
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pystreams.backfill import handover
-from pystreams.backfill.executor import PartitionFunction
-from pystreams.backfill.handover import hand_over
-from pystreams.backfill.publishing import PublishStore
 from pystreams.backfill.spark.executor import SparkExecutor
-from pystreams.broker.kafka.transactions import KafkaTransactionalProducer
-from tests.backfill.live import Left, append, create, left_on, with_sinks_before
+from tests.backfill.random_topologies import CERTAIN, RESTARTED
 from tests.backfill.spark.conftest import executor, spark
-from tests.kafka.backfill_driver import computed, program
+from tests.backfill.spark.kinds import ON_EMBEDDED, TOPOLOGIES, Place, check
+from tests.backfill.trials import Written, read
 from tests.kafka.support import Cluster
-from tests.kafka.test_backfill_hand_over import UNTIL_MS, live, past
-from tests.live.support import run_to_the_end
 
-__all__ = ["executor", "live", "spark"]
+__all__ = ["executor", "spark"]
 
-
-@dataclass(frozen=True)
-class KilledOnce:
-    """Its worker is killed when all is written and nothing committed, once: it leaves a file first."""
-
-    function: PartitionFunction
-    marker: Path
-
-    def __call__(self, partition: int, batches: Iterator[Any]) -> bytes:
-        if partition == 1 and not self.marker.exists():
-            self.marker.touch()
-            KafkaTransactionalProducer.commit = _kill  # type: ignore[method-assign]
-        return self.function(partition, batches)
+#: That a driver dies before the commit is seen by ``make prove-backfill``.
+SHORT = ["worker-in-publish", "driver-in-commit"]
 
 
-def _kill(producer: KafkaTransactionalProducer) -> None:
-    producer._client.flush()
-    os.kill(os.getpid(), signal.SIGKILL)
+def _recorded() -> list[Written]:
+    return [written for written in read(TOPOLOGIES)[len(ON_EMBEDDED) :] if written.kind in SHORT]
 
 
-def test_published_by_workers_it_equals_live_with_a_stop(
-    cluster: Cluster,
-    live: Left,
-    executor: SparkExecutor,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.slow
+@pytest.mark.parametrize("written", _recorded(), ids=lambda written: written.kind)
+def test_whatever_is_killed_it_goes_on_as_live(
+    written: Written, cluster: Cluster, executor: SparkExecutor, tmp_path: Path
 ) -> None:
-    create(cluster, past(), ["sums"])
-    append(cluster, past())
-    result = computed(cluster.bootstrap_servers, cluster.path, UNTIL_MS, executor)
-    marker = tmp_path / "killed"
-    monkeypatch.setattr(handover, "PublishStore", lambda *given: KilledOnce(PublishStore(*given), marker))
-    hand_over(result, cluster.broker)
-    assert marker.exists()
-    app = program(cluster.path)
-    run_to_the_end(cluster, app)
-    assert with_sinks_before(result, left_on(cluster, app, ["sums"])) == live
+    place = Place(cluster, tmp_path, cluster.bootstrap_servers)
+    assert check(written, place, executor) in {RESTARTED, CERTAIN}

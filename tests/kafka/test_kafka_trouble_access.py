@@ -22,8 +22,13 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from pystreams.backfill.handover import hand_over, published_manifest
+from pystreams.backfill.sources import KafkaSource
 from pystreams.cli.exits import Exit
-from pystreams.errors import StreamsError
+from pystreams.errors import BrokerError, StreamsError
+from tests.backfill.kit import Backfill
+from tests.backfill.live import append, create
+from tests.backfill.programs import history, word_count
 from tests.kafka.server import free_port
 from tests.kafka.support import Cluster
 from tests.kafka.trouble_support import Counting, failure_of
@@ -202,3 +207,28 @@ def test_the_exit_code_of_a_forbidden_group_is_the_brokers(fragile: Cluster, den
     fragile.create("lines", "word-counts")
     deny(ResourceType.GROUP, "wordcount", AclOperation.READ)
     is_told(run(fragile.bootstrap_servers, f"state_dir={fragile.path}/state"), "group wordcount", "ACL")
+
+
+@pytest.mark.parametrize(
+    "kind, name, told",
+    [
+        (ResourceType.TOPIC, "wc-counts-changelog", "WRITE on the topic"),
+        (ResourceType.TRANSACTIONAL_ID, "wc-backfill-counts-0", "on the transactional id"),
+        (ResourceType.GROUP, "wc", "READ on the group"),
+    ],
+)
+def test_a_hand_over_that_is_forbidden_leaves_the_application_sound(
+    kind: ResourceType, name: str, told: str, fragile: Cluster, deny: Deny
+):
+    """Found out before it is told: then the application would not start before the hand-over is complete."""
+    past = history("word count", 1, 1)
+    later = {"lines": [[line._replace(timestamp=1_000 + line.timestamp) for line in past["lines"][0]]]}
+    create(fragile, later, ["word-counts"])
+    append(fragile, later)
+    source = KafkaSource(fragile.bootstrap_servers)
+    result = Backfill(word_count(state_dir=fragile.path), source, fragile.path / "staging").run()
+    operation = AclOperation.READ if kind is ResourceType.GROUP else AclOperation.WRITE
+    deny(kind, name, operation)
+    with pytest.raises(BrokerError, match=told):
+        hand_over(result, fragile.broker)
+    assert published_manifest(fragile.broker, "wc") is None

@@ -10,9 +10,12 @@ import pytest
 import pystreams
 
 EXPORTED = """
-    App BranchedKStream ConfigError JsonSerde KGroupedStream KGroupedTable KStream KTable MsgpackSerde Processor
-    ProcessorContext PunctuationType Record Serde SessionWindowedSerde Stores Streams StreamsBuilder StreamsConfig
-    StreamsError TimeWindowedKStream TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver Windowed
+    App BranchedKStream CogroupedKStream ConfigError EmitStrategy GlobalKTable JoinWindows JsonSerde KGroupedStream
+    KGroupedTable KStream KTable MsgpackSerde Processor ProcessorContext PunctuationType Record Serde
+    SessionWindowedCogroupedKStream SessionWindowedKStream SessionWindowedSerde SessionWindows
+    SlidingWindows Stores Streams StreamsBuilder StreamsConfig StreamsError TimeWindowedCogroupedKStream
+    TimeWindowedKStream TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver
+    UnlimitedWindows ValueTransformer Windowed
 """
 
 

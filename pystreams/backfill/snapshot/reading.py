@@ -20,7 +20,7 @@ from pystreams.backfill.result import BackfillResult
 from pystreams.backfill.snapshot.format import BESIDE_DIRECTORY, Entry, StoredAs, content_of
 from pystreams.backfill.sources import BATCH_ROWS
 from pystreams.backfill.staging import Selection
-from pystreams.errors import StateCorruptedError, StateError
+from pystreams.errors import StateCorruptedError
 from pystreams.ids import TaskId
 from pystreams.state.directory import ROCKSDB_DIRECTORY
 from pystreams.state.formats import TIMESTAMP_BYTES, unpack_int64
@@ -49,7 +49,7 @@ def open_snapshot(
 
 
 class SnapshotStaging:
-    """Implements ``staging.Staging`` for what a snapshot has: stores and outcomes."""
+    """Implements ``staging.Staged`` for what a snapshot has: stores and outcomes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -63,12 +63,12 @@ class SnapshotStaging:
     def location(self) -> str:
         return str(self._folder)
 
+    @property
+    def folders(self) -> Mapping[int, str]:
+        return {}
+
     def read_manifest(self) -> Manifest:
         return Manifest.from_json(json.dumps(self._content["backfill"]), self.location)
-
-    def write_manifest(self, manifest: Manifest) -> None:
-        """Raises ``StateError``: a snapshot does not change."""
-        raise StateError("a snapshot cannot be written to", where=self.location, hint="give another folder")
 
     def outcomes(self, slice: int) -> list[Outcome]:
         """Those of last visits; none for other slices."""
@@ -110,7 +110,10 @@ def _stored_entries(directory: Path, stored: StoredAs) -> Iterator[Entry]:
                 yield key, raw[TIMESTAMP_BYTES:], unpack_int64(raw)[0]
             return
         for place, raw in _all(_table(directory / ROCKSDB_DIRECTORY, stored.name, stack)):
-            key, value, timestamp = stored.format.from_table(place, raw)
+            found = stored.format.from_table(place, raw)
+            if found is None:
+                continue
+            key, value, timestamp = found
             if timestamp is None:
                 noted = None if beside is None else beside.get(key)
                 timestamp = 0 if noted is None else unpack_int64(noted)[0]

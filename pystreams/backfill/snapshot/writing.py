@@ -85,6 +85,8 @@ def check_folder(folder: str | Path, backfill_id: str | None, *, replace_other: 
             hint="give a folder by its path, which all workers have, too: snapshot:FOLDER",
         )
     target = Path(folder)
+    if target.exists() and not target.is_dir():
+        raise StateError(f"{target} is a file, and no folder", hint="choose a folder")
     found = _backfill_in(target)
     if found is not None and found != backfill_id and not replace_other:
         raise StateError(
@@ -135,7 +137,7 @@ def _stored(result: BackfillResult) -> list[StoredAs]:
             spec.name,
             one.index,
             one.subtopology,
-            TableFormat(spec.kind, spec.retention_ms),
+            TableFormat.of(spec),
             spec.persistent,
         )
         for one in result.plan.slices
@@ -179,17 +181,18 @@ def _write_partition(target: str, stored: StoredAs, partition: int, batches: Ite
     task.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{_FILES}-", dir=task))
     table, beside = SortedFiles(folder, "table"), SortedFiles(folder, "beside")
-    latest = _Latest()
     format = stored.format
+    latest = _Latest(format)
     for entry in _entries(batches):
         key, value, timestamp = entry
         if not stored.persistent:
             beside.add(key, pack_int64(timestamp) + value)
             continue
-        table.add(*format.to_table(*entry))
+        for one in format.to_table(*entry):
+            table.add(*one)
         if not format.timestamped:
             beside.add(key, pack_int64(timestamp))
-        if format.windowed:
+        if format.expires:
             latest.note(entry)
     return _Part(tuple(table.finish()), tuple(beside.finish()), latest.entries).to_json()
 
@@ -201,23 +204,27 @@ def _entries(batches: Iterator[Arrow]) -> Iterator[Entry]:
 
 
 class _Latest:
-    """The entries of the greatest window start and of the greatest sequence number."""
+    """The entries of the greatest time (a window's start, a session's end) and of the greatest sequence number."""
 
-    def __init__(self) -> None:
-        self._start = self._sequence = -1
-        self._by_start: Entry | None = None
+    def __init__(self, format: TableFormat) -> None:
+        self._format = format
+        self._time = self._sequence = -1
+        self._by_time: Entry | None = None
         self._by_sequence: Entry | None = None
 
     def note(self, entry: Entry) -> None:
-        _, start, sequence = split_window_key(entry[0])
-        if start > self._start:
-            self._start, self._by_start = start, entry
+        time = self._format.time_of(entry[0])
+        if time > self._time:
+            self._time, self._by_time = time, entry
+        if self._format.kind == "session":
+            return
+        sequence = split_window_key(entry[0])[2]
         if sequence > self._sequence:
             self._sequence, self._by_sequence = sequence, entry
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        found = (self._by_start, self._by_sequence)
+        found = (self._by_time, self._by_sequence)
         return tuple(dict.fromkeys(entry for entry in found if entry is not None))
 
 

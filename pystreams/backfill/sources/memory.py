@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -59,8 +60,11 @@ class MemorySource:
         found: dict[TopicPartition, LastRecord] = {}
         for partition, end in ends.items():
             for batch in self.batches.get(partition, ()):
-                rows = zip(batch.offsets, batch.timestamps, batch.keys, batch.values, strict=True)
-                found |= {partition: last_record(*row) for row in rows if row[0] < end}
+                at = bisect_left(batch.offsets, end) - 1
+                if at >= 0:
+                    found[partition] = last_record(
+                        batch.offsets[at], batch.timestamps[at], batch.keys[at], batch.values[at]
+                    )
         return found
 
     def read(self, input: InputRange) -> Iterator[Arrow]:

@@ -16,8 +16,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from pystreams.backfill.local_disks import local_folder
 from pystreams.backfill.records import Arrow
-from pystreams.backfill.spark.worker import local_folder
+from pystreams.backfill.spark.worker import partition_id
 from pystreams.backfill.table_options import table_of
 from pystreams.backfill.tables import Table
 
@@ -45,5 +46,5 @@ class _Reader(DataSourceReader):
         return [InputPartition(part) for part in self._table.parts()]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        batches: Iterator[Arrow] = self._table.read(partition.value, local_folder())
+        batches: Iterator[Arrow] = self._table.read(partition.value, local_folder(partition_id()))
         return batches

@@ -21,7 +21,7 @@ from pystreams.backfill.spark.progress import Reporter, addresses_of, listening
 from pystreams.backfill.spark.shipping import shipped
 from pystreams.backfill.spark.staging import SparkStaging
 from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall
-from pystreams.backfill.staging import Selection, Staging
+from pystreams.backfill.staging import Selection, Staged
 from pystreams.errors import ConfigError
 
 #: Settings of the session that the executor works with; the user's own session keeps its own.
@@ -68,7 +68,7 @@ class SparkExecutor:
 
     def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
         one = job.work.slice
-        staging = self.staging(job.staging.location)
+        staging = self._own(job.staging)
         context = self._session.sparkContext
         context.setJobDescription(f"pystreams backfill: slice {one.index}")
         try:
@@ -76,16 +76,19 @@ class SparkExecutor:
                 staging.write(one.index, self._rows(job, staging, reporter))
         finally:
             context.setJobDescription(None)  # type: ignore[arg-type]
-        return staging.outcomes(one.index)
+        return staging.outcomes(one.index, one.tasks)
 
     def for_each_partition(
-        self, staging: Staging, selection: Selection, function: PartitionFunction
+        self, staging: Staged, selection: Selection, function: PartitionFunction
     ) -> list[bytes]:
-        rows = self.staging(staging.location).selected(selection)
+        rows = self._own(staging).selected(selection)
         exchanged = _exchanged(rows, selection.partitions)
         with heard():
             results = mapped(exchanged, PartitionCall(function), RESULT_DDL).collect()
         return [bytes(result) for _, result in sorted((row.partition, row.result) for row in results)]
+
+    def _own(self, staged: Staged) -> SparkStaging:
+        return self.staging(staged.location).with_slices(staged.folders)
 
     def _rows(self, job: SliceJob, staging: SparkStaging, reporter: Reporter) -> DataFrame:
         """What the tasks of a slice give, as packed rows."""
@@ -97,7 +100,7 @@ class SparkExecutor:
         ]
         if carried is not None:
             stores = sql.col("kind") == int(Kind.STATE)
-            given.append(self.staging(carried.staging.location).packed((carried.slice,), stores))
+            given.append(self._own(carried.staging).packed((carried.slice,), stores))
         outcomes = () if carried is None else carried.outcomes
         call = SliceCall(
             job.work,

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 
 from pystreams import errors
 from pystreams.backfill.places import shown
-from pystreams.errors import AppLoadError, ConfigError, StreamsError
+from pystreams.errors import AppLoadError, StreamsError
 
 _TOLD = re.compile(r"pystreams-error:([A-Za-z0-9+/=]+):")
 _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
@@ -82,32 +82,8 @@ def not_importable(module: str) -> AppLoadError:
     return AppLoadError(
         f"Spark's workers cannot import {module}",
         why=f"the Python that they run has no module {module}",
-        hint="send a module of your own with --py-files (py_files); packages must be in the workers' Python: see "
-        '"Where it runs" in docs/backfill.md',
-    )
-
-
-@contextmanager
-def reaching(place: str) -> Iterator[None]:
-    """While Spark's file systems are asked for something at a place. Raises ``ConfigError`` that says why not."""
-    try:
-        yield
-    except (PySparkException, Py4JJavaError) as error:
-        raise ConfigError(
-            f"Spark cannot use {shown(place)}",
-            why=reason_of(error),
-            hint=_about_file_systems(place, str(error)),
-        ) from error
-
-
-def _about_file_systems(place: str, text: str) -> str:
-    if "ClassNotFoundException" not in text and "UnsupportedFileSystemException" not in text:
-        return "is the place right, and may this user write there?"
-    if place.startswith(("s3:", "s3n:")):
-        return "Hadoop's name for it is s3a://"
-    return (
-        "give Spark the package of that file system, of the version of its Hadoop:"
-        " --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION (for s3a://), or stage in a folder"
+        hint="send a module of your own with --py-files (py_files); packages must be in the workers' Python, which"
+        " PYSPARK_PYTHON names when Spark is started",
     )
 
 

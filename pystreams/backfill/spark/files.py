@@ -2,48 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+
+from pystreams.backfill.places import shown
+from pystreams.backfill.spark.failures import reason_of
+from pystreams.errors import StateError
 
 
 class HadoopFolder:
-    """A folder by its path or URL."""
+    """A folder by its path or URL. Implements ``manifest_files.Folder``.
+
+    Uses what all file systems have: a list of names, reading, making a file that is not there, deleting. Raises
+    ``StateError`` where the file system cannot be used.
+    """
 
     def __init__(self, session: SparkSession, location: str) -> None:
         context: Any = session.sparkContext
         self._jvm = context._jvm
-        self._configuration = context._jsc.hadoopConfiguration()
-        path = self._jvm.org.apache.hadoop.fs.Path(location)
-        files = path.getFileSystem(self._configuration)
-        #: The URL of the folder, the same wherever it is looked at from.
-        self.url: str = files.makeQualified(path).toString()
+        with reaching(location):
+            self._path = self._jvm.org.apache.hadoop.fs.Path(location)
+            files = self._path.getFileSystem(context._jsc.hadoopConfiguration())
+            #: The URL of the folder, the same wherever it is looked at from.
+            self.location: str = files.makeQualified(self._path).toString()
+            self._path = self._jvm.org.apache.hadoop.fs.Path(self.location)
+            # On local disks Hadoop leaves a file with a check sum beside each, which says that the file is damaged once
+            # anybody else has written it.
+            summed = is_instance_of(context._gateway, files, "org.apache.hadoop.fs.ChecksumFileSystem")
+            self._files = files.getRawFileSystem() if summed else files
+
+    @property
+    def url(self) -> str:
+        return shown(self.location)
+
+    def names(self) -> list[str]:
+        with reaching(self.location):
+            if not self._files.exists(self._path):
+                return []
+            return [status.getPath().getName() for status in self._files.listStatus(self._path)]
 
     def read(self, name: str) -> bytes | None:
-        """A file's content, None if there is none."""
-        path = self._path(name)
-        files = path.getFileSystem(self._configuration)
-        if not files.exists(path):
-            return None
-        stream = files.open(path)
-        try:
-            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
-        finally:
-            stream.close()
+        path = self._in(name)
+        with reaching(self.location):
+            if not self._files.exists(path):
+                return None
+            stream = self._files.open(path)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
 
-    def write(self, name: str, content: bytes) -> None:
-        """Replace a file at once: by a rename, where the file system has one."""
-        path, draft = self._path(name), self._path(f".{name}.new")
-        stream = path.getFileSystem(self._configuration).create(draft, True)
-        try:
-            stream.write(bytearray(content))
-        finally:
-            stream.close()
-        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(path.toUri(), self._configuration)
-        overwrite = getattr(self._jvm, "org.apache.hadoop.fs.Options$Rename").OVERWRITE
-        options = self._jvm.java.lang.reflect.Array.newInstance(overwrite.getClass(), 1)
-        options[0] = overwrite
-        context.rename(draft, path, options)
+    def create(self, name: str, content: bytes) -> None:
+        with reaching(self.location):
+            stream = self._files.create(self._in(name), False)
+            try:
+                stream.write(bytearray(content))
+            finally:
+                stream.close()
 
-    def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(self.url, name)
+    def delete(self, name: str) -> None:
+        with reaching(self.location):
+            self._files.delete(self._in(name), True)
+
+    def _in(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+
+
+@contextmanager
+def reaching(location: str) -> Iterator[None]:
+    """While files of a staging folder are worked with. Raises ``StateError`` for what the JVM raises, without secrets;
+    ``FileExistsError`` where a file was to be made that is there."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        if isinstance(error, Py4JJavaError):
+            kind = error.java_exception.getClass().getSimpleName()
+            if kind == "FileAlreadyExistsException":
+                raise FileExistsError(location) from None
+        raise StateError(
+            "the staging folder cannot be used",
+            where=shown(location),
+            why=reason_of(error),
+            hint=_about_file_systems(location, str(error)),
+        ) from error
+
+
+def _about_file_systems(location: str, text: str) -> str:
+    if "ClassNotFoundException" not in text and "UnsupportedFileSystemException" not in text:
+        return "is the place right, and may this user read and write there?"
+    if location.startswith(("s3:", "s3n:")):
+        return "Hadoop's name for it is s3a://"
+    return (
+        "give Spark the package of that file system, of the version of its Hadoop:"
+        " --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION (for s3a://), or stage in a folder"
+    )

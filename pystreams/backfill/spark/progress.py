@@ -87,7 +87,8 @@ def addresses_of(context: SparkContext) -> tuple[str, str]:
     conf = context.getConf()
     host = conf.get("spark.driver.host")
     assert host is not None, "Spark sets it when it starts"
-    return conf.get("spark.driver.bindAddress") or host, host
+    # Spark writes addresses of IPv6 in brackets.
+    return (conf.get("spark.driver.bindAddress") or host).strip("[]"), host.strip("[]")
 
 
 @contextmanager

@@ -1,30 +1,50 @@
 """Staged slices on Spark: a Parquet dataset of packed rows each, written and committed by Spark.
 
-<staging>/manifest.json
-<staging>/slice-02/*.parquet       packed rows (packing.py) of all tasks
+<staging>/manifest-00003.json             see manifest_files.py
+<staging>/slice-02-5d41…/*.parquet        packed rows (packing.py) of all tasks, a file for each
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final, Self
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from pystreams.backfill.manifest import MANIFEST_FILE, Manifest
-from pystreams.backfill.order import in_order
+from pystreams.backfill.manifest import Manifest
+from pystreams.backfill.manifest_files import ManifestFiles
+from pystreams.backfill.order import ORDER, in_order
 from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.records import Arrow, Kind
 from pystreams.backfill.spark.arrow import mapped, table_of
-from pystreams.backfill.spark.files import HadoopFolder
-from pystreams.backfill.spark.packing import PACKED_DDL, unpacked
+from pystreams.backfill.spark.files import HadoopFolder, reaching
+from pystreams.backfill.spark.packing import PACKED_DDL, Packed, unpacked
 from pystreams.backfill.spark.worker import plain_rows
-from pystreams.backfill.staging import Selection, not_staged
+from pystreams.backfill.staging import Selection, left_over, not_staged, one_of_each
 
 _PLAIN_DDL = (
     "kind tinyint, topic string, partition int, queue_time bigint, upstream bigint, sequence bigint, "
     "timestamp bigint, key binary, value binary, headers array<struct<name: string, value: binary>>"
 )
+
+#: A file that cannot be read is an error, whatever the session says.
+_READING: Final[Mapping[str, str]] = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
+
+#: Packed rows are large and compressed: Parquet's writer looks at its memory only every so many rows, and would try to
+#: find equal ones. A task's outcome is in the file of its rows, so that none can be lost without the other.
+_WRITING: Final[Mapping[str, str]] = {
+    "parquet.enable.dictionary#data": "false",
+    "parquet.page.size.row.check.min": "1",
+    "parquet.block.size.row.check.min": "1",
+    "parquet.block.size": str(16 * 1024 * 1024),
+    "compression": "none",
+    "maxRecordsPerFile": "0",
+}
+
+#: So many packed rows come to the driver at once.
+_FETCHED_ROWS: Final = 16
 
 
 class SparkStaging:
@@ -34,31 +54,59 @@ class SparkStaging:
         self._session = session
         self._location = location
         self._folder = HadoopFolder(session, location)
+        self._manifests = ManifestFiles(self._folder)
+        self._folders: Mapping[int, str] = {}
 
     @property
     def location(self) -> str:
         return self._location
 
+    @property
+    def folders(self) -> Mapping[int, str]:
+        return self._folders
+
+    def with_slices(self, folders: Mapping[int, str]) -> Self:
+        other = type(self)(self._session, self._location)
+        other._manifests, other._folders = self._manifests, folders
+        return other
+
     def read_manifest(self) -> Manifest | None:
-        text = self._folder.read(MANIFEST_FILE)
-        return (
-            None if text is None else Manifest.from_json(text.decode(), f"{self._folder.url}/{MANIFEST_FILE}")
-        )
+        return self._manifests.read()
 
     def write_manifest(self, manifest: Manifest) -> None:
-        self._folder.write(MANIFEST_FILE, manifest.to_json().encode())
+        self._manifests.write(manifest)
 
-    def outcomes(self, slice: int) -> list[Outcome]:
-        rows = table_of(self.packed((slice,), sql.col("kind") == int(Kind.OUTCOME)))
-        found = {one.partition: one for one in unpacked(rows.to_batches())}
-        if not found:
+    def require_own(self) -> None:
+        self._manifests.require_own()
+
+    def clear(self) -> None:
+        for name in left_over(self._folder.names(), self._folders):
+            self._folder.delete(name)
+        self._manifests.delete_older()
+
+    def outcomes(self, slice: int, tasks: int) -> list[Outcome]:
+        if self._folders[slice] not in self._folder.names():
             raise not_staged(slice, self._folder.url)
-        return [Outcome.from_json(found[task].rows().column("value")[0].as_py()) for task in sorted(found)]
+        with reaching(self._location):
+            rows = table_of(self.packed((slice,), sql.col("kind") == int(Kind.OUTCOME)))
+        found = [
+            (one.partition, Outcome.from_json(one.rows().column("value")[0].as_py()))
+            for one in unpacked(rows.to_batches())
+        ]
+        return one_of_each(found, slice, tasks, self._folder.url)
 
     def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:
+        """Some packed rows at a time come to the driver, so that a partition may be larger than its memory."""
         found = self.selected(selection).where(sql.col("partition") == partition)
-        pieces = sorted(unpacked(table_of(found).to_batches()), key=lambda one: (*one.place, one.sequence))
-        return in_order((one.place, one.rows()) for one in pieces)
+        parts = -(-found.count() // _FETCHED_ROWS)
+        if not parts:
+            return
+        ordered = found.repartitionByRange(parts, *ORDER).sortWithinPartitions(*ORDER)
+        pieces = (
+            Packed._make((*row[:-1], pa.py_buffer(bytes(row[-1]))))
+            for row in ordered.toLocalIterator(prefetchPartitions=True)
+        )
+        yield from in_order((one.place, one.rows()) for one in pieces)
 
     def dataframe(self, selection: Selection) -> DataFrame:
         """The rows of all partitions, in no order, with the columns of ``EXCHANGE_SCHEMA``."""
@@ -72,21 +120,11 @@ class SparkStaging:
     def packed(self, slices: tuple[int, ...], condition: Column) -> DataFrame:
         """Packed rows of some slices."""
         paths = [self.path_of(slice) for slice in slices]
-        return self._session.read.schema(PACKED_DDL).parquet(*paths).where(condition)
+        return self._session.read.schema(PACKED_DDL).options(**_READING).parquet(*paths).where(condition)
 
     def write(self, slice: int, rows: DataFrame) -> None:
-        """Compute packed rows and stage them as a slice's, in place of what was staged of it."""
-        # Packed rows are large and compressed: Parquet's writer looks at its memory only every so many rows, and would
-        # try to find equal ones.
-        rows.write.mode("overwrite").options(
-            **{
-                "parquet.enable.dictionary#data": "false",
-                "parquet.page.size.row.check.min": "1",
-                "parquet.block.size.row.check.min": "1",
-                "parquet.block.size": str(16 * 1024 * 1024),
-                "compression": "none",
-            }
-        ).parquet(self.path_of(slice))
+        """Compute packed rows and stage them as a slice's, in a folder that nobody has written to."""
+        rows.write.options(**_WRITING).parquet(self.path_of(slice))
 
     def path_of(self, slice: int) -> str:
-        return f"{self._folder.url}/slice-{slice:02}"
+        return f"{self._folder.location}/{self._folders[slice]}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -11,6 +10,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from pystreams.backfill.executor import PartitionFunction
+from pystreams.backfill.local_disks import local_folder
 from pystreams.backfill.order import QueueId, in_order, merged
 from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.reading import external_queues
@@ -50,7 +50,11 @@ class SliceCall:
         report = self.reporter.of(task)
         exchanged = unpacked(batches) if self.exchanged else _drained(batches)
         rows = run_stage(
-            self.work, task, self._input(task, exchanged), work_dir=local_folder(), report=report.processed
+            self.work,
+            task,
+            self._input(task, exchanged),
+            work_dir=local_folder(task),
+            report=report.processed,
         )
         yield from packed(rows)
         report.finished()
@@ -101,12 +105,6 @@ def partition_id() -> int:
     context = TaskContext.get()
     assert context is not None, "runs in a task of Spark"
     return context.partitionId()
-
-
-def local_folder() -> str | None:
-    """Where Spark keeps an executor's temporary files; None: it does not say. Tasks take turns with the disks."""
-    folders = [folder for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if folder]
-    return folders[partition_id() % len(folders)] if folders else None
 
 
 def _drained(batches: Iterator[Arrow]) -> Iterator[Packed]:

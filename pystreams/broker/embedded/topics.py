@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pystreams.broker.embedded import topic_config
 from pystreams.broker.embedded.database import Database
 from pystreams.broker.embedded.topic_config import TopicConfig
-from pystreams.broker.port import TopicSpec
+from pystreams.broker.port import TopicSpec, why_no_topic_name
 from pystreams.errors import TopicError
 from pystreams.ids import TopicPartition
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +123,12 @@ def topics_version(database: Database) -> int:
 
 def _create(database: Database, spec: TopicSpec) -> bool:
     where = f"embedded log {database.path}"
-    if not _LEGAL_NAME.fullmatch(spec.name) or spec.name in (".", ".."):
+    illegal = why_no_topic_name(spec.name)
+    if illegal:
         raise TopicError(
             f"{spec.name!r} is no legal topic name",
             where=where,
-            why="Kafka allows letters, digits, '.', '_' and '-', at most 249 of them",
+            why=illegal,
             hint="choose another name",
         )
     existing = load_topics(database, [spec.name]).get(spec.name)

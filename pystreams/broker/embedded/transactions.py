@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -92,6 +92,9 @@ class EmbeddedGroupCommitter:
         except BrokerError:
             closed(database)
             raise
+
+    def probe(self, partitions: Collection[TopicPartition]) -> None:
+        """Who may open the file may write to it."""
 
     def commit(self, records: Sequence[Write], offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Also raises ``TopicError`` for a topic that does not exist."""

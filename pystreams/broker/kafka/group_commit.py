@@ -10,18 +10,19 @@ the offsets' metadata, and a second commit without it would come too late for wh
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from kafka import KafkaProducer as Client
 from kafka import errors
+from kafka.producer.transaction_manager import AddPartitionsToTxnHandler
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 from kafka.structs import TopicPartition as Location
 
-from pystreams.broker.kafka.group_failures import refused
+from pystreams.broker.kafka.group_failures import ACL_HINT, refused
 from pystreams.broker.kafka.transactions import superseded
 from pystreams.broker.port import CommittedOffset, Write, has_members
-from pystreams.errors import BrokerUnavailableError, StreamsError
+from pystreams.errors import BrokerError, BrokerUnavailableError, StreamsError
 from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,12 @@ _TIMEOUT_MS: Final = 30_000
 _CLOSE_TIMEOUT_S: Final = 5.0
 
 _FENCED: Final = (errors.ProducerFencedError, errors.InvalidProducerEpochError)
+
+
+#: The coordinator writes the offsets of a request as one batch, which may be no larger than a record of
+#: ``__consumer_offsets`` (1 MiB). Keys and values need some 150 bytes beside names and metadata.
+_REQUEST_BYTES: Final = 500_000
+_OFFSET_BYTES: Final = 300
 
 
 class Members(Protocol):
@@ -69,6 +76,27 @@ class KafkaGroupCommitter:
             self._client.close(_CLOSE_TIMEOUT_S)
             raise self._failed(error) from None
 
+    def probe(self, partitions: Collection[TopicPartition]) -> None:
+        """In a transaction without records, which is aborted. Once it raised, the committer is of no use any more."""
+        manager = self._client._transaction_manager
+        try:
+            self._client.begin_transaction()
+            if partitions:
+                added = AddPartitionsToTxnHandler(manager, {Location(*partition) for partition in partitions})
+                manager._enqueue_request(added)
+                self._wait(added.result)
+            self._wait(manager.send_offsets_to_transaction({}, ConsumerGroupMetadata(group_id=self._group)))
+            self._wait(manager.begin_abort())
+        except errors.TopicAuthorizationFailedError as error:
+            raise BrokerError(
+                "The result of a backfill must not be written",
+                where=self._where,
+                why=f"{type(error).__name__}: {error}",
+                hint=f"WRITE on the topic; {ACL_HINT}",
+            ) from None
+        except errors.KafkaError as error:
+            raise self._failed(error) from None
+
     def commit(self, records: Sequence[Write], offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Once it raised something else than that the group has members, the committer is of no use any more."""
         manager = self._client._transaction_manager
@@ -76,12 +104,8 @@ class KafkaGroupCommitter:
             self._client.begin_transaction()
             for one in [self._send(record) for record in records]:
                 one.get(_TIMEOUT_MS / 1000)
-            if offsets:
-                told = {
-                    Location(*partition): OffsetAndMetadata(at.offset, at.metadata, -1)
-                    for partition, at in offsets.items()
-                }
-                group = ConsumerGroupMetadata(group_id=self._group)
+            group = ConsumerGroupMetadata(group_id=self._group)
+            for told in _requests(offsets):
                 self._wait(manager.send_offsets_to_transaction(told, group))
             members = self._admin.group_members(self._group)
             self._wait(manager.begin_abort() if members else manager.begin_commit())
@@ -123,3 +147,19 @@ class KafkaGroupCommitter:
         if getattr(error, "retriable", False):
             return BrokerUnavailableError(what, where=self._where, why=f"{type(error).__name__}: {error}")
         return refused(error, what, self._where)
+
+
+def _requests(
+    offsets: Mapping[TopicPartition, CommittedOffset],
+) -> Iterator[dict[Location, OffsetAndMetadata]]:
+    """The offsets, in parts that a coordinator takes."""
+    told: dict[Location, OffsetAndMetadata] = {}
+    size = 0
+    for partition, at in offsets.items():
+        told[Location(*partition)] = OffsetAndMetadata(at.offset, at.metadata, -1)
+        size += _OFFSET_BYTES + len(partition.topic) + len(at.metadata)
+        if size >= _REQUEST_BYTES:
+            yield told
+            told, size = {}, 0
+    if told:
+        yield told

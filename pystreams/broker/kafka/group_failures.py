@@ -8,15 +8,13 @@ from kafka import errors
 
 from pystreams.errors import BrokerError, BrokerUnavailableError, ConfigError, StreamsError, TopicError
 
-_NOT_AGAIN: Final = (
-    "the user of this application needs the permission: an ACL of the cluster decides about it"
-)
+ACL_HINT: Final = "the user of this application needs the permission: an ACL of the cluster decides about it"
 
 #: What to do about errors that trying again does not mend.
 _HINTS: Final[dict[type[errors.KafkaError], str]] = {
-    errors.GroupAuthorizationFailedError: f"READ on the group; {_NOT_AGAIN}",
-    errors.TopicAuthorizationFailedError: f"READ and DESCRIBE on the topic; {_NOT_AGAIN}",
-    errors.ClusterAuthorizationFailedError: f"an operation on the cluster; {_NOT_AGAIN}",
+    errors.GroupAuthorizationFailedError: f"READ on the group; {ACL_HINT}",
+    errors.TopicAuthorizationFailedError: f"READ and DESCRIBE on the topic; {ACL_HINT}",
+    errors.ClusterAuthorizationFailedError: f"an operation on the cluster; {ACL_HINT}",
     errors.SaslAuthenticationFailedError: "check sasl.mechanism, sasl.username and sasl.password",
     errors.InconsistentGroupProtocolError: "consumers of another kind (plain ones, or Java's Kafka Streams) use "
     "this name as their group: choose another application_id, or stop them first; Java's stay members until their "

@@ -51,15 +51,25 @@ class KafkaTransactionalProducer:
         self._failure: StreamsError | None = None
         self._begun = False
         self._unreported = 0
-        self._client = Producer(
-            {
-                **settings,
-                "transactional.id": transactional_id,
-                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-                "error_cb": ErrorLog(self._where),
-                "on_delivery": self._delivered,
-            }
+        told = {
+            **settings,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+        }
+        # What is not delivered within the transaction's time is lost with it; librdkafka takes no longer one.
+        told["delivery.timeout.ms"] = min(
+            int(told.get("delivery.timeout.ms", TRANSACTION_TIMEOUT_MS)), TRANSACTION_TIMEOUT_MS
         )
+        try:
+            self._client = Producer(
+                {**told, "error_cb": ErrorLog(self._where), "on_delivery": self._delivered}
+            )
+        except KafkaException as exception:
+            raise ConfigError(
+                "Kafka's transactional producer cannot work with its settings",
+                where=self._where,
+                why=text(error_of(exception)),
+            ) from None
         self._try(
             lambda: self._client.init_transactions(_INIT_TIMEOUT_S),
             "A transactional producer cannot be made",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from pystreams.record import ContextCell
 from pystreams.topology.nodes import Operation
+
+T = TypeVar("T")
 
 #: Compiled code behind an operator. A stream edge is called with (key, value, timestamp, headers), a table edge with
 #: (key, new, old, is_latest, timestamp, headers).
@@ -18,6 +20,14 @@ class OperatorEnvironment(Protocol):
 
     @property
     def node_name(self) -> str: ...
+
+    @property
+    def application_id(self) -> str: ...
+
+    @property
+    def partition(self) -> int:
+        """The number of the partitions that the task reads, and of those of its changelogs."""
+        ...
 
     @property
     def cell(self) -> ContextCell:
@@ -34,8 +44,32 @@ class OperatorEnvironment(Protocol):
         """The store of that name, opened."""
         ...
 
+    def global_store(self, name: str) -> Any:
+        """The global store of that name, to read: other threads read it, too, and another one writes it."""
+        ...
+
+    def transformer(self, supplier: Callable[[], Any], stores: Sequence[str]) -> Callable[[Any, Any], Any]:
+        """``transform`` of a new ``ValueTransformer``, initialized; it is closed with the task."""
+        ...
+
     def drop(self, reason: str) -> None:
         """Count (``dropped-records-total``) and log at most now and then that the record in force was dropped."""
+        ...
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """What ``make`` gives, the same for all operators of the task that ask for ``name``."""
+        ...
+
+    def load_metadata(self, name: str) -> int | None:
+        """An int64 that Kafka Streams, too, keeps with the task's offsets (ProcessorMetadata), or None."""
+        ...
+
+    def save_metadata(self, name: str, read: Callable[[], int | None]) -> None:
+        """Have ``read()`` called at each commit and kept as Kafka Streams does; None: there is nothing to keep."""
+        ...
+
+    def drop_as_usual(self) -> None:
+        """Count the record in force as dropped, where that is part of how things work: nobody need hear of it."""
         ...
 
     def load_state(self, name: str, default: int) -> int:

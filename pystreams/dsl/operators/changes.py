@@ -34,6 +34,22 @@ def change_forwarder(environment: OperatorEnvironment) -> ForwardChange:
     return forward_change
 
 
+def record_forwarder(environment: OperatorEnvironment) -> Callable[[Any, Any, int, Headers], None]:
+    """The same for a record: (key, value, timestamp, headers)."""
+    cell, forward = environment.cell, environment.forward
+
+    def forward_record(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        context = cell.record
+        if context[3] == timestamp and context[4] is headers:
+            forward(key, value, timestamp, headers)
+            return
+        cell.record = (context[0], context[1], context[2], timestamp, headers)
+        forward(key, value, timestamp, headers)
+        cell.record = context
+
+    return forward_record
+
+
 def forward_flushed(environment: OperatorEnvironment, store: Any, send_old_values: bool) -> None:
     """Forward what a key-value store's cache flushes. Source: TimestampedCacheFlushListener."""
     forward_change = change_forwarder(environment)
@@ -55,5 +71,18 @@ def forward_flushed_windows(
     def flushed(key_bytes: bytes, start: int, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
         key = Windowed(decode_key(key_bytes), start, start + size_ms)
         forward_change(key, new, old, timestamp, headers)
+
+    store.on_flush(flushed, send_old_values)
+
+
+def forward_flushed_sessions(environment: OperatorEnvironment, store: Any, send_old_values: bool) -> None:
+    """Forward what a session store's cache flushes, at the end of each session. Source: SessionCacheFlushListener."""
+    forward_change = change_forwarder(environment)
+    decode_key = store.decode_key
+
+    def flushed(
+        key_bytes: bytes, start: int, end: int, new: Any, old: Any, _timestamp: int, headers: Headers
+    ) -> None:
+        forward_change(Windowed(decode_key(key_bytes), start, end), new, old, end, headers)
 
     store.on_flush(flushed, send_old_values)

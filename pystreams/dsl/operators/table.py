@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
@@ -80,7 +80,7 @@ class TableFilter(ObjectOperation):
             return value if bool(passes(key, value) if takes_key else passes(value)) != negate else None
 
         # A key that was not there and does not get there is no change, where old values tell so.
-        return _materialized(self, environment, kept, skips_nothing=self.send_old_values)
+        return materialized_operator(self, environment, kept, skips_nothing=self.send_old_values)
 
 
 @dataclass(eq=False, slots=True)
@@ -101,11 +101,20 @@ class TableMapValues(ObjectOperation):
                 return None
             return mapper(key, value) if takes_key else mapper(value)
 
-        return _materialized(self, environment, mapped, skips_nothing=False)
+        return materialized_operator(self, environment, mapped, skips_nothing=False)
 
 
-def _materialized(
-    operation: TableFilter | TableMapValues,
+class Materializable(Protocol):
+    """An operation on tables that may have a store of its own."""
+
+    @property
+    def store(self) -> str | None: ...
+    @property
+    def send_old_values(self) -> bool: ...
+
+
+def materialized_operator(
+    operation: Materializable,
     environment: OperatorEnvironment,
     compute: Callable[[Any, Any], Any],
     *,

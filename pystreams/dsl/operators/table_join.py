@@ -34,12 +34,16 @@ class TableJoin(ObjectOperation):
         join = joiner_of_three(self.joiner, swapped=self.right)
         # Which of the two values a result needs: the one that changed, the other side's.
         needs_own, needs_other = self.kind.needs(right=self.right)
+        get_flushed = self.other.open(environment, flushed=True) if needs_own and needs_other else _nothing
 
         def process(key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Headers) -> None:
             if key is None:
                 drop("null key")
                 return
             entry = get(key)
+            if entry is None and new is None:
+                # Deleted on both sides between two flushes: nobody has told yet that the row is gone.
+                entry = get_flushed(key)
             if entry is None:
                 if needs_other or (new is None and old is None):
                     return
@@ -54,6 +58,10 @@ class TableJoin(ObjectOperation):
             forward_change(key, joined, joined_old, timestamp, headers, is_latest)
 
         return Operator(process)
+
+
+def _nothing(_key: Any) -> None:
+    """Where a deletion is told whatever the other side has."""
 
 
 @dataclass(eq=False, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.functions import UserFunction
+from pystreams.state.session_layer import session_key
 
 #: The (value, timestamp) of a key, or None.
 Get = Callable[[Any], "tuple[Any, int] | None"]
@@ -21,8 +22,9 @@ class ValueGetter:
         """The stores that a step must be connected to in order to read this table."""
         raise NotImplementedError
 
-    def open(self, environment: OperatorEnvironment) -> Get:
-        """The function that reads, for one task."""
+    def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
+        """The function that reads, for one task. ``flushed``: what other steps have been told of the table, without
+        what a cache still holds back."""
         raise NotImplementedError
 
 
@@ -35,9 +37,9 @@ class StoreGetter(ValueGetter):
     def store_names(self) -> tuple[str, ...]:
         return (self.store,)
 
-    def open(self, environment: OperatorEnvironment) -> Get:
+    def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
         store = environment.store(self.store)
-        encode_key, read = store.encode_key, store.read
+        encode_key, read = store.encode_key, store.read_flushed if flushed else store.read
 
         def get(key: Any) -> tuple[Any, int] | None:
             entry: tuple[Any, int] | None = read(encode_key(key))
@@ -55,13 +57,33 @@ class WindowStoreGetter(ValueGetter):
     def store_names(self) -> tuple[str, ...]:
         return (self.store,)
 
-    def open(self, environment: OperatorEnvironment) -> Get:
+    def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
         store = environment.store(self.store)
-        encode_key, read = store.encode_key, store.read
+        encode_key, read = store.encode_key, store.read_flushed if flushed else store.read
 
         def get(key: Any) -> tuple[Any, int] | None:
             entry: tuple[Any, int] | None = read(encode_key(key.key), key.start)
             return entry
+
+        return get
+
+
+@dataclass(eq=False, slots=True)
+class SessionStoreGetter(ValueGetter):
+    """The table has a session store; its keys are windowed, and its rows have the ends of their sessions as times."""
+
+    store: str
+
+    def store_names(self) -> tuple[str, ...]:
+        return (self.store,)
+
+    def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
+        store = environment.store(self.store)
+        encode_key, read = store.encode_key, store.read_flushed if flushed else store.read
+
+        def get(key: Any) -> tuple[Any, int] | None:
+            value = read(session_key(encode_key(key.key), key.start, key.end))
+            return None if value is None else (value, key.end)
 
         return get
 
@@ -77,8 +99,8 @@ class FilterGetter(ValueGetter):
     def store_names(self) -> tuple[str, ...]:
         return self.parent.store_names()
 
-    def open(self, environment: OperatorEnvironment) -> Get:
-        parent = self.parent.open(environment)
+    def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
+        parent = self.parent.open(environment, flushed=flushed)
         passes, takes_key, negate = self.predicate.call, self.predicate.takes_key, self.negate
 
         def get(key: Any) -> tuple[Any, int] | None:
@@ -101,8 +123,8 @@ class MapValuesGetter(ValueGetter):
     def store_names(self) -> tuple[str, ...]:
         return self.parent.store_names()
 
-    def open(self, environment: OperatorEnvironment) -> Get:
-        parent = self.parent.open(environment)
+    def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
+        parent = self.parent.open(environment, flushed=flushed)
         mapper, takes_key = self.mapper.call, self.mapper.takes_key
 
         def get(key: Any) -> tuple[Any, int] | None:
@@ -150,8 +172,8 @@ class TableJoinGetter(ValueGetter):
     def store_names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.left.store_names(), *self.right.store_names())))
 
-    def open(self, environment: OperatorEnvironment) -> Get:
-        left, right = self.left.open(environment), self.right.open(environment)
+    def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
+        left, right = (side.open(environment, flushed=flushed) for side in (self.left, self.right))
         join = joiner_of_three(self.joiner, swapped=False)
         needs_left, needs_right = self.kind.value
 

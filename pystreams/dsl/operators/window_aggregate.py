@@ -1,4 +1,4 @@
-"""Aggregations of a grouped stream in tumbling and hopping windows."""
+"""Aggregations of a grouped stream in tumbling, hopping and unlimited windows."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
 from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.window_close import emit_time_windows
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 from pystreams.windowed import Windowed
@@ -18,7 +19,8 @@ class WindowAggregate(ObjectOperation):
     """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by window.
 
     A window takes records until the greatest timestamp seen here reaches its end plus the grace. That timestamp is
-    kept over restarts (Java forgets it). Source: KStreamWindowAggregate.
+    kept over restarts (Java forgets it). ``start_ms`` is that of the only window, if there are no others; ``on_close``:
+    windows are emitted when they have closed. Source: KStreamWindowAggregate.
     """
 
     emits_changes: ClassVar[bool] = True
@@ -28,17 +30,22 @@ class WindowAggregate(ObjectOperation):
     grace_ms: int
     initializer: UserFunction
     aggregator: UserFunction
+    start_ms: int | None = None
+    on_close: bool = False
     send_old_values: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         store = environment.store(self.store)
-        size, advance, grace = self.size_ms, self.advance_ms, self.grace_ms
+        size, advance, grace, only_start = self.size_ms, self.advance_ms, self.grace_ms, self.start_ms
         initialize = self.initializer.call
         aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
-        encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
+        encode_key, read, write = store.encode_key, store.read, store.write
         drop = environment.drop
         forward_change, send_old = change_forwarder(environment), self.send_old_values
-        forward_flushed_windows(environment, store, send_old, size)
+        emit = emit_time_windows(environment, store, size, advance) if self.on_close else None
+        if emit is None:
+            forward_flushed_windows(environment, store, send_old, size)
+        forwards = emit is None and not store.cached
         gave_none = none_warning(environment, self.aggregator)
         stream_time = environment.load_state("stream_time", -1)
         environment.save_state("stream_time", lambda: stream_time)
@@ -52,7 +59,7 @@ class WindowAggregate(ObjectOperation):
                 stream_time = timestamp
             close_time = stream_time - grace
             key_bytes = encode_key(key)
-            start = (timestamp - size + advance) // advance * advance
+            start = (timestamp - size + advance) // advance * advance if only_start is None else only_start
             if start < 0:
                 start = 0
             while start <= timestamp:
@@ -69,11 +76,13 @@ class WindowAggregate(ObjectOperation):
                     if new is None and entry is None and value is not None:
                         gave_none()
                     write(key_bytes, start, new, new_timestamp)
-                    if not cached:
+                    if forwards:
                         window = Windowed(key, start, start + size)
                         forward_change(window, new, old if send_old else None, new_timestamp, headers)
                 else:
                     drop("its window has closed")
                 start += advance
+            if emit is not None:
+                emit(close_time, headers)
 
         return Operator(process)

@@ -8,6 +8,7 @@ from pystreams.dsl.operators.base import ObjectOperation
 from pystreams.dsl.operators.process import Process
 from pystreams.dsl.operators.table import TableFilter, TableMapValues
 from pystreams.dsl.operators.table_join import TableJoinMerge
+from pystreams.dsl.operators.transform_values import TableTransformValues
 from pystreams.errors import TopologyError
 from pystreams.topology.nodes import Node, ProcessorNode, SourceNode
 
@@ -46,7 +47,10 @@ class Graph:
         return edges.pop()
 
     def reaches_processor(self, node: Node) -> bool:
-        """True if a user's processor may run while a record of ``node`` is processed."""
+        """True if a user's processor may run while a record of ``node`` is processed, or a transformer, which may be
+        called wherever its table is read."""
+        if any(isinstance(getattr(n, "operation", None), TableTransformValues) for n in self.nodes.values()):
+            return True
         seen: set[str] = set()
         todo = [*self.children(node)]
         while todo:

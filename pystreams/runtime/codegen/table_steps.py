@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pystreams.dsl.operators import table as ops
+from pystreams.dsl.operators.pass_through import TablePassThrough
 from pystreams.dsl.operators.table_join import TableJoinMerge
 from pystreams.functions import UserFunction
 from pystreams.runtime.codegen.emitter import Emitter
@@ -45,6 +46,11 @@ def emit_join_merge(e: Emitter, node: ProcessorNode, op: TableJoinMerge, scope: 
     e.children(node, inner)
 
 
+def emit_pass_through(e: Emitter, node: ProcessorNode, _op: TablePassThrough, scope: Scope) -> None:
+    e.out(f"# {node.name}")
+    e.children(node, scope)
+
+
 def emit_to_stream(e: Emitter, node: ProcessorNode, _op: ops.TableToStream, scope: Scope) -> None:
     inner = scope.bind("value")
     e.out(f"{inner['value']} = {scope['new']}  # {node.name}")
@@ -69,6 +75,7 @@ EMITTERS: dict[type, StepEmitter] = {
     ops.TableFilter: emit_filter,
     ops.TableMapValues: emit_map_values,
     TableJoinMerge: emit_join_merge,
+    TablePassThrough: emit_pass_through,
     ops.TableToStream: emit_to_stream,
     ops.TableRepartition: emit_repartition,
 }

@@ -29,7 +29,7 @@ class Scripted:
     def admin(self) -> Scripted:
         return self
 
-    def consumer(self, client_id: str) -> Scripted:
+    def consumer(self, client_id: str, purpose: str) -> Scripted:
         return self
 
     def close(self) -> None:

@@ -55,5 +55,6 @@ def test_a_function_is_called_for_every_partition_with_its_rows_in_order(
     entries = result.changelog("counts")
     assert result.sink("word-counts") == everything(result)["sinks"]["word-counts"]
     assert told == [b"%d: %s" % (p, b" ".join(entry.key for entry in entries[p])) for p in range(3)]
-    frame = executor.staging(str(tmp_path / "staging")).dataframe(result.sink_rows("word-counts"))
+    staging = executor.staging(str(tmp_path / "staging")).with_slices(result.manifest.folders)
+    frame = staging.dataframe(result.sink_rows("word-counts"))
     assert frame.count() == sum(result.written().values())

@@ -1,22 +1,24 @@
-"""Killed where it hurts, a backfill on Spark still gives what an inline run gives."""
+"""Killed where it hurts, a backfill on Spark still gives what an inline run gives.
+
+The kinds of ends with a hand-over and live behind them are in ``test_spark_random_topologies.py``.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pystreams import App
-from pystreams.backfill.manifest import Manifest, Stage
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.errors import StateError
 from tests.backfill.kit import Backfill, everything, memory
-from tests.backfill.programs import history, word_count
+from tests.backfill.programs import history
+from tests.backfill.spark.driver_killed_in_write import backfill_on
+from tests.backfill.spark.killing import killed_driver
 
 
 def counting(marker: Path | None) -> App:
@@ -49,49 +51,19 @@ def test_a_killed_worker_is_replaced(tmp_path: Path, executor: SparkExecutor) ->
     assert everything(on_spark) == everything(inline)
 
 
-DRIVER = """
-import os, signal, sys
-from pathlib import Path
-from pystreams.backfill.spark.executor import SparkExecutor
-from pystreams.backfill.spark.session import spark_session
-from tests.backfill.kit import Backfill, memory
-from tests.backfill.programs import history, word_count
-from tests.backfill.spark.conftest import SETTINGS
-
-dies_at, staging = sys.argv[1], Path(sys.argv[2])
-
-
-class Dying(SparkExecutor):
-    def compute(self, job, report):
-        outcomes = super().compute(job, report)
-        if dies_at == f"slice {job.work.slice.index}":
-            os.kill(os.getpid(), signal.SIGKILL)
-        return outcomes
-
-
-with spark_session("local[2]", app_name="dies", conf=SETTINGS) as session:
-    source = memory(history("word count", 5, partitions=2))
-    Backfill(word_count(), source, staging, executor=Dying(session), commit_records=16).run()
-"""
-
-
-def test_a_killed_driver_is_resumed(tmp_path: Path, executor: SparkExecutor) -> None:
-    """It dies when the last slice is staged, and the manifest does not say so yet."""
+@pytest.mark.slow
+def test_a_driver_that_died_while_spark_wrote_a_slice_is_resumed(
+    tmp_path: Path, executor: SparkExecutor
+) -> None:
     staging = tmp_path / "spark"
-    command = [sys.executable, "-W", "ignore", "-c", DRIVER, "slice 1", str(staging)]
-    died = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert died.returncode == -signal.SIGKILL, died.stderr
-    left = Manifest.read(staging)
+    killed_driver("tests.backfill.spark.driver_killed_in_write", str(staging))
+    left = executor.staging(str(staging)).read_manifest()
     assert left is not None
-    assert (left.stage, set(left.slices)) == (Stage.CUT, {0})
-    source = memory(history("word count", 5, partitions=2))
-    backfill = Backfill(word_count(), source, staging, executor=executor, commit_records=16)
+    assert not left.slices
+    assert list(staging.rglob("*.parquet")), "Spark had begun to write"
+    backfill = backfill_on(executor, staging)
     with pytest.raises(StateError, match="holds a backfill already"):
         backfill.run()
-    first = sorted((staging / "slice-00").iterdir())
-    resumed = backfill.run(resume=True)
-    assert sorted((staging / "slice-00").iterdir()) == first
-    inline = Backfill(word_count(), source, tmp_path / "inline", commit_records=16).run()
-    assert everything(resumed) == everything(inline)
-    again = Backfill(word_count(), source, tmp_path / "again", executor=executor, commit_records=16).run()
-    assert everything(again) == everything(inline)
+    resumed = everything(backfill.run(resume=True))
+    assert resumed["changelogs"]["counts"]
+    assert resumed == everything(backfill_on(None, tmp_path / "inline").run())

@@ -65,8 +65,9 @@ class Context:
             Context("k8s://host", spark_driver_host="driver-svc.ns.svc", spark_driver_bindAddress="10.1.2.3"),
             ("10.1.2.3", "driver-svc.ns.svc"),
         ),
+        (Context("yarn", spark_driver_host="[fd00::1]"), ("fd00::1", "fd00::1")),
     ],
-    ids=["local", "cluster", "Kubernetes"],
+    ids=["local", "cluster", "Kubernetes", "IPv6"],
 )
 def test_the_driver_listens_where_it_is_and_is_reached_by_the_name_that_workers_know(
     context: Any, addresses: tuple[str, str]

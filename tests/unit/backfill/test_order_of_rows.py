@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pystreams.backfill import order
-from pystreams.backfill.order import merged, sorted_rows
+from pystreams.backfill.order import in_order, merged, sorted_rows
 from pystreams.backfill.records import Kind, combined, exchange_rows, headers_column
 
 # Few different times, so that ties are frequent.
@@ -118,3 +118,25 @@ def test_pieces_sorted_by_their_first_rows_come_out_in_order(queues, at_once, da
 def test_a_queue_alone_is_handed_on_as_it_comes():
     batches = [rows("0", 0, [5, 1]), rows("0", 0, [0], start=2, before=5)]
     assert list(merged([(("0", 0), batches)])) == batches
+
+
+def test_large_rows_do_not_wait_for_many_others():
+    """Two queues that overlap, in pieces of a row of 1 MB each."""
+    fed = handed_on = 0
+    most = 0
+
+    def pieces():
+        nonlocal fed
+        for number in range(60):
+            queue = name(number % 2)
+            piece = rows(*queue, [number // 2], start=number // 2)
+            at = piece.schema.get_field_index("value")
+            piece = piece.set_column(at, piece.schema.field(at), pa.array([bytes(1_000_000)], pa.binary()))
+            fed += 1
+            yield (number // 2, queue), piece
+
+    for batch in in_order(pieces()):
+        most = max(most, fed - handed_on)
+        handed_on += batch.num_rows
+    assert handed_on == 60
+    assert most <= 8

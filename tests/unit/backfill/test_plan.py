@@ -103,7 +103,7 @@ def test_order_dependent_steps_and_what_is_left_out_are_noted():
     counts.to_stream().process(Idle, stores=[store], key=str, value=int).foreach(
         lambda value: None, step="look"
     )
-    program = loaded(app, {})
+    program = loaded(app, {"statestore_cache_max_bytes": 0})
     found = [(note.kind, note.step) for note in notes(make_plan(program.built, {"in": 2}), program)]
     assert ("not handed over", "seen") in found
     assert ("side effect", "look") in found

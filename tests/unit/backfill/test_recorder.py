@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,8 +20,8 @@ from pystreams.partitioning import partition_for_key
 COUNTS = {"out": 3, "other": 5}
 
 
-def recorder(task: int = 4) -> Recorder:
-    return Recorder(77, task, COUNTS.__getitem__, {"in"})
+def recorder(task: int = 4, folder: Path = Path("unused")) -> Recorder:
+    return Recorder(77, task, COUNTS.__getitem__, {"in"}, folder)
 
 
 def taken(sender: Recorder) -> Any:
@@ -91,8 +93,56 @@ def test_few_records_wait_until_they_are_worth_a_batch():
 def test_large_records_do_not_wait():
     sender = recorder()
     for partition in range(3):
-        sender.send("out", partition, b"k", bytes(12_000_000), 1, ())
+        sender.send("out", partition, b"k", bytes(10_000_000), 1, ())
     assert [batch.num_rows for batch in sender.take()] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("sent", ["values", "keys", "headers"])
+def test_what_is_too_much_for_memory_waits_in_a_file(sent, tmp_path):
+    """As much as a record may bring about before anybody asks: memory does not grow with it."""
+    sender = recorder(folder=tmp_path)
+    size, count = 100_000, 1_000
+
+    def send(number: int) -> None:
+        large = number.to_bytes(8) + bytes(size)
+        match sent:
+            case "values":
+                sender.send("out", None, number.to_bytes(8), large, number, ())
+            case "keys":
+                sender.send("out", number % 3, large, number.to_bytes(8), number, ())
+            case _:
+                sender.send("out", number % 3, b"k", number.to_bytes(8), number, (("h", large),))
+
+    tracemalloc.start()
+    before = pa.total_allocated_bytes()
+    peak = 0
+    for number in range(count):
+        send(number)
+        peak = max(peak, tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - before)
+    tracemalloc.stop()
+    assert peak < 45_000_000 < count * size / 2
+    found = list(sender.take(everything=True))
+    assert max(batch.nbytes for batch in found) < 35_000_000
+    values = [value for batch in found for value in batch.column("value").to_pylist()]
+    assert sorted(value[:8] for value in values) == [number.to_bytes(8) for number in range(count)]
+    for partition in range(3):
+        numbers = [
+            number
+            for batch in found
+            if batch.column("partition")[0].as_py() == partition
+            for number in batch.column("sequence").to_pylist()
+        ]
+        assert numbers == list(range(len(numbers)))
+    assert not list(tmp_path.iterdir())
+    send(5)
+    assert [batch.num_rows for batch in sender.take(everything=True)] == [1]
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "a/b", "..", ".", "", "x" * 250, "tab\t", "ü"])
+def test_a_name_that_no_topic_may_have_is_refused(name):
+    for partition in (None, 0):
+        with pytest.raises(ProductionError, match="no legal topic name"):
+            recorder().send(name, partition, b"k", b"v", 1, ())
 
 
 def test_what_is_no_bytes_or_an_input_is_refused():

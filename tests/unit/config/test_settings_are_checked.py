@@ -59,7 +59,7 @@ def test_a_duration_is_milliseconds_or_a_timedelta(given):
         ("allow_expired", "perhaps", "true or false"),
         ("allow_expired", 1, "true or false"),
         ("auto_offset_reset", "newest", "earliest, latest, none, by_duration:PT1H"),
-        ("topology_optimization", "all", "expected none"),
+        ("topology_optimization", "everything", "expected none, all, or some of"),
         ("application_id", "a b", "letters, digits"),
         ("application_id", "..", "letters, digits"),
         ("application_id", "", "letters, digits"),

@@ -35,6 +35,11 @@ def timestamped_window(name: str = "store", **settings: Any) -> StoreSpec:
     return StoreSpec(name, "timestamped_window", **{**defaults, **settings})
 
 
+def session(name: str = "store", **settings: Any) -> StoreSpec:
+    defaults = {"key_serde": STR, "value_serde": STR, "retention_ms": 1000}
+    return StoreSpec(name, "session", **{**defaults, **settings})
+
+
 class Task:
     """An open task. ``changelog`` has (store, key, value, timestamp) of every record that was logged."""
 

@@ -13,10 +13,11 @@ from pystreams.errors import StateCorruptedError
 from pystreams.record import ContextCell, RecordBatch
 from pystreams.state import sorted_files
 from pystreams.state.formats import pack_window_suffix
+from pystreams.state.session_layer import session_key
 from pystreams.state.sorted_files import SortedFiles, TableFormat, build_stores, install_stores
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_state import TaskState
-from tests.unit.state.state_kit import key_value, timestamped, timestamped_window, window
+from tests.unit.state.state_kit import key_value, session, timestamped, timestamped_window, window
 
 Entries = list[tuple[bytes, bytes, int]]
 
@@ -30,12 +31,11 @@ def opened(directory: Path, spec: StoreSpec, origin: str | None = "") -> TaskSta
 def built(directory: Path, spec: StoreSpec, entries: Entries) -> None:
     directory.mkdir(parents=True)
     files = SortedFiles(directory, "table")
-    format = TableFormat(spec.kind, spec.retention_ms)
+    format = TableFormat.of(spec)
     for entry in entries:
-        files.add(*format.to_table(*entry))
-    latest = (
-        [max(entries, key=lambda entry: sorted_files.window_start(entry[0]))] if spec.retention_ms else []
-    )
+        for one in format.to_table(*entry):
+            files.add(*one)
+    latest = [max(entries, key=lambda entry: format.time_of(entry[0]))] if spec.retention_ms else []
     build_stores(directory, [spec], {"store": files.finish()}, {"store": latest} if latest else {})
 
 
@@ -58,16 +58,28 @@ def logged(directory: Path, spec: StoreSpec) -> list[Any]:
 def entries_of(spec: StoreSpec, keys: dict[bytes, tuple[bytes, int]]) -> Entries:
     if not spec.retention_ms:
         return [(key, value, time) for key, (value, time) in keys.items()]
-    return [
-        (key + pack_window_suffix(time % 900 // 10 * 10, 0), value, time)
-        for key, (value, time) in keys.items()
-    ]
+    times = {key: time % 900 // 10 * 10 for key, (_, time) in keys.items()}
+    if spec.kind == "session":
+        return [
+            (session_key(key, times[key], times[key] + 7), value, time) for key, (value, time) in keys.items()
+        ]
+    return [(key + pack_window_suffix(times[key], 0), value, time) for key, (value, time) in keys.items()]
 
 
 @pytest.mark.parametrize(
-    "spec", [key_value(), timestamped(), window(), timestamped_window()], ids=lambda s: s.kind
+    "spec",
+    [
+        key_value(),
+        timestamped(),
+        window(),
+        timestamped_window(),
+        timestamped_window(by_time=True),
+        session(),
+        session(by_time=True),
+    ],
+    ids=lambda s: f"{s.kind}{' by time' if s.by_time else ''}",
 )
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     keys=st.dictionaries(
         st.binary(min_size=1, max_size=6), st.tuples(st.binary(max_size=9), st.integers(0, 10**6)), min_size=1
@@ -106,3 +118,12 @@ def test_installed_they_are_gone_on_with_from_their_offsets(tmp_path: Path) -> N
         assert [key for key, *_ in state.stores["store"].logged()] == [b"a"]
     finally:
         state.close()
+
+
+def test_small_entries_are_not_taken_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits to be sorted is bounded by the memory that it needs, not by its bytes alone."""
+    monkeypatch.setattr(sorted_files, "SORTED_BYTES", 10_000)
+    files = SortedFiles(tmp_path, "table")
+    for number in range(100):
+        files.add(b"%d" % number, b"")
+    assert len(files.finish()) == 2

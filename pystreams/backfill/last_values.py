@@ -1,0 +1,136 @@
+"""What a changelog holds, compacted: in memory as long as it is little, on the disk if it is more."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from pystreams.backfill.local_disks import local_folder
+from pystreams.broker.port import Broker
+from pystreams.clock import Deadline, SystemClock
+from pystreams.errors import BrokerUnavailableError
+from pystreams.ids import TopicPartition
+from pystreams.state.formats import pack_int64
+from pystreams.state.resources import shared_resources
+from pystreams.state.rocksdb import RocksDatabase, RocksTable
+
+#: So much of a partition is kept in memory: less than half of the time that the disk takes for each entry.
+MEMORY_BYTES: Final = 64 * 1024 * 1024
+#: What Python needs for an entry beside the bytes themselves.
+_ENTRY_BYTES: Final = 200
+
+_POLL_MS = 100.0
+#: A changelog that gives nothing for so long, though there must be more, cannot be read now.
+_SILENCE_MS_MAX = 60_000.0
+_TABLE = "left"
+
+
+class LastValues:
+    """By key the timestamp and value of the last record of a changelog partition."""
+
+    def __init__(self, broker: Broker, changelog: TopicPartition) -> None:
+        self._parent = local_folder(changelog.partition)
+        self._memory: dict[bytes, bytes] = {}
+        self._size = 0
+        self._folder: Path | None = None
+        self._database: RocksDatabase | None = None
+        self._table: RocksTable | None = None
+        self._load(broker, changelog)
+
+    def __enter__(self) -> LastValues:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def get(self, key: bytes) -> bytes | None:
+        """Timestamp (int64) and value; None if there is nothing."""
+        return self._memory.get(key) if self._table is None else self._table.get(key)
+
+    def update(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """None deletes."""
+        if self._database is not None and self._table is not None:
+            self._database.write([(self._table, changes)])
+            return
+        for key, value in changes.items():
+            old = self._memory.pop(key, None)
+            if old is not None:
+                self._size -= _ENTRY_BYTES + len(key) + len(old)
+            if value is not None:
+                self._memory[key] = value
+                self._size += _ENTRY_BYTES + len(key) + len(value)
+        if self._size > MEMORY_BYTES:
+            self._go_to_disk()
+
+    def remaining(self) -> Iterator[bytes]:
+        """The keys that have not been deleted."""
+        if self._table is None:
+            yield from self._memory
+            return
+        for key, _ in self._table.scan(None, None, upper_inclusive=False, reverse=False):
+            yield key
+
+    def close(self) -> None:
+        database, self._database, self._table = self._database, None, None
+        if database is not None:
+            database.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _go_to_disk(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="pystreams-changelog-", dir=self._parent))
+        self._database = RocksDatabase(self._folder / "rocksdb", [_TABLE], shared_resources())
+        self._table = self._database.tables[_TABLE]
+        self._database.write([(self._table, self._memory)])
+        self._memory = {}
+
+    def _load(self, broker: Broker, changelog: TopicPartition) -> None:
+        try:
+            for keys, packed in _records(broker, changelog):
+                self.update(dict(zip(keys, packed, strict=True)))
+        except BaseException:
+            self.close()
+            raise
+
+
+def _records(broker: Broker, partition: TopicPartition) -> Iterator[tuple[list[bytes], list[bytes | None]]]:
+    """The committed records of a changelog, batch by batch: keys, and timestamps with values (None: deleted)."""
+    with closing(broker.admin()) as admin:
+        start = admin.beginning_offsets([partition])[partition]
+        end = admin.end_offsets([partition])[partition]
+    if start >= end:
+        return
+    # A restoring consumer's: what a transaction has not committed does not count.
+    with closing(broker.consumer("backfill-changelog", "restore")) as consumer:
+        consumer.assign({partition: start})
+        silence = Deadline(SystemClock(), _SILENCE_MS_MAX)
+        while (position := consumer.position(partition)) < end:
+            batches = consumer.poll(_POLL_MS)
+            if batches or consumer.position(partition) > position:
+                silence = Deadline(SystemClock(), _SILENCE_MS_MAX)
+            elif silence.expired():
+                raise _silent(broker, partition, position, end)
+            for batch in batches:
+                rows = [
+                    (key, None if value is None else pack_int64(timestamp) + value)
+                    for key, value, timestamp in zip(batch.keys, batch.values, batch.timestamps, strict=True)
+                    if key is not None
+                ]
+                yield [key for key, _ in rows], [packed for _, packed in rows]
+
+
+def _silent(broker: Broker, partition: TopicPartition, position: int, end: int) -> BrokerUnavailableError:
+    return BrokerUnavailableError(
+        f"changelog {partition} cannot be read to its end",
+        where=f"{broker.description}, position {position} of {end}",
+        why=f"nothing arrived for {_SILENCE_MS_MAX / 1000:g} s: a transaction that is open holds back what is behind "
+        "it, or the broker that leads the partition is away",
+        hint="what a killed writer left open ends by its transaction.timeout.ms; hand over again after that (resume)",
+    )

@@ -1,0 +1,256 @@
+"""Several grouped streams with one aggregate for each key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import Any, Generic, TypeAlias, TypeVar, Unpack, overload
+
+from pystreams.dsl import grouped, table
+from pystreams.dsl.context import Context, Place
+from pystreams.dsl.materialized import (
+    AnyTimeWindows,
+    StoreArguments,
+    StoreName,
+    StoreOptions,
+    WindowStoreArguments,
+)
+from pystreams.dsl.operators.aggregate import Aggregate
+from pystreams.dsl.operators.pass_through import TablePassThrough
+from pystreams.dsl.operators.session_aggregate import SessionAggregate
+from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
+from pystreams.dsl.operators.window_aggregate import WindowAggregate
+from pystreams.dsl.origins import CogroupOrigin
+from pystreams.dsl.repartition import repartition_node
+from pystreams.dsl.serdes import aggregate_serde
+from pystreams.dsl.windowed import window_operation, windowed_key
+from pystreams.dsl.windows import SessionWindows, checked_windows
+from pystreams.errors import TopologyError
+from pystreams.functions import UserFunction
+from pystreams.serde import SessionWindowedSerde
+from pystreams.serde.base import AnySerde
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.deferred import wrapped
+from pystreams.topology.graph import ProcessorGraphNode
+from pystreams.windowed import Windowed
+
+K = TypeVar("K")
+A = TypeVar("A")
+T = TypeVar("T")
+
+_AGGREGATE = "COGROUPKSTREAM-AGGREGATE-"
+_MERGE = "COGROUPKSTREAM-MERGE-"
+
+_Operation: TypeAlias = Aggregate | WindowAggregate | SlidingAggregate | SessionAggregate
+
+
+class CogroupedKStream(Generic[K, A]):
+    """Grouped streams, each with an aggregator, and one aggregate of them all for each key.
+
+    Their topics must be partitioned alike; a stream whose key was changed is written to a repartition topic first.
+    Two such streams need names: ``group_by(..., repartition=...)``. Null keys and null values are dropped and counted.
+    Source: CogroupedKStream, CogroupedStreamAggregateBuilder.
+    """
+
+    def __init__(self) -> None:
+        self._aggregators: dict[grouped.KGroupedStream[K, Any], Callable[..., Any]] = {}
+        self._parents: dict[grouped.KGroupedStream[K, Any], Place] = {}
+
+    def __repr__(self) -> str:
+        return f"CogroupedKStream({', '.join(repr(stream) for stream in self._aggregators)})"
+
+    @overload
+    def cogroup(
+        self, stream: grouped.KGroupedStream[K, T], aggregator: Callable[[A, T], A]
+    ) -> CogroupedKStream[K, A]: ...
+    @overload
+    def cogroup(
+        self, stream: grouped.KGroupedStream[K, T], aggregator: Callable[[K, A, T], A]
+    ) -> CogroupedKStream[K, A]: ...
+    def cogroup(
+        self, stream: grouped.KGroupedStream[K, Any], aggregator: Callable[..., Any]
+    ) -> CogroupedKStream[K, A]:
+        """Add another grouped stream: ``aggregator(aggregate, value)``, or with the key before, adds its values. It is
+        this object that has it from now on, and comes back."""
+        if not isinstance(stream, grouped.KGroupedStream):
+            raise TopologyError(
+                f"cogroup takes a grouped stream, not {type(stream).__name__}",
+                hint="group it first: group_by_key() or group_by(...)",
+            )
+        UserFunction.of(aggregator, "aggregate", "cogroup")
+        self._aggregators[stream] = aggregator
+        return self
+
+    @overload
+    def windowed_by(self, windows: AnyTimeWindows) -> TimeWindowedCogroupedKStream[K, A]: ...
+    @overload
+    def windowed_by(self, windows: SessionWindows) -> SessionWindowedCogroupedKStream[K, A]: ...
+    def windowed_by(
+        self, windows: AnyTimeWindows | SessionWindows
+    ) -> TimeWindowedCogroupedKStream[K, A] | SessionWindowedCogroupedKStream[K, A]:
+        """Aggregate each window of event time, or each session, apart."""
+        checked_windows(windows)
+        if isinstance(windows, SessionWindows):
+            return SessionWindowedCogroupedKStream(self, windows)
+        return TimeWindowedCogroupedKStream(self, windows)
+
+    def aggregate(
+        self, initializer: Callable[[], A], *, step: str | None = None, **store: Unpack[StoreArguments]
+    ) -> table.KTable[K, A]:
+        """The values of a key, of all the streams, folded into one aggregate that starts with ``initializer()``."""
+        options = StoreOptions.of("aggregate", store)
+        build = _Build(self._aggregators, self._parents, options, initializer, step)
+        spec = options.key_value(build.store.name, build.key, build.value)
+        return build.table(
+            spec,
+            spec.key_serde,
+            lambda aggregator: Aggregate(build.store.name, build.initializer, aggregator),
+        )
+
+
+class TimeWindowedCogroupedKStream(Generic[K, A]):
+    """The same by window. Source: TimeWindowedCogroupedKStream, SlidingWindowedCogroupedKStreamImpl."""
+
+    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: AnyTimeWindows) -> None:
+        self._cogrouped = cogrouped
+        self._windows = windows
+
+    def __repr__(self) -> str:
+        return f"TimeWindowedCogroupedKStream({self._cogrouped!r}, {self._windows})"
+
+    def aggregate(
+        self, initializer: Callable[[], A], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
+    ) -> table.KTable[Windowed[K], A]:
+        """The values of a key and window, of all the streams, folded into one aggregate."""
+        options, windows, of = StoreOptions.of("aggregate", store), self._windows, self._cogrouped
+        build = _Build(of._aggregators, of._parents, options, initializer, step)
+        spec = options.window(build.store.name, build.key, build.value, windows)
+        return build.table(
+            spec,
+            windowed_key(spec, windows),
+            lambda aggregator: window_operation(build.store.name, windows, build.initializer, aggregator),
+        )
+
+
+class SessionWindowedCogroupedKStream(Generic[K, A]):
+    """The same by session. Source: SessionWindowedCogroupedKStream."""
+
+    def __init__(self, cogrouped: CogroupedKStream[K, A], windows: SessionWindows) -> None:
+        self._cogrouped = cogrouped
+        self._windows = windows
+
+    def __repr__(self) -> str:
+        return f"SessionWindowedCogroupedKStream({self._cogrouped!r}, {self._windows})"
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        merger: Callable[[A, A], A],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], A]: ...
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        merger: Callable[..., Any],
+        *,
+        step: str | None = None,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], Any]:
+        """The values of a key and session, of all the streams, folded into one aggregate; ``merger(one, two)``, or with
+        the key before, makes one of two sessions' aggregates."""
+        options, windows, of = StoreOptions.of("aggregate", store), self._windows, self._cogrouped
+        build = _Build(of._aggregators, of._parents, options, initializer, step)
+        merging = UserFunction.of(merger, "merge", f"aggregate {build.store.name}")
+        spec = options.session(build.store.name, build.key, build.value, windows)
+        return build.table(
+            spec,
+            wrapped(spec.key_serde, SessionWindowedSerde),
+            lambda aggregator: SessionAggregate(
+                spec.name, windows.gap_ms, windows.grace_ms, build.initializer, aggregator, merging
+            ),
+        )
+
+
+class _Build:
+    """What the aggregations of cogrouped streams have in common, drawn in the order in which Java does."""
+
+    def __init__(
+        self,
+        aggregators: dict[grouped.KGroupedStream[Any, Any], Callable[..., Any]],
+        parents: dict[grouped.KGroupedStream[Any, Any], Place],
+        options: StoreOptions,
+        initializer: Callable[[], Any],
+        step: str | None,
+    ) -> None:
+        first = next(iter(aggregators))._place
+        self._aggregators = aggregators
+        self._parents = parents
+        self._step = step
+        self._context: Context = first.context
+        self.key: AnySerde = first.key
+        self.store: StoreName = options.named(self._context, _AGGREGATE)
+        what = f"aggregate {self.store.name}"
+        self.initializer = UserFunction.of(initializer, "supply", what)
+        self.value: AnySerde = aggregate_serde(self.initializer, self.store.name)
+        self._functions = [UserFunction.of(function, "aggregate", what) for function in aggregators.values()]
+
+    def table(
+        self, spec: StoreSpec, key: AnySerde, operation_of: Callable[[UserFunction], _Operation]
+    ) -> table.KTable[Any, Any]:
+        """An aggregation for each stream, all with the same store, and the table that they make."""
+        places = self._places()
+        sources = reduce(
+            lambda known, place: replace(known, sources=known.copartitioned_with(place)), places
+        ).sources
+        operations, nodes = self._aggregations(spec, places, operation_of)
+        name = self._name("-cogroup-merge", _MERGE)
+        merge = ProcessorGraphNode(name, TablePassThrough(spec.name))
+        self._context.graph.add(merge, *nodes)
+        place = Place(self._context, name, merge, sources, key, spec.value_serde)
+        return table.KTable(place, CogroupOrigin(operations), spec, queryable=self.store.by_user)
+
+    def _aggregations(
+        self, spec: StoreSpec, places: Sequence[Place], operation_of: Callable[[UserFunction], _Operation]
+    ) -> tuple[list[_Operation], list[ProcessorGraphNode]]:
+        operations: list[_Operation] = []
+        nodes: list[ProcessorGraphNode] = []
+        for number, (place, function) in enumerate(zip(places, self._functions, strict=True)):
+            operation = operation_of(function)
+            node = ProcessorGraphNode(self._name(f"-cogroup-agg-{number}", _AGGREGATE), operation, spec)
+            place.add(node)
+            operations.append(operation)
+            nodes.append(node)
+        return operations, nodes
+
+    def _places(self) -> list[Place]:
+        """Behind the repartition topic of each stream that needs one; all aggregations share it."""
+        for stream in self._aggregators:
+            place = stream._place
+            if not place.needs_repartition:
+                self._parents[stream] = place
+                continue
+            given = stream._repartition
+            named = given is not None or self.store.by_user
+            node = repartition_node(
+                place.context, given or self.store.name, place.key, place.value, named_by_user=named
+            )
+            if stream not in self._parents:
+                place.add(node)
+                self._parents[stream] = replace(place, node=node, sources=frozenset({node.name}))
+        return [self._parents[stream] for stream in self._aggregators]
+
+    def _name(self, suffix: str, prefix: str) -> str:
+        return self._context.names.step(prefix, None if self._step is None else self._step + suffix)

@@ -1,0 +1,236 @@
+"""The joins of a table with other tables, by key and by foreign key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast, overload
+
+from pystreams.dsl import foreign_key_joins, table_joins
+from pystreams.dsl.foreign_key_joins import ForeignKeyOptions
+from pystreams.dsl.materialized import StoreArguments, StoreOptions
+from pystreams.dsl.operators.value_getter import JoinKind
+
+if TYPE_CHECKING:
+    from pystreams.dsl.table import KTable
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+T = TypeVar("T")
+
+
+class TableJoins(Generic[K, V]):
+    """What ``KTable`` inherits."""
+
+    @overload
+    def join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[K, V, T], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[K2, T],
+        joiner: Callable[[V, T], V2],
+        *,
+        foreign_key: Callable[[V], K2 | None],
+        partitioner: Any = ...,
+        other_partitioner: Any = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[K2, T],
+        joiner: Callable[[V, T], V2],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        partitioner: Any = ...,
+        other_partitioner: Any = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[K2, T],
+        joiner: Callable[[K, V, T], V2],
+        *,
+        foreign_key: Callable[[V], K2 | None],
+        partitioner: Any = ...,
+        other_partitioner: Any = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: KTable[K2, T],
+        joiner: Callable[[K, V, T], V2],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        partitioner: Any = ...,
+        other_partitioner: Any = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    def join(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., Any],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        partitioner: Any = None,
+        other_partitioner: Any = None,
+        step: str | None = None,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, Any]:
+        """Rows that both tables have: what ``joiner`` (of both values, or key and values) makes of them.
+
+        Both tables must be partitioned alike. ``value=`` is the type of what ``joiner``
+        gives, ``name=`` a store for it.
+
+        ``foreign_key`` (of the value, or key and value) names the row of ``other`` to join with instead, which has
+        another key and may lie in another partition: None for none. Topics whose partitions are not chosen by the
+        keys' hash need ``partitioner`` (this table's) and ``other_partitioner``, functions of (topic, key, value,
+        partitions), which get None for the value.
+        """
+        options = StoreOptions.of("join", store)
+        if foreign_key is None and partitioner is None and other_partitioner is None:
+            return table_joins.joined(self._self, other, joiner, JoinKind.INNER, step, options)
+        asked = ForeignKeyOptions(foreign_key, False, step, partitioner, other_partitioner)
+        return foreign_key_joins.joined_on_foreign_key(self._self, other, joiner, asked, options)
+
+    @overload
+    def left_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V, T | None], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[K, V, T | None], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[K2, T],
+        joiner: Callable[[V, T | None], V2],
+        *,
+        foreign_key: Callable[[V], K2 | None],
+        partitioner: Any = ...,
+        other_partitioner: Any = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[K2, T],
+        joiner: Callable[[V, T | None], V2],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        partitioner: Any = ...,
+        other_partitioner: Any = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[K2, T],
+        joiner: Callable[[K, V, T | None], V2],
+        *,
+        foreign_key: Callable[[V], K2 | None],
+        partitioner: Any = ...,
+        other_partitioner: Any = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: KTable[K2, T],
+        joiner: Callable[[K, V, T | None], V2],
+        *,
+        foreign_key: Callable[[K, V], K2 | None],
+        partitioner: Any = ...,
+        other_partitioner: Any = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    def left_join(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[..., Any],
+        *,
+        foreign_key: Callable[..., Any] | None = None,
+        partitioner: Any = None,
+        other_partitioner: Any = None,
+        step: str | None = None,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, Any]:
+        """As ``join``, and rows that ``other`` lacks: ``joiner`` then gets None for its value."""
+        options = StoreOptions.of("left_join", store)
+        if foreign_key is None and partitioner is None and other_partitioner is None:
+            return table_joins.joined(self._self, other, joiner, JoinKind.LEFT, step, options)
+        asked = ForeignKeyOptions(foreign_key, True, step, partitioner, other_partitioner)
+        return foreign_key_joins.joined_on_foreign_key(self._self, other, joiner, asked, options)
+
+    @overload
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[V | None, T | None], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    @overload
+    def outer_join(
+        self,
+        other: KTable[K, T],
+        joiner: Callable[[K, V | None, T | None], V2],
+        *,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, V2]: ...
+    def outer_join(
+        self,
+        other: KTable[K, Any],
+        joiner: Callable[..., Any],
+        *,
+        step: str | None = None,
+        **store: Unpack[StoreArguments],
+    ) -> KTable[K, Any]:
+        """Rows that either table has: ``joiner`` gets None for the value that is missing."""
+        return table_joins.joined(
+            self._self, other, joiner, JoinKind.OUTER, step, StoreOptions.of("outer_join", store)
+        )
+
+    @property
+    def _self(self) -> KTable[K, V]:
+        return cast("KTable[K, V]", self)

@@ -1,0 +1,378 @@
+"""The joins of a stream: with a table, and with another stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
+
+from pystreams.dsl import stream_joins, table
+from pystreams.dsl.context import Place
+from pystreams.dsl.global_table import GlobalKTable, joined_with_global, refuse_key_fn
+from pystreams.dsl.join_windows import JoinWindows
+from pystreams.dsl.operators.join import StreamTableJoin
+from pystreams.dsl.operators.value_getter import JoinKind
+from pystreams.dsl.repartition import repartition_node
+from pystreams.dsl.serdes import TypeOrSerde, computed
+from pystreams.dsl.stream_joins import JoinStoreArguments
+from pystreams.errors import TopologyError
+from pystreams.functions import UserFunction
+from pystreams.serde.base import AnySerde
+from pystreams.topology.graph import ProcessorGraphNode, RepartitionGraphNode
+
+if TYPE_CHECKING:
+    from pystreams.dsl.stream import KStream
+
+K = TypeVar("K")
+V = TypeVar("V")
+K2 = TypeVar("K2")
+V2 = TypeVar("V2")
+T = TypeVar("T")
+
+
+class Joins(Generic[K, V]):
+    """What ``KStream`` inherits."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._repartition_node: RepartitionGraphNode | None = None
+
+    @overload
+    def join(
+        self,
+        other: table.KTable[K, T],
+        joiner: Callable[[V, T], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: table.KTable[K, T],
+        joiner: Callable[[K, V, T], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V, T], V2],
+        *,
+        windows: JoinWindows,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+        **stores: Unpack[JoinStoreArguments],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V, T], V2],
+        *,
+        windows: JoinWindows,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+        **stores: Unpack[JoinStoreArguments],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: GlobalKTable[K2, T],
+        joiner: Callable[[V, T], V2],
+        *,
+        key_fn: Callable[[V], K2 | None],
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: GlobalKTable[K2, T],
+        joiner: Callable[[V, T], V2],
+        *,
+        key_fn: Callable[[K, V], K2 | None],
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: GlobalKTable[K2, T],
+        joiner: Callable[[K, V, T], V2],
+        *,
+        key_fn: Callable[[V], K2 | None],
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def join(
+        self,
+        other: GlobalKTable[K2, T],
+        joiner: Callable[[K, V, T], V2],
+        *,
+        key_fn: Callable[[K, V], K2 | None],
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    def join(
+        self,
+        other: Any,
+        joiner: Callable[..., Any],
+        *,
+        key_fn: Callable[..., Any] | None = None,
+        windows: JoinWindows | None = None,
+        key: Any = None,
+        value: Any = None,
+        step: str | None = None,
+        **stores: Any,
+    ) -> KStream[K, Any]:
+        """With a table: each record joined with the table's current row of its key; none without a row.
+
+        With a global table: each record joined with the row that ``key_fn`` (of the value, or key and value) names.
+
+        With a stream: each pair of records with one key whose timestamps are within ``windows``, at the later one's
+        timestamp, as soon as both are there. Null keys and null values are dropped.
+
+        ``value`` is the type of what ``joiner`` gives, ``key`` that of both streams' keys. ``step`` also names the
+        repartition topics, if some are needed. ``name``, ``logged``, ``persistent`` and ``changelog_config`` are for
+        the stores of a join of streams, one for the records of each.
+        """
+        if isinstance(other, Joins):
+            refuse_key_fn("join", key_fn)
+            return self._join_stream(other, joiner, JoinKind.INNER, windows, (key, value), step, stores)
+        stream_joins.refuse_stream_arguments("join", windows, key, stores)
+        if isinstance(other, GlobalKTable):
+            return self._at(joined_with_global(self._place, other, joiner, key_fn, value, step, left=False))
+        refuse_key_fn("join", key_fn)
+        return self._join_table(other, joiner, value, step, left=False)
+
+    @overload
+    def left_join(
+        self,
+        other: table.KTable[K, T],
+        joiner: Callable[[V, T | None], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: table.KTable[K, T],
+        joiner: Callable[[K, V, T | None], V2],
+        *,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V, T | None], V2],
+        *,
+        windows: JoinWindows,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+        **stores: Unpack[JoinStoreArguments],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V, T | None], V2],
+        *,
+        windows: JoinWindows,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+        **stores: Unpack[JoinStoreArguments],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: GlobalKTable[K2, T],
+        joiner: Callable[[V, T | None], V2],
+        *,
+        key_fn: Callable[[V], K2 | None],
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: GlobalKTable[K2, T],
+        joiner: Callable[[V, T | None], V2],
+        *,
+        key_fn: Callable[[K, V], K2 | None],
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: GlobalKTable[K2, T],
+        joiner: Callable[[K, V, T | None], V2],
+        *,
+        key_fn: Callable[[V], K2 | None],
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    @overload
+    def left_join(
+        self,
+        other: GlobalKTable[K2, T],
+        joiner: Callable[[K, V, T | None], V2],
+        *,
+        key_fn: Callable[[K, V], K2 | None],
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+    ) -> KStream[K, V2]: ...
+    def left_join(
+        self,
+        other: Any,
+        joiner: Callable[..., Any],
+        *,
+        key_fn: Callable[..., Any] | None = None,
+        windows: JoinWindows | None = None,
+        key: Any = None,
+        value: Any = None,
+        step: str | None = None,
+        **stores: Any,
+    ) -> KStream[K, Any]:
+        """As ``join``, but a record without a match is joined with None.
+
+        With a stream that is known only when its window has closed, grace included: it waits in a store until a later
+        record of either stream shows that, and leaves then, with its own timestamp. One that comes when it cannot meet
+        anything any more, and one without a key, leaves at once.
+        """
+        if isinstance(other, Joins):
+            refuse_key_fn("left_join", key_fn)
+            return self._join_stream(other, joiner, JoinKind.LEFT, windows, (key, value), step, stores)
+        stream_joins.refuse_stream_arguments("left_join", windows, key, stores)
+        if isinstance(other, GlobalKTable):
+            return self._at(joined_with_global(self._place, other, joiner, key_fn, value, step, left=True))
+        refuse_key_fn("left_join", key_fn)
+        return self._join_table(other, joiner, value, step, left=True)
+
+    @overload
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[V | None, T | None], V2],
+        *,
+        windows: JoinWindows,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+        **stores: Unpack[JoinStoreArguments],
+    ) -> KStream[K, V2]: ...
+    @overload
+    def outer_join(
+        self,
+        other: KStream[K, T],
+        joiner: Callable[[K, V | None, T | None], V2],
+        *,
+        windows: JoinWindows,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V2] | None = ...,
+        step: str | None = ...,
+        **stores: Unpack[JoinStoreArguments],
+    ) -> KStream[K, V2]: ...
+    def outer_join(
+        self,
+        other: Any,
+        joiner: Callable[..., Any],
+        *,
+        windows: JoinWindows | None = None,
+        key: Any = None,
+        value: Any = None,
+        step: str | None = None,
+        **stores: Any,
+    ) -> KStream[K, Any]:
+        """As ``left_join`` with a stream, where the other stream's records may be without a match, too."""
+        if not isinstance(other, Joins):
+            raise TopologyError(
+                f"outer_join of a stream takes a stream, not {type(other).__name__}",
+                why="a table's rows have no time at which they would leave without a match",
+                hint="left_join takes a table; or join the streams that both come from",
+            )
+        return self._join_stream(other, joiner, JoinKind.OUTER, windows, (key, value), step, stores)
+
+    def _join_stream(
+        self,
+        other: Joins[K, Any],
+        joiner: Callable[..., Any],
+        kind: JoinKind,
+        windows: object,
+        types: tuple[Any, Any],
+        step: str | None,
+        stores: dict[str, Any],
+    ) -> KStream[K, Any]:
+        return self._at(stream_joins.joined(self, other, joiner, kind, windows, types, step, stores))
+
+    def _join_table(
+        self,
+        other: table.KTable[K, Any],
+        joiner: Callable[..., Any],
+        value: Any,
+        step: str | None,
+        *,
+        left: bool,
+    ) -> KStream[K, Any]:
+        method = "left_join" if left else "join"
+        if not isinstance(other, table.KTable):
+            raise TopologyError(
+                f"{method} takes a table or a stream, not {type(other).__name__}",
+                hint="read a topic as a table with table(...), or as a stream with stream(...)",
+            )
+        place = self._place
+        if place.needs_repartition:
+            place = self._repartitioned_for_join(step, place.key)
+        sources = place.copartitioned_with(other._place)
+        prefix = "KSTREAM-LEFTJOIN-" if left else "KSTREAM-JOIN-"
+        name = place.context.names.step(prefix, step)
+        function = UserFunction.of(joiner, "join", f"{method} {name}")
+        getter = other._origin.value_getter()
+        node = ProcessorGraphNode(
+            name,
+            StreamTableJoin(getter, function, left),
+            connected=getter.store_names(),
+            keeps_null_keys=left,
+        )
+        place.add(node)
+        serde = computed(
+            value, f"the value that {name} computes", function.location, place.value, other._place.value
+        )
+        return self._at(Place(place.context, name, node, sources, place.key, serde))
+
+    def _repartitioned_for_join(self, topic: str | None, key: AnySerde) -> Place:
+        """Behind the repartition topic, which has keys of that serde. Joins without a name share one, as in Java."""
+        place = self._place
+        node = repartition_node(
+            place.context, topic or place.name, key, place.value, named_by_user=topic is not None
+        )
+        if self._repartition_node is None or (topic is not None and topic != place.name):
+            self._repartition_node = node
+            place.add(node)
+        return self._behind(self._repartition_node, added=True)
+
+    def _behind(self, node: RepartitionGraphNode, *, added: bool = False) -> Place:
+        """The place behind a repartition topic, with the serdes with which it is read."""
+        place = self._place
+        if not added:
+            place.add(node)
+        key, value = node.source.key_serde, node.source.value_serde
+        assert key is not None
+        assert value is not None
+        return Place(place.context, node.name, node, frozenset({node.name}), key, value)
+
+    def _at(self, place: Place) -> KStream[K, Any]:
+        """A stream of the same kind that goes on from another place."""
+        made: Any = type(self)(place)
+        found: KStream[K, Any] = made
+        return found

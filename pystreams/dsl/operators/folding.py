@@ -1,0 +1,20 @@
+"""Counts and reductions as what aggregations are made of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pystreams.functions import UserFunction
+
+ZERO = UserFunction(lambda: 0, False, "count")
+ONE_MORE = UserFunction(lambda count, _: count + 1, False, "count")
+SUM = UserFunction(lambda one, two: one + two, False, "count")
+NOTHING = UserFunction(lambda: None, False, "reduce")
+
+
+def aggregator_of(reducer: UserFunction) -> UserFunction:
+    """A reducer as an aggregator that starts with None; also what makes one of two sessions' aggregates."""
+    combine = reducer.call
+    if reducer.takes_key:
+        return replace(reducer, call=lambda k, a, v: v if a is None else combine(k, a, v))
+    return replace(reducer, call=lambda a, v: v if a is None else combine(a, v))

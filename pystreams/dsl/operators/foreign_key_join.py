@@ -1,0 +1,316 @@
+"""Foreign-key joins of tables: a row of the left one refers to a row of the right one, which has another key.
+
+The left side subscribes to the right row (``SubscriptionSend``). The right side remembers who did
+(``SubscriptionReceive``) and answers: at once (``SubscriptionJoin``), and whenever its row changes
+(``ForeignTableJoin``). The left side joins what is answered, unless its own row has changed meanwhile
+(``ResponseJoin``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.changes import record_forwarder
+from pystreams.dsl.operators.value_getter import ValueGetter, joiner_of_three
+from pystreams.functions import UserFunction
+from pystreams.record import Headers
+from pystreams.serde.base import AnySerde
+from pystreams.serde.subscriptions import (
+    Instruction,
+    Response,
+    Subscription,
+    combined_key,
+    primary_key_of,
+    value_hash,
+)
+from pystreams.topology.nodes import ResolveSerde
+
+_DELETIONS = frozenset({Instruction.DELETE_KEY_NO_PROPAGATE, Instruction.DELETE_KEY_AND_PROPAGATE})
+_DELETE_SILENTLY = Instruction.DELETE_KEY_NO_PROPAGATE
+_DELETE_AND_TELL = Instruction.DELETE_KEY_AND_PROPAGATE
+_ANSWER = Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
+_ANSWER_IF_THERE = Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
+
+#: The instructions that a change of a row means, each with the foreign key that it is for.
+Instructions = list[tuple[Any, Instruction]]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinSerdes:
+    """What both sides of a join write keys and values with. ``topic`` is that of the subscriptions, without the
+    application's id: serdes are told made-up topics, as in Java, because these bytes are no records' own."""
+
+    topic: str
+    primary_key: AnySerde
+    foreign_key: AnySerde
+    value: AnySerde
+
+    def resolved(self, resolve: ResolveSerde) -> JoinSerdes:
+        return replace(
+            self,
+            primary_key=resolve(self.primary_key, "key"),
+            foreign_key=resolve(self.foreign_key, "key"),
+            value=resolve(self.value, "value"),
+        )
+
+    def codecs(self, environment: OperatorEnvironment) -> _Codecs:
+        topic = f"{environment.application_id}-{self.topic}"
+        return _Codecs(
+            self.primary_key.key_serializer(f"{topic}-pk"),
+            self.primary_key.deserializer(f"{topic}-pk"),
+            self.foreign_key.key_serializer(f"{topic}-fk"),
+            self.value.serializer(f"{topic}-vh"),
+        )
+
+
+class _Codecs(NamedTuple):
+    encode_primary: Callable[[Any], bytes]
+    decode_primary: Callable[[bytes], Any]
+    encode_foreign: Callable[[Any], bytes]
+    encode_value: Callable[[Any], bytes]
+
+
+@dataclass(eq=False, slots=True)
+class _Side(ObjectOperation):
+    """A step that knows the serdes of its join."""
+
+    serdes: JoinSerdes
+
+    def with_serdes(self, resolve: ResolveSerde) -> _Side:
+        return replace(self, serdes=self.serdes.resolved(resolve))
+
+
+@dataclass(eq=False, slots=True)
+class SubscriptionSend(_Side):
+    """Sends a subscription for each change of the left table. Source: SubscriptionSendProcessorSupplier."""
+
+    takes_changes: ClassVar[bool] = True
+    extractor: UserFunction
+    left: bool
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        encode_primary, _, encode_foreign, encode_value = self.serdes.codecs(environment)
+        call, takes_key = self.extractor.call, self.extractor.takes_key
+        forward, partition = environment.forward, environment.partition
+
+        def foreign_key(key: Any, value: Any) -> Any:
+            if value is None:
+                return None
+            return call(key, value) if takes_key else call(value)
+
+        def differ(one: Any, other: Any) -> bool:
+            return one is None or encode_foreign(one) != encode_foreign(other)
+
+        forward_record = record_forwarder(environment)
+
+        def ask_again(key: Any, value: Any, timestamp: int, headers: Headers) -> bool:
+            foreign = foreign_key(key, value)
+            if foreign is None:
+                return False
+            hash_ = value_hash(encode_value(value))
+            subscription = Subscription(hash_, _ANSWER, encode_primary(key), partition)
+            forward_record(foreign, subscription, timestamp, headers)
+            return True
+
+        _asking(environment, self.serdes).again = ask_again
+        if self.left:
+            instruct = _left_instructions(foreign_key, differ)
+        else:
+            instruct = _inner_instructions(foreign_key, differ, environment.drop)
+
+        def process(key: Any, new: Any, old: Any, _latest: bool, timestamp: int, headers: Headers) -> None:
+            instructions = instruct(key, new, old)
+            if not instructions:
+                return
+            hash_ = None if new is None else value_hash(encode_value(new))
+            primary_key = encode_primary(key)
+            for foreign, instruction in instructions:
+                forward(foreign, Subscription(hash_, instruction, primary_key, partition), timestamp, headers)
+
+        return Operator(process)
+
+
+class _Asking:
+    """What the steps of one join share in a task: how to subscribe once more for the row that there is now. Gives False
+    for a row without a foreign key."""
+
+    __slots__ = ("again",)
+
+    def __init__(self) -> None:
+        self.again: Callable[[Any, Any, int, Headers], bool] = lambda *_: False
+
+
+def _asking(environment: OperatorEnvironment, serdes: JoinSerdes) -> _Asking:
+    return environment.shared(f"{serdes.topic} asking", _Asking)
+
+
+def _left_instructions(
+    foreign_key: Callable[[Any, Any], Any], differ: Callable[[Any, Any], bool]
+) -> Callable[[Any, Any, Any], Instructions]:
+    """Every change needs an answer, because every row has a result. Without a foreign key the answer is that there is
+    nothing."""
+
+    def instruct(key: Any, new: Any, old: Any) -> Instructions:
+        if new is None and old is None:
+            return []
+        old_key, new_key = foreign_key(key, old), foreign_key(key, new)
+        if old_key is not None and differ(new_key, old_key):
+            return [(old_key, _DELETE_SILENTLY), (new_key, _ANSWER)]
+        return [(new_key, _ANSWER)]
+
+    return instruct
+
+
+def _inner_instructions(
+    foreign_key: Callable[[Any, Any], Any], differ: Callable[[Any, Any], bool], drop: Callable[[str], None]
+) -> Callable[[Any, Any, Any], Instructions]:
+    """An answer that there is nothing is needed only where there may be a result to delete."""
+
+    def instruct(key: Any, new: Any, old: Any) -> Instructions:
+        old_key = foreign_key(key, old)
+        new_key = foreign_key(key, new)
+        if new_key is None:
+            if new is not None:
+                drop("null foreign key")
+            return [] if old_key is None else [(old_key, _DELETE_AND_TELL)]
+        if old_key is not None and differ(new_key, old_key):
+            return [(old_key, _DELETE_SILENTLY), (new_key, _ANSWER)]
+        return [(new_key, _ANSWER_IF_THERE)]
+
+    return instruct
+
+
+@dataclass(eq=False, slots=True)
+class SubscriptionReceive(_Side):
+    """Keeps who has subscribed to which row of the right table. Its keys are (foreign key, the bytes of the primary
+    key). Source: SubscriptionReceiveProcessorSupplier."""
+
+    store: str
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        encode_foreign = self.serdes.codecs(environment).encode_foreign
+        write = environment.store(self.store).write
+        drop, forward = environment.drop, environment.forward
+
+        def process(key: Any, value: Subscription | None, timestamp: int, headers: Headers) -> None:
+            if value is None:
+                raise ValueError("a subscription of a foreign-key join is null")
+            if key is not None:
+                combined = combined_key(encode_foreign(key), value.primary_key)
+                write(combined, None if value.instruction in _DELETIONS else value, timestamp)
+            elif value.instruction is not _ANSWER:
+                drop("null foreign key")
+                return
+            forward((key, value.primary_key), value, timestamp, headers)
+
+        return Operator(process)
+
+
+@dataclass(eq=False, slots=True)
+class SubscriptionJoin(_Side):
+    """Answers a subscription. Source: SubscriptionJoinProcessorSupplier.
+
+    What a cache still holds back is not seen, unlike in Java: who has been told of it would not hear that it is gone,
+    if that comes before the next flush.
+    """
+
+    table: ValueGetter
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        decode_primary = self.serdes.codecs(environment).decode_primary
+        get, forward_record = self.table.open(environment, flushed=True), record_forwarder(environment)
+
+        def process(key: tuple[Any, bytes], value: Subscription, timestamp: int, headers: Headers) -> None:
+            foreign, primary_key = key
+            entry = None if foreign is None else get(foreign)
+            found = None
+            if entry is not None:
+                found, found_timestamp = entry
+                if found_timestamp > timestamp:
+                    timestamp = found_timestamp
+            instruction = value.instruction
+            if instruction is _DELETE_SILENTLY or (instruction is _ANSWER_IF_THERE and entry is None):
+                return
+            if instruction is _DELETE_AND_TELL:
+                found = None
+            answer = Response(value.hash, found, value.primary_partition)
+            forward_record(decode_primary(primary_key), answer, timestamp, headers)
+
+        return Operator(process)
+
+
+@dataclass(eq=False, slots=True)
+class ForeignTableJoin(_Side):
+    """Tells all who have subscribed to a row of the right table that it has changed.
+
+    Source: ForeignTableJoinProcessorSupplier.
+    """
+
+    takes_changes: ClassVar[bool] = True
+    store: str
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        codecs = self.serdes.codecs(environment)
+        decode_primary, encode_foreign = codecs.decode_primary, codecs.encode_foreign
+        subscriptions = environment.store(self.store)
+        drop, forward = environment.drop, environment.forward
+
+        def process(key: Any, new: Any, _old: Any, _latest: bool, timestamp: int, headers: Headers) -> None:
+            if key is None:
+                drop("null key")
+                return
+            prefix = combined_key(encode_foreign(key), b"")
+            with subscriptions.prefix_scan(prefix) as found:
+                for combined, (subscription, _) in found:
+                    answer = Response(subscription.hash, new, subscription.primary_partition)
+                    forward(decode_primary(primary_key_of(combined)), answer, timestamp, headers)
+
+        return Operator(process)
+
+
+@dataclass(eq=False, slots=True)
+class ResponseJoin(_Side):
+    """Joins what was answered, if the row is still the one that asked. Source: ResponseJoinProcessorSupplier.
+
+    An answer to an older row is dropped. But if it says that there is nothing, it may be the only one to say that the
+    result is gone, because the row has been changed since in a way that needs no answer by itself. Java keeps the
+    result for ever then; here the row that there is now asks again.
+    """
+
+    table: ValueGetter
+    joiner: UserFunction
+    left: bool
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        get, get_flushed = self.table.open(environment), self.table.open(environment, flushed=True)
+        encode_value = self.serdes.codecs(environment).encode_value
+        join, left = joiner_of_three(self.joiner, swapped=False), self.left
+        drop, forward = environment.drop_as_usual, environment.forward
+        asking = _asking(environment, self.serdes)
+
+        def process(key: Any, answer: Response | None, timestamp: int, headers: Headers) -> None:
+            if answer is None:
+                raise ValueError("an answer of a foreign-key join is null")
+            entry = get(key)
+            value, hash_ = (None, None) if entry is None else (entry[0], value_hash(encode_value(entry[0])))
+            if hash_ != answer.hash:
+                drop()
+                if answer.value is not None or left:
+                    return
+                told = get_flushed(key)
+                if told is None or not asking.again(key, *told, headers):
+                    forward(key, None, timestamp, headers)
+            elif answer.value is None and (entry is None or not left):
+                forward(key, None, timestamp, headers)
+            else:
+                forward(key, join(key, value, answer.value), timestamp, headers)
+
+        return Operator(process)
+
+
+def to_primary_partition(_topic: str, _key: Any, answer: Response, _partitions: int) -> int | None:
+    """The partition that asked; the key decides about answers to what older versions asked."""
+    return answer.primary_partition

@@ -1,0 +1,42 @@
+"""Joins of a stream with a global table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.functions import UserFunction
+from pystreams.record import Headers
+
+
+@dataclass(eq=False, slots=True)
+class GlobalTableJoin(ObjectOperation):
+    """``key_fn`` names the row to join with. Its key may be null, as may the record's. Source: KStreamGlobalKTableJoin,
+    KStreamKTableJoinProcessor."""
+
+    table: str
+    key_fn: UserFunction
+    joiner: UserFunction
+    left: bool
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        store = environment.global_store(self.table)
+        encode_key, read = store.encode_key, store.read
+        key_of, wants_key = self.key_fn.call, self.key_fn.takes_key
+        joiner, takes_key, left = self.joiner.call, self.joiner.takes_key, self.left
+        drop, forward = environment.drop, environment.forward
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            # Called for a null value, too, as in Java.
+            row = key_of(key, value) if wants_key else key_of(value)
+            if value is None or (row is None and not left):
+                drop("null join key or value")
+                return
+            entry = None if row is None else read(encode_key(row))
+            if entry is None and not left:
+                return
+            other = None if entry is None else entry[0]
+            forward(key, joiner(key, value, other) if takes_key else joiner(value, other), timestamp, headers)
+
+        return Operator(process)

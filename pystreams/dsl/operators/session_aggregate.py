@@ -1,0 +1,89 @@
+"""Aggregations of a grouped stream in sessions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_sessions
+from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.window_close import emit_sessions
+from pystreams.functions import UserFunction
+from pystreams.record import NO_HEADERS, Headers
+from pystreams.state.session_layer import session_key, split_session_key
+from pystreams.windowed import Windowed
+
+
+@dataclass(eq=False, slots=True)
+class SessionAggregate(ObjectOperation):
+    """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by session.
+
+    A record joins the sessions within ``gap_ms`` of it: they are deleted, each with a change of its own, and one takes
+    their place. The greatest timestamp seen here is kept over restarts (Java forgets it). ``on_close``: sessions are
+    emitted when they have closed. Source: KStreamSessionWindowAggregate.
+    """
+
+    emits_changes: ClassVar[bool] = True
+    store: str
+    gap_ms: int
+    grace_ms: int
+    initializer: UserFunction
+    aggregator: UserFunction
+    merger: UserFunction
+    on_close: bool = False
+    send_old_values: bool = False
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        store = environment.store(self.store)
+        gap, close_after = self.gap_ms, self.gap_ms + self.grace_ms
+        initialize = self.initializer.call
+        aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
+        merge, merge_takes_key = self.merger.call, self.merger.takes_key
+        encode_key, sessions, write, delete = store.encode_key, store.sessions, store.write, store.delete
+        drop = environment.drop
+        forward_change, send_old = change_forwarder(environment), self.send_old_values
+        emit = emit_sessions(environment, store) if self.on_close else None
+        if emit is None:
+            forward_flushed_sessions(environment, store, send_old)
+        forwards = emit is None and not store.cached
+        gave_none = none_warning(environment, self.aggregator)
+        stream_time = environment.load_state("stream_time", -1)
+        environment.save_state("stream_time", lambda: stream_time)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal stream_time
+            if key is None:
+                drop("null key")
+                return
+            if timestamp > stream_time:
+                stream_time = timestamp
+            close_time = stream_time - close_after
+            key_bytes = encode_key(key)
+            first = last = timestamp
+            merged: list[tuple[bytes, int, int, Any]] = []
+            new = initialize()
+            for address, old in sessions(key_bytes, timestamp - gap, timestamp + gap):
+                _, start, end = split_session_key(address)
+                merged.append((address, start, end, old))
+                new = merge(key, new, old) if merge_takes_key else merge(new, old)
+                first, last = min(first, start), max(last, end)
+            if last < close_time:
+                drop("its session has closed")
+            else:
+                if first != last or first != timestamp:
+                    for address, start, end, old in merged:
+                        delete(address)
+                        if forwards:
+                            session = Windowed(key, start, end)
+                            forward_change(session, None, old if send_old else None, end, NO_HEADERS)
+                new = aggregate(key, new, value) if takes_key else aggregate(new, value)
+                if new is None and not merged and value is not None:
+                    gave_none()
+                write(session_key(key_bytes, first, last), new)
+                if forwards:
+                    forward_change(Windowed(key, first, last), new, None, last, NO_HEADERS)
+            if emit is not None:
+                emit(close_time, headers)
+
+        return Operator(process)

@@ -1,0 +1,210 @@
+"""Aggregations of a grouped stream in sliding windows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
+from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.window_close import emit_sliding_windows
+from pystreams.functions import UserFunction
+from pystreams.record import Headers
+from pystreams.windowed import Windowed
+
+#: A window's aggregate and the greatest timestamp in it.
+Entry = tuple[Any, int]
+
+
+@dataclass(eq=False, slots=True)
+class SlidingAggregate(ObjectOperation):
+    """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by sliding window.
+
+    Each record belongs to the window that ends with it (its *left* one) and lies before the one that begins right
+    behind it (its *right* one); a window exists if it holds records, and other ones than its neighbours.
+    The greatest timestamp seen here is kept over restarts (Java forgets it). ``on_close``: windows are emitted when
+    they have closed. Source: KStreamSlidingWindowAggregate.
+    """
+
+    emits_changes: ClassVar[bool] = True
+    store: str
+    difference_ms: int
+    grace_ms: int
+    initializer: UserFunction
+    aggregator: UserFunction
+    on_close: bool = False
+    send_old_values: bool = False
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        store = environment.store(self.store)
+        difference, grace = self.difference_ms, self.grace_ms
+        encode_key, drop = store.encode_key, environment.drop
+        emit = emit_sliding_windows(environment, store, difference) if self.on_close else None
+        if emit is None:
+            forward_flushed_windows(environment, store, self.send_old_values, difference)
+        windows = _Windows(self, environment, forwards=emit is None and not store.cached)
+        stream_time = environment.load_state("stream_time", -1)
+        environment.save_state("stream_time", lambda: stream_time)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal stream_time
+            if key is None or value is None:
+                drop("null key or value")
+                return
+            if timestamp > stream_time:
+                stream_time = timestamp
+            close_time = stream_time - grace
+            if timestamp + difference < close_time:
+                drop("its windows have closed")
+                return
+            record = _Arrival(key, encode_key(key), value, timestamp, headers, close_time)
+            if timestamp < difference:
+                # As in Java, such a record emits nothing.
+                windows.process_early(record)
+                return
+            windows.process(record)
+            if emit is not None:
+                emit(close_time, headers)
+
+        return Operator(process)
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """A record, and the time before which windows have closed when it comes."""
+
+    key: Any
+    key_bytes: bytes
+    value: Any
+    timestamp: int
+    headers: Headers
+    close_time: int
+
+
+class _Windows:
+    """The windows of a task."""
+
+    __slots__ = (
+        "_aggregate",
+        "_difference",
+        "_drop",
+        "_forward",
+        "_forwards",
+        "_gave_none",
+        "_initialize",
+        "_send_old",
+        "_store",
+        "_takes_key",
+    )
+
+    def __init__(
+        self, operation: SlidingAggregate, environment: OperatorEnvironment, *, forwards: bool
+    ) -> None:
+        self._store = environment.store(operation.store)
+        self._difference = operation.difference_ms
+        self._initialize = operation.initializer.call
+        self._aggregate, self._takes_key = operation.aggregator.call, operation.aggregator.takes_key
+        self._forward, self._send_old = change_forwarder(environment), operation.send_old_values
+        self._forwards = forwards
+        self._drop = environment.drop
+        self._gave_none = none_warning(environment, operation.aggregator)
+
+    def process(self, record: _Arrival) -> None:
+        """Add a record to the windows that it is in, the latest first, and make those that are missing."""
+        timestamp, difference = record.timestamp, self._difference
+        starts: set[int] = set()
+        left: Entry | None = None
+        right: Entry | None = None
+        left_exists = right_exists = False
+        previous: int | None = None
+        # The record's own right window may begin at timestamp + 1.
+        found = self._store.windows_of(
+            record.key_bytes, max(0, timestamp - 2 * difference), timestamp + 1, reverse=True
+        )
+        for start, entry in found:
+            starts.add(start)
+            end = start + difference
+            if start == timestamp + 1:
+                right_exists = True
+            elif end > timestamp:
+                if right is None:
+                    right = entry
+                self._update(start, entry, record)
+            elif end == timestamp:
+                left_exists = True
+                self._update(start, entry, record)
+                if entry[1] >= timestamp:
+                    # There was a record at this time, which has made all the windows.
+                    return
+                previous = entry[1]
+            else:
+                left, previous = entry, entry[1]
+                break
+        if previous is not None and previous + 1 not in starts and previous + 1 + difference >= timestamp:
+            self._update(previous + 1, self._new(record), record)
+        if not left_exists:
+            shared = left is not None and previous is not None and timestamp - difference <= previous
+            entry = (left[0], timestamp) if left is not None and shared else self._new(record)
+            self._update(timestamp - difference, entry, record)
+        if not right_exists:
+            self._make_right(right, record)
+
+    def process_early(self, record: _Arrival) -> None:
+        """The same for a record whose left window would begin before 0: such ones share the window from 0 on."""
+        timestamp = record.timestamp
+        starts: set[int] = set()
+        combined: Entry | None = None
+        right: Entry | None = None
+        right_exists = False
+        previous: int | None = None
+        for start, entry in self._store.windows_of(record.key_bytes, 0, timestamp + 1, reverse=False):
+            starts.add(start)
+            if start == 0:
+                combined = entry
+                if entry[1] < timestamp:
+                    previous = entry[1]
+            elif start <= timestamp:
+                right = entry
+                self._update(start, entry, record)
+            else:
+                right_exists = True
+        if right is None and combined is not None and combined[1] > timestamp:
+            # All that it holds comes later than the record.
+            right = combined
+        if not right_exists:
+            self._make_right(right, record)
+        if previous is not None and previous + 1 not in starts:
+            self._update(previous + 1, self._new(record), record)
+        self._update(0, self._new(record) if combined is None else combined, record)
+
+    def _new(self, record: _Arrival) -> Entry:
+        return self._initialize(), record.timestamp
+
+    def _make_right(self, right: Entry | None, record: _Arrival) -> None:
+        """The window behind the record, if there are records in it."""
+        if right is None or right[1] <= record.timestamp:
+            return
+        start = record.timestamp + 1
+        self._store.write(record.key_bytes, start, *right)
+        self._tell(start, right[0], None, right[1], record)
+
+    def _update(self, start: int, entry: Entry, record: _Arrival) -> None:
+        """Add the record to a window, unless that has closed."""
+        if start + self._difference < record.close_time:
+            self._drop("its window has closed")
+            return
+        old, timestamp = entry
+        key, value = record.key, record.value
+        new = self._aggregate(key, old, value) if self._takes_key else self._aggregate(old, value)
+        if old is None or timestamp < record.timestamp:
+            timestamp = record.timestamp
+        if new is None:
+            self._gave_none()
+        self._store.write(record.key_bytes, start, new, timestamp)
+        self._tell(start, new, old, timestamp, record)
+
+    def _tell(self, start: int, new: Any, old: Any, timestamp: int, record: _Arrival) -> None:
+        if self._forwards:
+            window = Windowed(record.key, start, start + self._difference)
+            self._forward(window, new, old if self._send_old else None, timestamp, record.headers)

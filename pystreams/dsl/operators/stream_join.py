@@ -1,0 +1,308 @@
+"""Joins of two streams: each keeps its records for a while, and every record meets those that the other has kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pystreams.dsl.join_windows import JoinWindows
+from pystreams.dsl.operators.aggregate import NULL_KEY_OR_VALUE
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.value_getter import joiner_of_three
+from pystreams.functions import UserFunction
+from pystreams.record import Headers
+from pystreams.serde.join_side import SideValue, WaitingKey, unpack_time_and_side
+from pystreams.state.list_store import elements
+
+#: The time of the first record that waits, while none does.
+_NEVER = 0x7FFFFFFFFFFFFFFF
+
+#: What Java takes ``_NEVER`` plus something for, because its sum overflows: long ago.
+_LONG_AGO = -_NEVER
+
+
+@dataclass(eq=False, slots=True)
+class KeepForJoin(ObjectOperation):
+    """Keeps a stream's records for those of the other stream that come later. They go on first, so that in a join of a
+    stream with itself each record meets itself once. Source: KStreamJoinWindow."""
+
+    store: str
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        store = environment.store(self.store)
+        encode_key, write, forward = store.encode_key, store.write, environment.forward
+        # What is left of the changelog does not tell which number came last, nor the time of a null value.
+        written = environment.load_state("written", store.sequence)
+        store.go_on(written, environment.load_state("stream_time", -1))
+        environment.save_state("written", lambda: written)
+        if not store.persistent:
+            environment.save_state("stream_time", lambda: store.stream_time)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal written
+            forward(key, value, timestamp, headers)
+            if key is not None:
+                write(encode_key(key), timestamp, value)
+                written += 1
+
+        return Operator(process)
+
+
+@dataclass(eq=False, slots=True)
+class StreamJoin(ObjectOperation):
+    """One side of a join: what its records and those that the other side has kept make together.
+
+    ``other`` is the other side's store. ``waiting`` is the store of those that have no match so far, which both sides
+    of a left or outer join share; ``outer``: this side's records are results without one, too. ``right``: this is the
+    right side; the joiner takes the left value first all the same. Source: KStreamKStreamJoin.
+    """
+
+    other: str
+    waiting: str | None
+    joiner: UserFunction
+    windows: JoinWindows
+    outer: bool
+    right: bool
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        windows = self.windows
+        before, after = windows.before_ms, windows.after_ms
+        if self.right:
+            before, after = after, before
+        if self.waiting is None:
+            return Operator(self._inner(environment, before, after))
+        return Operator(self._with_waiting(environment, self.waiting, before, after))
+
+    def _inner(self, environment: OperatorEnvironment, before: int, after: int) -> Callable[..., None]:
+        store, drop = environment.store(self.other), environment.drop
+        encode_key, between = store.encode_key, store.between
+        forward, join = _forwarder(environment), joiner_of_three(self.joiner, swapped=self.right)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            if key is None or value is None:
+                drop(NULL_KEY_OR_VALUE)
+                return
+            found = between(encode_key(key), max(0, timestamp - before), max(0, timestamp + after))
+            for other_timestamp, other in found:
+                later = max(timestamp, other_timestamp)
+                forward(key, join(key, value, other), later, headers)
+
+        return process
+
+    def _with_waiting(
+        self, environment: OperatorEnvironment, waiting: str, before: int, after: int
+    ) -> Callable[..., None]:
+        store, drop = environment.store(self.other), environment.drop
+        encode_key, between = store.encode_key, store.between
+        forward, join = _forwarder(environment), joiner_of_three(self.joiner, swapped=self.right)
+        shared = environment.shared(waiting, lambda: _Waiting(environment, waiting))
+        emit_closed = shared.emitter(environment, self.joiner, self.windows, after)
+        wait, met = shared.wait, shared.met
+        outer, is_left = self.outer, not self.right
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            if timestamp > shared.stream_time:
+                shared.stream_time = timestamp
+            if key is None or value is None:
+                if outer and value is not None:
+                    forward(None, join(None, value, None), timestamp, headers)
+                else:
+                    drop(NULL_KEY_OR_VALUE)
+                return
+            if timestamp == shared.stream_time:
+                emit_closed(headers)
+            until = max(0, timestamp + after)
+            alone = outer
+            for other_timestamp, other in between(encode_key(key), max(0, timestamp - before), until):
+                alone = False
+                met(other_timestamp, not is_left, key)
+                later = max(timestamp, other_timestamp)
+                forward(key, join(key, value, other), later, headers)
+            if not alone:
+                return
+            if until < shared.stream_time:
+                forward(key, join(key, value, None), timestamp, headers)
+            else:
+                wait(timestamp, is_left, key, value)
+
+        return process
+
+
+@dataclass(eq=False, slots=True)
+class SelfJoin(ObjectOperation):
+    """A join of a stream with itself that needs one store only, in place of both sides. Null keys and values are
+    dropped, also in left and outer joins: every record meets itself. Source: KStreamKStreamSelfJoin."""
+
+    store: str
+    joiner: UserFunction
+    windows: JoinWindows
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        store, drop = environment.store(self.store), environment.drop
+        encode_key, between = store.encode_key, store.between
+        forward, join = _forwarder(environment), joiner_of_three(self.joiner, swapped=False)
+        before, after, retention = self.windows.before_ms, self.windows.after_ms, self.windows.retention_ms
+        stream_time = environment.load_state("stream_time", -1)
+        environment.save_state("stream_time", lambda: stream_time)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal stream_time
+            if key is None or value is None:
+                drop(NULL_KEY_OR_VALUE)
+                return
+            with_itself = join(key, value, value)
+            stream_time = max(stream_time, timestamp)
+            key_bytes = encode_key(key)
+            for other_timestamp, other in between(
+                key_bytes, max(0, timestamp - before), max(0, timestamp + after)
+            ):
+                forward(key, join(key, value, other), max(timestamp, other_timestamp), headers)
+            pending = timestamp > stream_time - retention + 1
+            for other_timestamp, other in between(
+                key_bytes, max(0, timestamp - after), max(0, timestamp + before)
+            ):
+                # Results go in the order of time, as they would with two stores.
+                if pending and other_timestamp > timestamp:
+                    pending = False
+                    forward(key, with_itself, timestamp, headers)
+                forward(key, join(key, other, value), max(timestamp, other_timestamp), headers)
+            if pending:
+                forward(key, with_itself, timestamp, headers)
+
+        return Operator(process)
+
+
+class _FirstTime:
+    """The time of the first record that waits, or that none does, as two numbers that only grow: what operators save of
+    several partitions is merged by the greater value."""
+
+    def __init__(self, environment: OperatorEnvironment) -> None:
+        self._raised = environment.load_state("first_raised", 0)
+        #: Twice by how much the time was lowered; odd while none waits.
+        self._lowered = environment.load_state("first_lowered", 1)
+        environment.save_state("first_raised", lambda: self._raised)
+        environment.save_state("first_lowered", lambda: self._lowered)
+        self.time = _NEVER if self._lowered % 2 else self._raised - self._lowered // 2
+
+    def set(self, time: int) -> None:
+        """It is ``time`` from now on; ``_NEVER``: none waits."""
+        if time == self.time:
+            return
+        self.time = time
+        if time == _NEVER:
+            self._lowered += 1
+            return
+        self._lowered += self._lowered % 2
+        change = time - (self._raised - self._lowered // 2)
+        if change > 0:
+            self._raised += change
+        else:
+            self._lowered -= 2 * change
+
+
+class _Waiting:
+    """Records without a match, of both sides of a join in one task. They leave in the order of time, once no match can
+    come any more.
+
+    Stream time and the time of the first record that waits are the join's own, over both sides; they survive restarts
+    (Java forgets them). Source: KStreamImplJoin.TimeTracker, KStreamKStreamJoin.emitNonJoinedOuterRecords.
+    """
+
+    def __init__(self, environment: OperatorEnvironment, store: str) -> None:
+        self.stream_time = environment.load_state("stream_time", -1)
+        environment.save_state("stream_time", lambda: self.stream_time)
+        #: Java's idea of it: the last record's at which it has looked when it looked for some to emit.
+        self._first = _FirstTime(environment)
+        self._store = environment.store(store)
+        #: What a restart finds in the store is not known before it is looked through.
+        self._maybe_some = True
+
+    def wait(self, timestamp: int, left: bool, key: Any, value: Any) -> None:
+        """Keep a record that has no match."""
+        first = self._first
+        if timestamp < first.time:
+            first.set(timestamp)
+        self._maybe_some = True
+        store = self._store
+        store.append(
+            store.encode_key(WaitingKey(timestamp, left, key)), store.encode_value(SideValue(left, value))
+        )
+
+    def met(self, timestamp: int, left: bool, key: Any) -> None:
+        """A match has come for the records of that key, side and time."""
+        if self._maybe_some:
+            store = self._store
+            key_bytes = store.encode_key(WaitingKey(timestamp, left, key))
+            if store.overlay.get(key_bytes) is not None:
+                store.remove(key_bytes)
+
+    def emitter(
+        self, environment: OperatorEnvironment, joiner: UserFunction, windows: JoinWindows, after: int
+    ) -> Callable[[Headers], None]:
+        """The function that a side calls for each record that is not late; ``after`` is the side's."""
+        forward, join = _forwarder(environment), joiner_of_three(joiner, swapped=False)
+        store, grace = self._store, windows.grace_ms
+        left_after, right_after = windows.after_ms, windows.before_ms
+        scan, remove, decode_key, decode = (
+            store.overlay.scan,
+            store.remove,
+            store.decode_key,
+            store.decode_value,
+        )
+
+        def emit_closed(headers: Headers) -> None:
+            if self._earliest_end(after + grace) >= self.stream_time:
+                return
+            first = _NEVER
+            open_sides: set[bool] = set()
+            emitted = b""
+            try:
+                for key_bytes, packed in scan(None, None) if self._maybe_some else ():
+                    first, left = unpack_time_and_side(key_bytes)
+                    if len(open_sides) == 2:
+                        break
+                    if first + (left_after if left else right_after) + grace >= self.stream_time:
+                        open_sides.add(left)
+                        if len(open_sides) == 2 and len(elements(packed)) > 1:
+                            break
+                        continue
+                    key = decode_key(key_bytes).key
+                    for element in elements(packed):
+                        value = decode(element).value
+                        joined = join(key, value, None) if left else join(key, None, value)
+                        forward(key, joined, first, headers)
+                        # Not before the next one has left: who fails in between leaves this one again, as in Java.
+                        if emitted not in (b"", key_bytes):
+                            remove(emitted)
+                        emitted = key_bytes
+            finally:
+                self._first.set(first)
+            if emitted:
+                remove(emitted)
+            self._maybe_some = bool(open_sides)
+
+        return emit_closed
+
+    def _earliest_end(self, after_and_grace: int) -> int:
+        """When the window of the first record closes, in Java's arithmetic."""
+        first = self._first.time
+        if first == _NEVER and after_and_grace > 0:
+            return _LONG_AGO
+        return first + after_and_grace
+
+
+def _forwarder(environment: OperatorEnvironment) -> Callable[[Any, Any, int, Headers], None]:
+    """A function that forwards a record with the context set to the record's own timestamp and headers."""
+    cell, forward = environment.cell, environment.forward
+
+    def forward_record(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+        context = cell.record
+        if context[3] == timestamp:
+            forward(key, value, timestamp, headers)
+            return
+        cell.record = (context[0], context[1], context[2], timestamp, headers)
+        forward(key, value, timestamp, headers)
+        cell.record = context
+
+    return forward_record

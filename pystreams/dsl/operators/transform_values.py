@@ -1,0 +1,70 @@
+"""Tables whose values a user's transformer makes: a class with a life cycle and stores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.table import materialized_operator
+from pystreams.dsl.operators.value_getter import Get, ValueGetter
+from pystreams.functions import UserFunction
+from pystreams.record import NO_HEADERS, Headers
+
+
+@dataclass(eq=False, slots=True)
+class TableTransformValues(ObjectOperation):
+    """The transformer is called for null, too. Source: KTableTransformValues."""
+
+    emits_changes: ClassVar[bool] = True
+    takes_changes: ClassVar[bool] = True
+    supplier: UserFunction
+    stores: tuple[str, ...]
+    store: str | None = None
+    send_old_values: bool = False
+
+    def open(self, environment: OperatorEnvironment) -> Operator:
+        transform = environment.transformer(self.supplier.call, self.stores)
+        if self.store is not None:
+            return materialized_operator(self, environment, transform, skips_nothing=False)
+        forward, send_old = environment.forward, self.send_old_values
+
+        def process(key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Headers) -> None:
+            value = transform(key, new)
+            old_value = transform(key, old) if send_old else None
+            forward(key, value, old_value, is_latest, timestamp, headers)
+
+        return Operator(process)
+
+
+@dataclass(eq=False, slots=True)
+class TransformValuesGetter(ValueGetter):
+    """The parent's value, transformed by a transformer of the reader's own, which sees no record of a topic.
+
+    Java cannot read such a table where the transformer has stores: the reader is not connected to them. Here it is.
+    """
+
+    parent: ValueGetter
+    supplier: UserFunction
+    stores: tuple[str, ...]
+
+    def store_names(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.parent.store_names(), *self.stores)))
+
+    def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
+        parent = self.parent.open(environment, flushed=flushed)
+        transform = environment.transformer(self.supplier.call, self.stores)
+        cell = environment.cell
+
+        def get(key: Any) -> tuple[Any, int] | None:
+            entry = parent(key)
+            value, timestamp = (None, -1) if entry is None else entry
+            context = cell.record
+            cell.record = (None, -1, -1, timestamp, NO_HEADERS)
+            try:
+                result = transform(key, value)
+            finally:
+                cell.record = context
+            return None if result is None else (result, timestamp)
+
+        return get

@@ -1,0 +1,174 @@
+"""Grouped streams in sessions, ready to be aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, Unpack, overload
+
+from pystreams.dsl import grouped, table
+from pystreams.dsl.materialized import StoreName, StoreOptions, WindowStoreArguments
+from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, SUM, ZERO, aggregator_of
+from pystreams.dsl.operators.session_aggregate import SessionAggregate
+from pystreams.dsl.origins import AggregateOrigin
+from pystreams.dsl.serdes import aggregate_serde
+from pystreams.dsl.windows import EmitStrategy, SessionWindows, emits_on_close
+from pystreams.functions import UserFunction
+from pystreams.serde import INT, SessionWindowedSerde
+from pystreams.serde.base import AnySerde
+from pystreams.topology.deferred import wrapped
+from pystreams.windowed import Windowed
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+_AGGREGATE = "KSTREAM-AGGREGATE-"
+_REDUCE = "KSTREAM-REDUCE-"
+
+
+class SessionWindowedKStream(Generic[K, V]):
+    """Records by key and session. Late ones, past their session's gap and grace, are dropped and counted.
+
+    A session that grows or merges with others gets a new key: each old one is deleted, with a change of its own. The
+    store keeps sessions for gap and grace, or for ``retention=``. Source: SessionWindowedKStreamImpl.
+    """
+
+    def __init__(self, grouped: grouped.KGroupedStream[K, V], windows: SessionWindows) -> None:
+        self._grouped = grouped
+        self._windows = windows
+        self._on_close = False
+
+    def __repr__(self) -> str:
+        return f"SessionWindowedKStream({self._grouped._place!r}, {self._windows})"
+
+    def emit_strategy(self, strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
+        """When results are emitted: ``EmitStrategy.on_window_update()`` (the default) or ``on_window_close()``.
+
+        Each session that has closed is emitted once, when a record arrives that moves stream time past its end, gap
+        and grace. As in Java, a store in memory has lost it by then, unless it has a longer ``retention=``; one on
+        disk may have lost it if stream time jumps by more than that.
+        """
+        self._on_close = emits_on_close(strategy)
+        return self
+
+    def count(
+        self, *, step: str | None = None, **store: Unpack[WindowStoreArguments]
+    ) -> table.KTable[Windowed[K], int]:
+        """The number of records of each key and session."""
+        options = StoreOptions.of("count", store)
+        name = options.named_for_count(self._grouped._place.context, _AGGREGATE)
+        return self._aggregated(ZERO, ONE_MORE, SUM, _AGGREGATE, step, options, name, INT)
+
+    @overload
+    def reduce(
+        self, reducer: Callable[[V, V], V], *, step: str | None = ..., **store: Unpack[WindowStoreArguments]
+    ) -> table.KTable[Windowed[K], V]: ...
+    @overload
+    def reduce(
+        self,
+        reducer: Callable[[K, V, V], V],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], V]: ...
+    def reduce(
+        self, reducer: Callable[..., Any], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
+    ) -> table.KTable[Windowed[K], V]:
+        """The values of a key and session combined. The first value is the first aggregate."""
+        options = StoreOptions.of("reduce", store)
+        name = options.named(self._grouped._place.context, _REDUCE)
+        aggregator = aggregator_of(UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
+        value = self._grouped._place.value
+        return self._aggregated(NOTHING, aggregator, aggregator, _REDUCE, step, options, name, value)
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[A, V], A],
+        merger: Callable[[A, A], A],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[A, V], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, A, V], A],
+        merger: Callable[[A, A], A],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, A, V], A],
+        merger: Callable[[K, A, A], A],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], A]: ...
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[..., Any],
+        merger: Callable[..., Any],
+        *,
+        step: str | None = None,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], Any]:
+        """The values of a key and session folded into something else, as ``KGroupedStream.aggregate``.
+
+        ``merger(one, two)``, or with the key before, makes one aggregate of two: of the new session, which starts with
+        ``initializer()``, and of each that it takes the place of, in the order of their ends.
+        """
+        options = StoreOptions.of("aggregate", store)
+        name = options.named(self._grouped._place.context, _AGGREGATE)
+        start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
+        function = UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}")
+        merging = UserFunction.of(merger, "merge", f"aggregate {name.name}")
+        value = aggregate_serde(start, name.name)
+        return self._aggregated(start, function, merging, _AGGREGATE, step, options, name, value)
+
+    def _aggregated(
+        self,
+        initializer: UserFunction,
+        aggregator: UserFunction,
+        merger: UserFunction,
+        prefix: str,
+        step: str | None,
+        options: StoreOptions,
+        store: StoreName,
+        value: AnySerde,
+    ) -> table.KTable[Windowed[K], Any]:
+        place, windows = self._grouped._place, self._windows
+        name = place.context.names.step(prefix, step)
+        spec = options.session(store.name, place.key, value, windows, on_close=self._on_close)
+        operation = SessionAggregate(
+            store.name,
+            windows.gap_ms,
+            windows.grace_ms,
+            initializer,
+            aggregator,
+            merger,
+            on_close=self._on_close,
+        )
+        behind = self._grouped._attach(name, operation, spec, store.by_user)
+        key = wrapped(spec.key_serde, SessionWindowedSerde)
+        return table.KTable(
+            replace(behind, key=key), AggregateOrigin(operation), spec, queryable=store.by_user
+        )

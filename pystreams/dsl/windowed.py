@@ -1,0 +1,184 @@
+"""Grouped streams in windows of event time, ready to be aggregated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, Unpack, overload
+
+from pystreams.dsl import grouped, table
+from pystreams.dsl.materialized import AnyTimeWindows, StoreName, StoreOptions, WindowStoreArguments
+from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, ZERO, aggregator_of
+from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
+from pystreams.dsl.operators.window_aggregate import WindowAggregate
+from pystreams.dsl.origins import AggregateOrigin
+from pystreams.dsl.serdes import aggregate_serde
+from pystreams.dsl.windows import EmitStrategy, SlidingWindows, UnlimitedWindows, emits_on_close
+from pystreams.errors import TopologyError
+from pystreams.functions import UserFunction
+from pystreams.serde import INT, TimeWindowedSerde
+from pystreams.serde.base import AnySerde
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.deferred import wrapped
+from pystreams.windowed import Windowed
+
+K = TypeVar("K")
+V = TypeVar("V")
+A = TypeVar("A")
+
+_AGGREGATE = "KSTREAM-AGGREGATE-"
+_REDUCE = "KSTREAM-REDUCE-"
+
+
+class TimeWindowedKStream(Generic[K, V]):
+    """Records by key and window. Late ones, past the window's grace, are dropped and counted.
+
+    The store keeps windows for size and grace (sliding ones for twice their difference and grace), or for
+    ``retention=``. Source: TimeWindowedKStreamImpl, SlidingWindowedKStreamImpl.
+    """
+
+    def __init__(self, grouped: grouped.KGroupedStream[K, V], windows: AnyTimeWindows) -> None:
+        self._grouped = grouped
+        self._windows = windows
+        self._on_close = False
+
+    def __repr__(self) -> str:
+        return f"TimeWindowedKStream({self._grouped._place!r}, {self._windows})"
+
+    def emit_strategy(self, strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
+        """When results are emitted: ``EmitStrategy.on_window_update()`` (the default) or ``on_window_close()``.
+
+        Each window that has closed is emitted once, when a record arrives that moves stream time past its end and
+        grace. As in Java, one that its store does not show any more by then is lost: if stream time jumps by more than
+        the store's retention. A longer ``retention=`` keeps it.
+        """
+        self._on_close = emits_on_close(strategy)
+        if self._on_close and isinstance(self._windows, UnlimitedWindows):
+            raise TopologyError(
+                "unlimited windows never close, so nothing can be emitted then",
+                hint="give EmitStrategy.on_window_update(), or windows that end",
+            )
+        return self
+
+    def count(
+        self, *, step: str | None = None, **store: Unpack[WindowStoreArguments]
+    ) -> table.KTable[Windowed[K], int]:
+        """The number of records of each key and window."""
+        options = StoreOptions.of("count", store)
+        context = self._grouped._place.context
+        if isinstance(self._windows, SlidingWindows):
+            name = options.named(context, _AGGREGATE)
+        else:
+            name = options.named_for_count(context, _AGGREGATE)
+        return self._aggregated(ZERO, ONE_MORE, _AGGREGATE, step, options, name, INT)
+
+    @overload
+    def reduce(
+        self, reducer: Callable[[V, V], V], *, step: str | None = ..., **store: Unpack[WindowStoreArguments]
+    ) -> table.KTable[Windowed[K], V]: ...
+    @overload
+    def reduce(
+        self,
+        reducer: Callable[[K, V, V], V],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], V]: ...
+    def reduce(
+        self, reducer: Callable[..., Any], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
+    ) -> table.KTable[Windowed[K], V]:
+        """The values of a key and window combined. The first value is the first aggregate."""
+        options = StoreOptions.of("reduce", store)
+        name = options.named(self._grouped._place.context, _REDUCE)
+        aggregator = aggregator_of(UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
+        value = self._grouped._place.value
+        return self._aggregated(NOTHING, aggregator, _REDUCE, step, options, name, value)
+
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[A, V], A],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        initializer: Callable[[], A],
+        aggregator: Callable[[K, A, V], A],
+        *,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], A]: ...
+    def aggregate(
+        self,
+        initializer: Callable[[], Any],
+        aggregator: Callable[..., Any],
+        *,
+        step: str | None = None,
+        **store: Unpack[WindowStoreArguments],
+    ) -> table.KTable[Windowed[K], Any]:
+        """The values of a key and window folded into something else, as ``KGroupedStream.aggregate``."""
+        options = StoreOptions.of("aggregate", store)
+        name = options.named(self._grouped._place.context, _AGGREGATE)
+        start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
+        function = UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}")
+        value = aggregate_serde(start, name.name)
+        return self._aggregated(start, function, _AGGREGATE, step, options, name, value)
+
+    def _aggregated(
+        self,
+        initializer: UserFunction,
+        aggregator: UserFunction,
+        prefix: str,
+        step: str | None,
+        options: StoreOptions,
+        store: StoreName,
+        value: AnySerde,
+    ) -> table.KTable[Windowed[K], Any]:
+        place, windows = self._grouped._place, self._windows
+        name = place.context.names.step(prefix, step)
+        spec = options.window(store.name, place.key, value, windows, on_close=self._on_close)
+        operation = window_operation(store.name, windows, initializer, aggregator, on_close=self._on_close)
+        behind = self._grouped._attach(name, operation, spec, store.by_user)
+        return table.KTable(
+            replace(behind, key=windowed_key(spec, windows)),
+            AggregateOrigin(operation),
+            spec,
+            queryable=store.by_user,
+        )
+
+
+def window_operation(
+    store: str,
+    windows: AnyTimeWindows,
+    initializer: UserFunction,
+    aggregator: UserFunction,
+    *,
+    on_close: bool = False,
+) -> WindowAggregate | SlidingAggregate:
+    """What aggregates into a window store."""
+    if isinstance(windows, SlidingWindows):
+        return SlidingAggregate(
+            store, windows.difference_ms, windows.grace_ms, initializer, aggregator, on_close=on_close
+        )
+    if isinstance(windows, UnlimitedWindows):
+        size = windows.size_ms
+        return WindowAggregate(store, size, size, 0, initializer, aggregator, start_ms=windows.start_ms)
+    return WindowAggregate(
+        store,
+        windows.size_ms,
+        windows.advance_ms,
+        windows.grace_ms,
+        initializer,
+        aggregator,
+        on_close=on_close,
+    )
+
+
+def windowed_key(spec: StoreSpec, windows: AnyTimeWindows) -> AnySerde:
+    """The keys of a table of windows, whose store has the plain ones."""
+    size_ms = windows.size_ms
+    return wrapped(spec.key_serde, lambda inner: TimeWindowedSerde(inner, size_ms))

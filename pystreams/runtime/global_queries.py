@@ -1,0 +1,52 @@
+"""Reading the stores of this process, global ones, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pystreams.errors import StateError
+from pystreams.runtime.client_context import ClientContext
+from pystreams.runtime.queries import LocalStore
+from pystreams.runtime.stream_thread import StreamThread
+from pystreams.topology.built import BuiltTopology
+
+R = TypeVar("R")
+
+
+class GlobalLocalStore(LocalStore):
+    """A global store, read in the calling thread as it is now. Every process has the whole of it.
+
+    Every method raises ``StateError`` before the store is filled and after the client has ended.
+    """
+
+    def __init__(self, name: str, context: ClientContext | None) -> None:
+        super().__init__(name, lambda: ())
+        self._context = context
+
+    def query(self, read: Callable[[Any], R]) -> list[R]:
+        """What ``read`` gives for the store, as the only element. It must not write."""
+        stores = {} if self._context is None else self._context.global_stores
+        if self._name not in stores:
+            raise StateError(
+                f"global store {self._name} is not there now",
+                why="the client has not been started, or has ended",
+                hint="start() returns when global stores are filled",
+            )
+        return [read(stores[self._name])]
+
+
+def local_store(
+    name: str,
+    built: BuiltTopology,
+    threads: Callable[[], Sequence[StreamThread]],
+    context: ClientContext | None,
+) -> LocalStore:
+    """The store of that name, of tasks or a global one. Raises ``StateError`` for an unknown name."""
+    global_stores = [one.spec.name for one in built.global_stores]
+    if name in global_stores:
+        return GlobalLocalStore(name, context)
+    known = [spec.name for spec in built.stores] + global_stores
+    if name not in known:
+        raise StateError(f"there is no store {name}", why=f"the topology has: {', '.join(known) or 'none'}")
+    return LocalStore(name, threads)

@@ -1,0 +1,47 @@
+"""Runs a client in the calling thread, from its start to its end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from pystreams.runtime.progress import Progress
+from pystreams.runtime.signals import stop_on_signals
+
+_INTERVAL_S: Final = 0.1
+
+
+class Runnable(Protocol):
+    """What running needs of ``Streams``."""
+
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def failure(self) -> BaseException | None: ...
+    def start(self, *, stop: threading.Event | None = None) -> None: ...
+    def close(self) -> bool: ...
+    def progress(self) -> Progress: ...
+    def reached_the_end(self) -> bool: ...
+
+
+def run_client(
+    streams: Runnable,
+    stop: threading.Event,
+    *,
+    until_caught_up: bool,
+    on_progress: Callable[[Progress], None] | None,
+) -> None:
+    """See ``Streams.run``. Raises what made the client end."""
+    with stop_on_signals(stop):
+        streams.start(stop=stop)
+        try:
+            while not stop.wait(_INTERVAL_S) and not streams.finished:
+                if on_progress is not None:
+                    on_progress(streams.progress())
+                if until_caught_up and streams.reached_the_end():
+                    break
+        finally:
+            streams.close()
+    if streams.failure is not None:
+        raise streams.failure

@@ -1,0 +1,45 @@
+"""Runs the transformers of tables' values that users write as classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pystreams.errors import ProcessingError
+from pystreams.record import Record
+from pystreams.runtime.processor_context import TaskContext, TaskView, life_cycle_error
+
+
+class TransformerRunner(TaskContext):
+    """A user's ``ValueTransformer`` in one task, and the context that it is given."""
+
+    def __init__(self, step: str, stores: Sequence[str], supplier: Callable[[], Any], task: TaskView) -> None:
+        super().__init__(step, stores, task)
+        try:
+            self._transformer = supplier()
+        except Exception as error:
+            raise life_cycle_error("the supplier", step, task.task_id, error) from error
+        self.transform: Callable[[Any, Any], Any] = self._transformer.transform
+
+    def init(self) -> None:
+        """Call the transformer's ``init``. Raises ``ProcessingError`` for what that raises."""
+        try:
+            self._transformer.init(self)
+        except Exception as error:
+            raise life_cycle_error("init", self._step, self._task.task_id, error) from error
+
+    def close(self) -> None:
+        """Call the transformer's ``close``. Raises ``ProcessingError`` for what that raises."""
+        try:
+            self._transformer.close()
+        except Exception as error:
+            raise life_cycle_error("close", self._step, self._task.task_id, error) from error
+
+    def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
+        """Source: ForwardingDisabledProcessorContext."""
+        raise ProcessingError(
+            f"the transformer of {self._step} called forward",
+            where=f"task {self._task.task_id}",
+            why="what it returns is the new value; the row's key decides where it goes",
+            hint="return the value; to forward records of your own, use to_stream().process(...)",
+        )

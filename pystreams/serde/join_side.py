@@ -1,0 +1,91 @@
+"""Records of a join of streams that wait for a match: which side they are of, and when they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pystreams.serde.base import AnySerde, Serde
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_TIME_AND_SIDE = Struct(">q?")
+_LEFT, _RIGHT = b"\x01", b"\x00"
+
+#: The timestamp, and whether it is the left side, out of the bytes of a ``WaitingKey``.
+unpack_time_and_side = _TIME_AND_SIDE.unpack_from
+
+
+class WaitingKey(NamedTuple, Generic[K]):
+    """Sorts by time, as its bytes do. Source: TimestampedKeyAndJoinSide."""
+
+    timestamp: int
+    left: bool
+    key: K
+
+
+class SideValue(NamedTuple, Generic[V]):
+    """The value of a record of the left stream, or of the right one. Source: LeftOrRightValue."""
+
+    left: bool
+    value: V
+
+
+class WaitingKeySerde(Serde[WaitingKey[Any]]):
+    """Timestamp (8 bytes), 1 for left or 0 for right, the key. Source: TimestampedKeyAndJoinSideSerializer."""
+
+    def __init__(self, key: AnySerde) -> None:
+        self.key = key
+        self.immutable = key.immutable
+
+    def __repr__(self) -> str:
+        return f"WaitingKeySerde({self.key!r})"
+
+    def serializer(self, topic: str) -> Callable[[WaitingKey[Any]], bytes]:
+        inner = self.key.key_serializer(topic)
+
+        def serialize(waiting: WaitingKey[Any]) -> bytes:
+            timestamp, left, key = waiting
+            return _TIME_AND_SIDE.pack(timestamp, left) + inner(key)
+
+        return serialize
+
+    def deserializer(self, topic: str) -> Callable[[bytes], WaitingKey[Any]]:
+        inner, size = self.key.deserializer(topic), _TIME_AND_SIDE.size
+
+        def deserialize(data: bytes) -> WaitingKey[Any]:
+            timestamp, left = _TIME_AND_SIDE.unpack_from(data)
+            return WaitingKey(timestamp, left, inner(data[size:]))
+
+        return deserialize
+
+
+class SideValueSerde(Serde[SideValue[Any]]):
+    """1 for left or 0 for right, then the value by that side's serde. Source: LeftOrRightValueSerializer."""
+
+    def __init__(self, left: AnySerde, right: AnySerde) -> None:
+        self.left = left
+        self.right = right
+        self.immutable = left.immutable and right.immutable
+
+    def __repr__(self) -> str:
+        return f"SideValueSerde({self.left!r}, {self.right!r})"
+
+    def serializer(self, topic: str) -> Callable[[SideValue[Any]], bytes]:
+        left, right = self.left.serializer(topic), self.right.serializer(topic)
+
+        def serialize(side: SideValue[Any]) -> bytes:
+            return _LEFT + left(side.value) if side.left else _RIGHT + right(side.value)
+
+        return serialize
+
+    def deserializer(self, topic: str) -> Callable[[bytes], SideValue[Any]]:
+        left, right = self.left.deserializer(topic), self.right.deserializer(topic)
+
+        def deserialize(data: bytes) -> SideValue[Any]:
+            is_left = data[:1] == _LEFT
+            return SideValue(is_left, (left if is_left else right)(data[1:]))
+
+        return deserialize

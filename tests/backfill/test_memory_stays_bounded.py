@@ -1,0 +1,100 @@
+"""However much a record brings about and however large a store's entries are, a task keeps a few MiB of it."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pystreams import App
+from pystreams.backfill.order import merged
+from pystreams.backfill.outcome import Outcome
+from pystreams.backfill.reading import external_queues
+from pystreams.backfill.records import Arrow, Kind
+from pystreams.backfill.stage import run_stage
+from pystreams.state.task_state import TaskState
+from tests.backfill.kit import Backfill, everything, lines, memory
+from tests.backfill.programs import PROGRAMS, history
+from tests.backfill.test_stage_function import work_of
+
+MIB = 1024 * 1024
+
+
+def stage(program: App, past: Any, folder: Path, **given: Any) -> Iterator[Arrow]:
+    """The first slice's only task, as it gives its rows."""
+    backfill = Backfill(program, memory(past), folder, **given)
+    work = work_of(backfill, 0)
+    batches = merged(external_queues(work, 0, backfill.source, Outcome()))
+    return run_stage(work, 0, batches, work_dir=str(folder))
+
+
+def test_a_record_that_becomes_many_large_ones(tmp_path: Path) -> None:
+    app = App("grows")
+    app.stream("in", key=str, value=int).flat_map_values(
+        lambda count: (number.to_bytes(4) * 25_000 for number in range(count))
+    ).to("out", key=str, value=bytes)
+    past = {"in": [lines([("a", 3_000, 1), ("b", 1, 2)])]}
+    tracemalloc.start()
+    before = pa.total_allocated_bytes()
+    peak = count = 0
+    for batch in stage(app, past, tmp_path):
+        peak = max(peak, tracemalloc.get_traced_memory()[1] + pa.total_allocated_bytes() - before)
+        if batch.column("kind")[0].as_py() == Kind.RECORD:
+            values = batch.column("value").to_pylist()
+            numbers = [int.from_bytes(value[:4]) for value in values]
+            assert numbers == [(count + i) % 3_000 for i in range(len(numbers))]
+            count += len(values)
+            del values
+    tracemalloc.stop()
+    assert count == 3_001
+    # What waits as objects, as much again as rows, and what this test holds; of 300 MB.
+    assert peak < 110 * MIB
+
+
+def test_what_stores_have_not_written_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commits are far apart."""
+    app = App("many", statestore_cache_max_bytes=0, statestore_uncommitted_max_bytes=MIB)
+    app.stream("in", key=str, value=str).group_by_key().reduce(lambda old, new: new, name="last")
+    past = {"in": [lines([(str(number), "v" * 2_000, number) for number in range(4_000)], value=str)]}
+    commit, sizes = TaskState.commit, []
+
+    def watched(self: TaskState, *given: Any) -> None:
+        sizes.append(self.uncommitted_bytes)
+        commit(self, *given)
+
+    monkeypatch.setattr(TaskState, "commit", watched)
+    rows = list(stage(app, past, tmp_path, commit_records=1_000_000))
+    assert sum(batch.num_rows for batch in rows if batch.column("kind")[0].as_py() == Kind.STATE) == 4_000
+    # A step of some hundred records goes beyond it.
+    assert MIB <= max(sizes) < 2 * MIB
+
+
+def test_large_entries_are_handed_on_a_few_at_a_time(tmp_path: Path) -> None:
+    app = App("large")
+    app.stream("in", key=str, value=str).group_by_key().reduce(lambda old, new: new, name="last")
+    past = {"in": [lines([(str(number), "v" * 300_000, number) for number in range(40)], value=str)]}
+    sizes = [
+        (batch.num_rows, batch.nbytes)
+        for batch in stage(app, past, tmp_path)
+        if batch.column("kind")[0].as_py() == Kind.STATE
+    ]
+    assert sum(rows for rows, _ in sizes) == 40
+    assert max(nbytes for _, nbytes in sizes) < 2 * MIB
+
+
+@pytest.mark.parametrize("cache", [0, 600, 1_000_000])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_when_stores_write_changes_nothing(name: str, cache: int, tmp_path: Path) -> None:
+    def run(uncommitted_bytes: int) -> Any:
+        program = PROGRAMS[name](
+            statestore_cache_max_bytes=cache, statestore_uncommitted_max_bytes=uncommitted_bytes
+        )
+        past = memory(history(name, 5, partitions=2))
+        folder = tmp_path / str(uncommitted_bytes)
+        return everything(Backfill(program, past, folder, commit_records=50, batch_rows=3).run())
+
+    assert run(1) == run(64 * MIB)

@@ -1,0 +1,28 @@
+"""The word count that tests of the backfill command run."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+WORDCOUNT = """
+from pystreams import App
+
+app = App("{id}")
+app.stream("lines", value=str).flat_map_values(str.split).group_by(lambda word: word).count(
+    name="counts"
+).to_stream().to("word-counts")
+"""
+
+HERE = ("--master", "none")
+
+
+@pytest.fixture
+def wordcount(folder, pystreams):
+    """The program, its topics, and some history in them."""
+    name = f"wordcount_{os.urandom(4).hex()}"
+    (folder / f"{name}.py").write_text(WORDCOUNT.format(id="wordcount"), encoding="utf-8")
+    pystreams("topics", "create", "lines", "word-counts", "-p", "2")
+    pystreams("produce", "lines", stdin="to be or not to be\nthat is the question\n")
+    return name
