@@ -203,6 +203,7 @@ class _HandOver:
 
     def _publish(self) -> dict[str, Published]:
         published: dict[str, Published] = {}
+        specs = {spec.name: spec for spec in self._result.loaded.built.stores}
         for store, changelog, _ in self._logged():
             work = PublishStore(
                 self._broker.opener(),
@@ -211,6 +212,7 @@ class _HandOver:
                 changelog,
                 self._attempt,
                 self._result.manifest.cut_time_ms,
+                specs[store].changelog_headers,
             )
             parts = self._result.for_each_partition(self._result.store_rows(store), work)
             done = sum((Published.from_json(part) for part in parts), Published())

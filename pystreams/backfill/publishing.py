@@ -19,7 +19,7 @@ from pystreams.broker.port import Broker, TransactionalProducer
 from pystreams.clock import SystemClock
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
-from pystreams.record import NO_HEADERS
+from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.hand_over_check import read_record
 from pystreams.state.formats import pack_int64
 
@@ -48,7 +48,7 @@ class Published:
 @dataclass(frozen=True, slots=True)
 class PublishStore:
     """An ``executor.PartitionFunction`` for one store. ``attempt`` names the hand-over that it is part of; tombstones
-    get the time ``cut_time_ms``."""
+    get the time ``cut_time_ms``; ``headers`` are those that the store's changelog has at every value."""
 
     open_broker: Callable[[], Broker]
     application_id: str
@@ -56,6 +56,7 @@ class PublishStore:
     changelog: str
     attempt: str
     cut_time_ms: int
+    headers: Headers = NO_HEADERS
 
     def __call__(self, partition: int, batches: Iterator[Arrow]) -> bytes:
         """Raises ``StateError`` if another hand-over has begun since."""
@@ -72,7 +73,9 @@ class PublishStore:
             require_attempt(broker, self.application_id, self.attempt)
             changelog = TopicPartition(self.changelog, partition)
             left = stack.enter_context(LastValues(broker, changelog))
-            return _Publishing(producer, changelog, left, self.cut_time_ms).run(batches).to_json()
+            return (
+                _Publishing(producer, changelog, left, self.cut_time_ms, self.headers).run(batches).to_json()
+            )
 
 
 def transactional_id(application_id: str, store: str, partition: int) -> str:
@@ -97,12 +100,18 @@ class _Publishing:
     """One changelog partition at work."""
 
     def __init__(
-        self, producer: TransactionalProducer, changelog: TopicPartition, left: LastValues, cut_time_ms: int
+        self,
+        producer: TransactionalProducer,
+        changelog: TopicPartition,
+        left: LastValues,
+        cut_time_ms: int,
+        headers: Headers,
     ) -> None:
         self._producer = producer
         self._changelog = changelog
         self._left = left
         self._cut_time_ms = cut_time_ms
+        self._headers = headers
         self._sent = 0
 
     def run(self, batches: Iterator[Arrow]) -> Published:
@@ -127,7 +136,8 @@ class _Publishing:
         return Published(written, unchanged, deleted)
 
     def _send(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        self._producer.send(*self._changelog, key, value, timestamp, NO_HEADERS)
+        headers = NO_HEADERS if value is None else self._headers
+        self._producer.send(*self._changelog, key, value, timestamp, headers)
         self._sent += 1
         limit = self._producer.transaction_records_max
         if limit is not None and self._sent % limit == 0:

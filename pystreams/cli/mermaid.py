@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from pystreams.topology.built import BuiltTopology, SubTopology
+from pystreams.dsl.operators.global_table_join import GlobalTableJoin
+from pystreams.topology.built import BuiltTopology, GlobalStore, SubTopology
 from pystreams.topology.nodes import Node, SinkNode, SourceNode
 
 
 def mermaid(built: BuiltTopology) -> str:
-    """One box for each sub-topology; topics outside, so that repartition topics link one to the next."""
+    """One box for each sub-topology; topics outside, so that repartition topics link one to the next. Global stores,
+    which every process has, stand outside, too, with links to the joins that read them."""
     chart = _Chart()
+    for store in built.global_stores:
+        chart.add_global(store)
     for sub in built.subtopologies:
         chart.add(sub)
     return chart.text()
@@ -17,6 +21,7 @@ def mermaid(built: BuiltTopology) -> str:
 class _Chart:
     def __init__(self) -> None:
         self._topics: dict[str, str] = {}
+        self._global_stores: dict[str, str] = {}
         self._boxes: list[str] = []
         self._links: list[str] = []
 
@@ -31,6 +36,13 @@ class _Chart:
         for node in sub.nodes:
             self._link(node, ids, stores, sub)
 
+    def add_global(self, store: GlobalStore) -> None:
+        """Draw a global store."""
+        name = store.spec.name
+        id = self._global_stores[name] = f"g{len(self._global_stores)}"
+        self._boxes.append(f'  {id}[("{_escape(name)} (global)")]')
+        self._links.append(f"  {self._topic(store.topic)} --> {id}")
+
     def _link(self, node: Node, ids: dict[str, str], stores: dict[str, str], sub: SubTopology) -> None:
         here = ids[node.name]
         if isinstance(node, SourceNode):
@@ -41,6 +53,8 @@ class _Chart:
             self._links.append(f"  {here} --> {self._topic(target)}")
         else:
             self._links += [f"  {here} -.- {stores[name]}" for name in node.stores]
+            if isinstance(node.operation, GlobalTableJoin):
+                self._links.append(f"  {here} -.- {self._global_stores[node.operation.table]}")
         self._links += [f"  {here} --> {ids[child.name]}" for child in sub.children[node.name]]
 
     def _topic(self, name: str) -> str:

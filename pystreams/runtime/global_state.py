@@ -172,6 +172,10 @@ class GlobalState:
             self._state.commit({}, offsets)
             task.committed()
 
+    def interrupt(self) -> None:
+        """Have ``apply`` end after the record at work, and process nothing more. May be called from any thread."""
+        self._task.interrupt()
+
     def close(self, *, wipe: bool = False) -> None:
         """Close the processors and the stores; ``wipe``: delete the stores from the disk, too."""
         try:

@@ -48,8 +48,11 @@ class GlobalThread:
         """``on_failure`` is told, from the thread, what ended it after it had started."""
         self.name = name
         self.failure: BaseException | None = None
+        #: The stores hold what their topics held when the thread started.
+        self.filled = False
         self._context = context
         self._on_failure = on_failure
+        self._filling: GlobalState | None = None
         self._stopping = threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -68,6 +71,8 @@ class GlobalThread:
     def stop(self) -> None:
         """End soon. May be called at any time."""
         self._stopping.set()
+        if self._filling is not None:
+            self._filling.interrupt()
 
     def join(self) -> None:
         """Wait until the thread has ended."""
@@ -85,10 +90,12 @@ class GlobalThread:
         context = self._context
         consumer = context.broker.consumer(self.name, "global")
         try:
-            state = self._open()
+            state = self._filling = self._open()
             try:
                 self._fill(state, consumer)
-                context.global_stores.update(state.stores)
+                if not self._stopping.is_set():
+                    context.global_stores.update(state.stores)
+                    self.filled = True
                 self._ready.set()
                 self._keep_up(state, consumer)
             except BaseException as error:
@@ -216,18 +223,20 @@ class GlobalStores:
         self._on_failure = on_failure
         self._thread: GlobalThread | None = None
 
-    def fill(self, context: ClientContext, stop: threading.Event | None) -> None:
-        """Start the thread and wait until the stores are filled, or ``stop`` is set. Raises what goes wrong."""
+    def fill(self, context: ClientContext, stopped: Callable[[], bool]) -> bool:
+        """Start the thread and wait until the stores are filled. False if ``stopped`` came first. Raises what goes
+        wrong."""
         if not self._wanted:
-            return
+            return True
         config = context.config
         prefix = config.client_id or f"{config.application_id}-{context.process_id}"
         name = f"{prefix}-{context.worker.number}-GlobalStreamThread"
         thread = self._thread = GlobalThread(name, context, self._on_failure)
         thread.start()
         while not thread.wait_ready(_WAIT_S):
-            if stop is not None and stop.is_set():
+            if stopped():
                 thread.stop()
+        return thread.filled
 
     def close(self) -> None:
         """Stop the thread and wait for its end."""

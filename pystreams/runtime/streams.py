@@ -29,6 +29,7 @@ from pystreams.runtime.queries import LocalStore
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.run_client import run_client
 from pystreams.runtime.stream_thread import StreamThread
+from pystreams.runtime.thread_end import asked_to_stop
 from pystreams.runtime.transitions import CLIENT_SUCCESSORS, ClientState, ThreadState, check_transition
 from pystreams.runtime.uncaught import (
     UncaughtExceptionHandler,
@@ -146,7 +147,7 @@ class Streams:
                 self._restore_listener,
                 self._worker,
             )
-            self._global.fill(self._context, stop)
+            filled = self._global.fill(self._context, lambda: self.finished or bool(stop and stop.is_set()))
         except BaseException as error:
             self.failure = error
             self._global.close()
@@ -154,10 +155,14 @@ class Streams:
             self._set_state(ClientState.PENDING_ERROR)
             self._set_state(ClientState.ERROR)
             raise
-        self._set_state(ClientState.REBALANCING)
         with self._changed:
-            if self._state not in _GOING:
-                return  # closed meanwhile
+            if self._state is not ClientState.CREATED:  # closed meanwhile
+                self._global.close()
+                self._release()
+                return
+            self._set_state(ClientState.REBALANCING)
+            if not filled:
+                return  # whoever set ``stop`` closes the client
             # Global stores alone make no tasks.
             count = self.config.num_stream_threads if self._built.subtopologies else 0
             threads = [self._new_thread() for _ in range(count)]
@@ -356,12 +361,7 @@ class Streams:
     def application_shutdown(self) -> None:
         with self._changed:
             if self._state in _GOING:
-                if self.failure is None:
-                    self.failure = StreamsError(
-                        "a member of the group asked the whole application to stop",
-                        where=f"application {self.config.application_id}",
-                        hint="look into the logs of the other instances for the failure",
-                    )
+                self.failure = self.failure or asked_to_stop(self.config.application_id)
                 self._begin_close(ClientState.PENDING_ERROR)
 
     def housekeeping(self) -> None:

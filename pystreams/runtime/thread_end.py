@@ -38,6 +38,15 @@ def placed(error: BaseException, working: TaskId | None, thread: str) -> BaseExc
     return failure
 
 
+def asked_to_stop(application_id: str) -> StreamsError:
+    """What ends a client because another one has failed."""
+    return StreamsError(
+        "a member of the group asked the whole application to stop",
+        where=f"application {application_id}",
+        hint="look into the logs of the other instances for the failure",
+    )
+
+
 def ask_all_to_stop(member: Member, clock: Clock, thread: str) -> None:
     """Stay a member without tasks, whose user data asks the others to stop, until they have left the group."""
     others, pause, deadline = True, threading.Event(), Deadline(clock, _GOODBYE_MS)

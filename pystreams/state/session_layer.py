@@ -205,15 +205,17 @@ class SessionLayer(TimeLayer):
                 hint="find sessions by their key",
             )
         first_live = (self.observed_ms - self._retention_ms) // self._interval_ms * self._interval_ms
-        pieces = self.layout.spans(max(0, earliest_end, first_live), latest_end, self.segments)
-        return self._in_time_order(pieces, reverse=False)
+        first = max(0, earliest_end, first_live)
+        return self._in_time_order(self.layout.spans(first, latest_end, self.segments), reverse=False)
 
     def _ended_in_memory(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
         for (end, key, start), value in self.overlay.scan((first,), (last + 1,), upper_inclusive=False):
             yield session_key(key, -start, end), value
 
     def logged(self) -> Iterator[tuple[bytes, bytes]]:
-        """All sessions that are not past their retention, by their keys of the changelog."""
+        """All sessions that something can still find, by their keys of the changelog."""
+        if self._interval_ms and self.spec.by_time:
+            return self.find_ended(0, TIME_MAX)
         return self.find(None, None, 0, TIME_MAX)
 
 

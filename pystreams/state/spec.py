@@ -29,7 +29,7 @@ WINDOWED_KINDS: Final[frozenset[StoreKind]] = frozenset({"window", "timestamped_
 #: The version of the format in which buffers are logged. Source: InMemoryTimeOrderedKeyValueChangeBuffer.
 _BUFFER_HEADERS: Final[Headers] = (("v", b"\x03"),)
 #: Kinds whose entries expire: windows, and sessions, whose changelog keys end with end and start.
-EXPIRING_KINDS: Final[frozenset[StoreKind]] = WINDOWED_KINDS | {"session"}
+EXPIRING_KINDS: Final[frozenset[StoreKind]] = frozenset({*WINDOWED_KINDS, "session"})
 
 
 @dataclass(frozen=True, slots=True)

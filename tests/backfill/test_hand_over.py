@@ -34,6 +34,7 @@ OUTPUTS = {
     "windowed sum": ["sums"],
     "two repartitions": ["regions"],
     "punctuated": ["totals"],
+    "joined streams": ["sums"],
 }
 
 
@@ -62,7 +63,13 @@ def random_cut(past: History, seed: int) -> dict[TopicPartition, int]:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "name, partitions",
-    [("word count", 1), ("windowed sum", 3), ("two repartitions", 1), ("punctuated", 3)],
+    [
+        ("word count", 1),
+        ("windowed sum", 3),
+        ("two repartitions", 1),
+        ("punctuated", 3),
+        ("joined streams", 2),
+    ],
 )
 def test_e2_any_cut_equals_live_with_a_stop_there(
     name: str, partitions: int, seed: int, new_log: NewLog

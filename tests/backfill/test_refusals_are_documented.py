@@ -59,7 +59,8 @@ def test_each_is_in_the_tables() -> None:
     missing = [
         f"{where} says {texts}: give it a row"
         for where, texts in refusals()
-        if texts and not any(text.startswith(OF_PROGRAMS) for text in texts)
+        if texts
+        and not any(text.startswith(OF_PROGRAMS) for text in texts)
         and not any(text[:34] in DOCUMENTED for text in texts)
     ]
     assert missing == []

@@ -8,7 +8,7 @@ from typing import Any
 from pystreams.config import StreamsConfig
 from pystreams.record import Headers
 from pystreams.serde.join_side import SideValue, WaitingKey
-from pystreams.state.change_buffer import NEVER, ChangeBuffer
+from pystreams.state.change_buffer import ChangeBuffer
 from pystreams.testing import ProducedRecord, TopologyTestDriver
 from pystreams.windowed import Windowed
 from tests.conformance.builder import ScenarioBuilder, extractor
@@ -158,7 +158,7 @@ def driver_config(config: Json) -> StreamsConfig:
 def dump(store: Any) -> Json:
     """A store's content, sorted by key."""
     if isinstance(store, ChangeBuffer):
-        first = None if store.first_time == NEVER else store.first_time
+        first = store.first_time if len(store) else None
         return {"type": "buffer", "records": len(store), "bytes": store.size_bytes, "min_ts": first}
     kind = "window" if hasattr(store, "fetch_all") else "key_value"
     if store.spec.kind == "session":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from functools import partial
 
 import pytest
@@ -147,6 +148,33 @@ def test_a_row_that_cannot_be_read_later_stops_the_client(log: Log) -> None:
     eventually(lambda: streams.finished, "the client ends")
     assert streams.state is ClientState.ERROR
     assert isinstance(streams.failure, SerializationError)
+
+
+class Slow(Processor[str, int, None, None]):
+    """Takes long for each record."""
+
+    begun = threading.Event()
+
+    def process(self, record: Record[str, int]) -> None:
+        self.begun.set()
+        # Time passes: that is the test.
+        time.sleep(0.02)
+
+
+def test_filling_ends_early_when_the_client_is_to_stop(log: Log) -> None:
+    log.create("prices", "sales", "sold")
+    app = shop(log)
+    app.add_global_store(Stores.key_value_store("s", str, int), "more", Slow, key=str, value=int)
+    log.create("more")
+    log.write("more", [(f"item{n}", n, 1_000) for n in range(1_000)])
+    streams = Streams(app, broker=log.broker)
+    stop = threading.Event()
+    running_client = threading.Thread(target=streams.run, kwargs={"stop": stop})
+    running_client.start()
+    assert Slow.begun.wait(30)
+    stop.set()
+    running_client.join(30)
+    assert streams.state is ClientState.NOT_RUNNING
 
 
 def test_after_the_end_the_store_is_not_there(log: Log) -> None:

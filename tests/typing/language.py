@@ -22,6 +22,7 @@ from pystreams import (
     SessionWindowedKStream,
     SessionWindows,
     SlidingWindows,
+    Suppressed,
     TimeWindowedCogroupedKStream,
     TimeWindowedKStream,
     TimeWindowedSerde,
@@ -81,6 +82,11 @@ assert_type(windowed.count().to_stream(lambda window, n: window.key), KStream[st
 final = windowed.emit_strategy(EmitStrategy.on_window_close())
 assert_type(final.reduce(lambda one, other: one + other), KTable[Windowed[str], str])
 assert_type(words.windowed_by(SlidingWindows.of(5)), TimeWindowedKStream[str, str])
+held = windowed.count().suppress(Suppressed.until_window_closes(max_records=10))
+assert_type(held, KTable[Windowed[str], int])
+assert_type(held.suppress(Suppressed.until_time_limit(5)), KTable[Windowed[str], int])
+assert_type(table.suppress(Suppressed.until_time_limit(5, max_bytes=10)), KTable[int, float])
+table.suppress(Suppressed.until_window_closes())  # type: ignore[arg-type]
 assert_type(words.windowed_by(UnlimitedWindows.of()), TimeWindowedKStream[str, str])
 sessions = words.windowed_by(SessionWindows.of(5, grace=2))
 assert_type(sessions, SessionWindowedKStream[str, str])

@@ -115,8 +115,9 @@ class SubscriptionSend(_Side):
             forward_record(foreign, subscription, timestamp, headers)
             return True
 
-        _asking(environment, self.serdes).again = ask_again
-        if self.left:
+        asking = _asking(environment, self.serdes)
+        asking.again, deleted, left = ask_again, asking.deleted, self.left
+        if left:
             instruct = _left_instructions(foreign_key, differ)
         else:
             instruct = _inner_instructions(foreign_key, differ, environment.drop)
@@ -127,6 +128,8 @@ class SubscriptionSend(_Side):
                 return
             hash_ = None if new is None else value_hash(encode_value(new))
             primary_key = encode_primary(key)
+            if hash_ is None and not left:
+                deleted.add(primary_key)
             for foreign, instruction in instructions:
                 forward(foreign, Subscription(hash_, instruction, primary_key, partition), timestamp, headers)
 
@@ -134,13 +137,15 @@ class SubscriptionSend(_Side):
 
 
 class _Asking:
-    """What the steps of one join share in a task: how to subscribe once more for the row that there is now. Gives False
-    for a row without a foreign key."""
+    """What the steps of an inner join share in a task."""
 
-    __slots__ = ("again",)
+    __slots__ = ("again", "deleted")
 
     def __init__(self) -> None:
+        #: Subscribes once more for the row that there is now. Gives False for a row without a foreign key.
         self.again: Callable[[Any, Any, int, Headers], bool] = lambda *_: False
+        #: The primary keys of rows whose deletion was told and will be answered.
+        self.deleted: set[bytes] = set()
 
 
 def _asking(environment: OperatorEnvironment, serdes: JoinSerdes) -> _Asking:
@@ -286,23 +291,32 @@ class ResponseJoin(_Side):
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         get, get_flushed = self.table.open(environment), self.table.open(environment, flushed=True)
-        encode_value = self.serdes.codecs(environment).encode_value
+        codecs = self.serdes.codecs(environment)
+        encode_primary, encode_value = codecs.encode_primary, codecs.encode_value
         join, left = joiner_of_three(self.joiner, swapped=False), self.left
         drop, forward = environment.drop_as_usual, environment.forward
         asking = _asking(environment, self.serdes)
+        deleted = asking.deleted
+
+        def settle(key: Any, timestamp: int, headers: Headers) -> None:
+            """An older row has no result: see to it that the row that there is now gets its own."""
+            told = get_flushed(key)
+            if told is None and encode_primary(key) in deleted:
+                return
+            if told is None or not asking.again(key, *told, headers):
+                forward(key, None, timestamp, headers)
 
         def process(key: Any, answer: Response | None, timestamp: int, headers: Headers) -> None:
             if answer is None:
                 raise ValueError("an answer of a foreign-key join is null")
+            if answer.hash is None and deleted:
+                deleted.discard(encode_primary(key))
             entry = get(key)
             value, hash_ = (None, None) if entry is None else (entry[0], value_hash(encode_value(entry[0])))
             if hash_ != answer.hash:
                 drop()
-                if answer.value is not None or left:
-                    return
-                told = get_flushed(key)
-                if told is None or not asking.again(key, *told, headers):
-                    forward(key, None, timestamp, headers)
+                if answer.value is None and not left:
+                    settle(key, timestamp, headers)
             elif answer.value is None and (entry is None or not left):
                 forward(key, None, timestamp, headers)
             else:

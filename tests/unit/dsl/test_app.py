@@ -19,9 +19,14 @@ def test_an_unknown_setting_is_refused_at_once():
         App("wordcount", commit_intervall_ms=1000)
 
 
-def test_a_topology_is_written_as_the_program_says():
-    with pytest.raises(ConfigError, match="topology_optimization"):
-        App("wordcount", topology_optimization="all")
+def test_a_topology_is_optimised_as_the_settings_say():
+    def changelogs(optimization):
+        app = App("prices", topology_optimization=optimization)
+        app.table("prices", key=str, value=int, name="prices-by-article")
+        return [topic for sub in app.build().build("prices").subtopologies for topic in sub.changelogs]
+
+    assert changelogs("none") == ["prices-by-article"]
+    assert changelogs("all") == []
 
 
 def test_an_app_can_insist_on_given_names():

@@ -105,7 +105,7 @@ class Task:
 
     def _log_change(self, store: str) -> Any:
         def log_change(key: bytes, value: bytes | None, timestamp: int | None, headers: Any) -> None:
-            assert headers == NO_HEADERS
+            assert headers == self.state.changelog_headers(store, value)
             self.changelog.append((store, key, value, timestamp))
 
         return log_change

@@ -265,3 +265,11 @@ def test_through_a_cache_backwards_finds_the_same_whatever_the_bounds(persistent
         found = read_all(task.store.find_sessions("a", -2 * MINUTE, 20))
         assert [(s.start, s.end) for s, _ in found] == [(5, 6), (10, 2 * MINUTE)]
         assert read_all(task.store.backward_find_sessions("a", -2 * MINUTE, 20)) == found[::-1]
+
+
+def test_by_time_what_can_still_be_emitted_is_logged_past_its_retention() -> None:
+    with Task(session(by_time=True, retention_ms=10)) as task:
+        fill(task, ("a", 0, 5), ("b", 100, 100))
+        assert read_all(task.store.fetch("a")) == []
+        assert [key[:1] for key, *_ in task.store.logged()] == [b"a", b"b"]
+        assert [s.key for s, _ in read_all(task.store.find_ended_sessions(0, 99))] == ["a"]
