@@ -33,7 +33,8 @@ and ``map_values`` have one only if they have a ``name=``):
 ``cached=True``            updates of one key are merged in the record cache before they go on
 ``logged=True``            changes are kept in a changelog topic, from which a lost store is restored
 ``persistent=True``        on disk (RocksDB), or in memory
-``retention=``             how long windows are kept: at least size and grace, which is the default
+``retention=``             how long windows and sessions are kept: at least as long as they take records, which is the
+                           default (sliding windows: twice the time difference, and grace)
 ``changelog_config=``      topic settings of the changelog, by Kafka's names
 
 As in Java, giving any of these without ``name=`` draws one more number from the counter behind generated names (for

@@ -155,14 +155,14 @@ class Streams:
             self._set_state(ClientState.PENDING_ERROR)
             self._set_state(ClientState.ERROR)
             raise
+        if self.finished:  # closed meanwhile
+            self._global.close()
+            self._release()
+            return
+        self._set_state(ClientState.REBALANCING)
         with self._changed:
-            if self._state is not ClientState.CREATED:  # closed meanwhile
-                self._global.close()
-                self._release()
-                return
-            self._set_state(ClientState.REBALANCING)
-            if not filled:
-                return  # whoever set ``stop`` closes the client
+            if self._state not in _GOING or not filled:
+                return  # closed meanwhile, or about to be by whoever set ``stop``
             # Global stores alone make no tasks.
             count = self.config.num_stream_threads if self._built.subtopologies else 0
             threads = [self._new_thread() for _ in range(count)]

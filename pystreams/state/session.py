@@ -88,16 +88,16 @@ class SessionCache(ItemCache):
             return [address for _, address in places[position:]]
         found: list[bytes] = []
         while position < len(places):
-            if places[position][0] > segment:
-                segment = places[position][0]
-                position = bisect_left(places, (segment, session_key(key, 0, segment * interval)), position)
-                continue
-            last = min((segment + 1) * interval - 1, TIME_MAX)
-            upper = session_key(key, min(latest_start, last), last)
-            end = bisect_right(places, (segment, upper), position)
-            found.extend(address for _, address in places[position:end])
-            segment += 1
-            position = bisect_left(places, (segment, b""), end)
+            if places[position][0] == segment:
+                last = min((segment + 1) * interval - 1, TIME_MAX)
+                upper = session_key(key, min(latest_start, last), last)
+                end = bisect_right(places, (segment, upper), position)
+                found.extend(address for _, address in places[position:end])
+                position = bisect_left(places, (segment + 1, b""), end)
+                if position == len(places):
+                    break
+            segment = places[position][0]
+            position = bisect_left(places, (segment, session_key(key, 0, segment * interval)), position)
         return found
 
     def in_order(self) -> list[bytes]:

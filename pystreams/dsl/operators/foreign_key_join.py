@@ -34,6 +34,9 @@ _DELETE_AND_TELL = Instruction.DELETE_KEY_AND_PROPAGATE
 _ANSWER = Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
 _ANSWER_IF_THERE = Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
 
+#: No hash is this.
+_NOT_ASKED = b""
+
 #: The instructions that a change of a row means, each with the foreign key that it is for.
 Instructions = list[tuple[Any, Instruction]]
 
@@ -110,13 +113,14 @@ class SubscriptionSend(_Side):
             foreign = foreign_key(key, value)
             if foreign is None:
                 return False
-            hash_ = value_hash(encode_value(value))
-            subscription = Subscription(hash_, _ANSWER, encode_primary(key), partition)
+            hash_, primary_key = value_hash(encode_value(value)), encode_primary(key)
+            subscription = Subscription(hash_, _ANSWER, primary_key, partition)
+            asked[primary_key] = hash_
             forward_record(foreign, subscription, timestamp, headers)
             return True
 
         asking = _asking(environment, self.serdes)
-        asking.again, deleted, left = ask_again, asking.deleted, self.left
+        asking.again, asked, left = ask_again, asking.asked, self.left
         if left:
             instruct = _left_instructions(foreign_key, differ)
         else:
@@ -128,8 +132,8 @@ class SubscriptionSend(_Side):
                 return
             hash_ = None if new is None else value_hash(encode_value(new))
             primary_key = encode_primary(key)
-            if hash_ is None and not left:
-                deleted.add(primary_key)
+            if not left and instructions[-1][1] is not _ANSWER_IF_THERE:
+                asked[primary_key] = hash_
             for foreign, instruction in instructions:
                 forward(foreign, Subscription(hash_, instruction, primary_key, partition), timestamp, headers)
 
@@ -139,13 +143,14 @@ class SubscriptionSend(_Side):
 class _Asking:
     """What the steps of an inner join share in a task."""
 
-    __slots__ = ("again", "deleted")
+    __slots__ = ("again", "asked")
 
     def __init__(self) -> None:
         #: Subscribes once more for the row that there is now. Gives False for a row without a foreign key.
         self.again: Callable[[Any, Any, int, Headers], bool] = lambda *_: False
-        #: The primary keys of rows whose deletion was told and will be answered.
-        self.deleted: set[bytes] = set()
+        #: By primary key, the hash of the last change that will be answered in any case, until it is. A restart forgets
+        #: it: then a row may ask once too often.
+        self.asked: dict[bytes, bytes | None] = {}
 
 
 def _asking(environment: OperatorEnvironment, serdes: JoinSerdes) -> _Asking:
@@ -296,12 +301,13 @@ class ResponseJoin(_Side):
         join, left = joiner_of_three(self.joiner, swapped=False), self.left
         drop, forward = environment.drop_as_usual, environment.forward
         asking = _asking(environment, self.serdes)
-        deleted = asking.deleted
+        asked = asking.asked
 
         def settle(key: Any, timestamp: int, headers: Headers) -> None:
             """An older row has no result: see to it that the row that there is now gets its own."""
             told = get_flushed(key)
-            if told is None and encode_primary(key) in deleted:
+            hash_ = None if told is None else value_hash(encode_value(told[0]))
+            if asked.get(encode_primary(key), _NOT_ASKED) == hash_:
                 return
             if told is None or not asking.again(key, *told, headers):
                 forward(key, None, timestamp, headers)
@@ -309,8 +315,8 @@ class ResponseJoin(_Side):
         def process(key: Any, answer: Response | None, timestamp: int, headers: Headers) -> None:
             if answer is None:
                 raise ValueError("an answer of a foreign-key join is null")
-            if answer.hash is None and deleted:
-                deleted.discard(encode_primary(key))
+            if asked and asked.get(primary_key := encode_primary(key), _NOT_ASKED) == answer.hash:
+                del asked[primary_key]
             entry = get(key)
             value, hash_ = (None, None) if entry is None else (entry[0], value_hash(encode_value(entry[0])))
             if hash_ != answer.hash:
