@@ -104,6 +104,7 @@ def make_plan(built: BuiltTopology, partitions: Mapping[str, int]) -> Plan:
     application both writes and reads, and for one that feeds itself.
     """
     _refuse_global_stores(built)
+    _refuse_versioned_stores(built)
     partitioning = resolve_partitions(built, partitions)
     topics = _topics(built, partitioning)
     _refuse_written_inputs(built, topics)
@@ -133,6 +134,17 @@ def _refuse_global_stores(built: BuiltTopology) -> None:
             why="every task of every slice would have to read their topics whole before it begins",
             hint="read the topic with table() and join by its key, or by foreign_key=; or start the application live "
             "from the beginning of its inputs",
+        )
+
+
+def _refuse_versioned_stores(built: BuiltTopology) -> None:
+    names = [spec.name for spec in built.stores if spec.kind == "versioned"]
+    if names:
+        raise TopologyError(
+            f"a backfill cannot hand versioned stores over yet: {', '.join(names)}",
+            where=f"application {built.application_id}",
+            why="a changelog gets the last record of each key from a backfill, and they need all versions",
+            hint="leave history= out, or start the application live from the beginning of its inputs",
         )
 
 

@@ -33,6 +33,10 @@ and ``map_values`` have one only if they have a ``name=``):
 ``cached=True``            updates of one key are merged in the record cache before they go on
 ``logged=True``            changes are kept in a changelog topic, from which a lost store is restored
 ``persistent=True``        on disk (RocksDB), or in memory
+``history=``               a table keeps versions of its rows for so long: late updates are older versions, streams are
+                           joined with the row of their time (needs a ``name``; ``history_segment=``: how much of it
+                           expires at once)
+``max_entries=``           a table in memory keeps so many rows of each partition, those used last
 ``retention=``             how long windows and sessions are kept: at least as long as they take records, which is the
                            default (sliding windows: twice the time difference, and grace)
 ``changelog_config=``      topic settings of the changelog, by Kafka's names

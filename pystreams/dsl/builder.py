@@ -176,7 +176,7 @@ class StreamsBuilder(GlobalTables):
         node = TableSourceGraphNode(name, source, operation, spec)
         self._context.graph.add(node)
         place = Place(self._context, name, node, frozenset({source_name}), keys, values)
-        return KTable(place, TopicOrigin(operation, spec.name), spec, queryable=store_name.by_user)
+        return KTable(place, TopicOrigin(operation, spec), spec, queryable=store_name.by_user)
 
     def add_state_store(self, store: StoreSpec) -> None:
         """Add a store for ``process``, where ``stores=`` names it. ``pystreams.state`` has a factory: ``Stores``."""

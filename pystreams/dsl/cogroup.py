@@ -220,7 +220,8 @@ class _Build:
         merge = ProcessorGraphNode(name, TablePassThrough(spec.name))
         self._context.graph.add(merge, *nodes)
         place = Place(self._context, name, merge, sources, key, spec.value_serde)
-        return table.KTable(place, CogroupOrigin(operations), spec, queryable=self.store.by_user)
+        origin = CogroupOrigin(operations, history_ms=spec.history_ms)
+        return table.KTable(place, origin, spec, queryable=self.store.by_user)
 
     def _aggregations(
         self, spec: StoreSpec, places: Sequence[Place], operation_of: Callable[[UserFunction], _Operation]

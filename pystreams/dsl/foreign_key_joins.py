@@ -122,7 +122,8 @@ class _Join:
         name = self._name("-subscription-registration-processor", _REGISTRATION)
         assert self._asked.foreign_key is not None
         extractor = UserFunction.of(self._asked.foreign_key, "value", f"foreign_key of {name}")
-        send = ProcessorGraphNode(name, SubscriptionSend(serdes, extractor, self._asked.left))
+        versioned = self._this._origin.versioned
+        send = ProcessorGraphNode(name, SubscriptionSend(serdes, extractor, self._asked.left, versioned))
         self._this._place.add(send)
         behind = Place(self._context, name, send, frozenset(), serdes.foreign_key, SubscriptionSerde())
         sink = self._name("-subscription-registration-sink", "KTABLE-SINK-")
@@ -152,7 +153,8 @@ class _Join:
         )
         self._context.graph.add(join, receive)
         change_name = self._name("-foreign-join-subscription", _PROCESSOR)
-        change = ProcessorGraphNode(change_name, ForeignTableJoin(serdes, spec.name), connected=(spec,))
+        foreign = ForeignTableJoin(serdes, spec.name, other._origin.versioned)
+        change = ProcessorGraphNode(change_name, foreign, connected=(spec,))
         other._place.add(change)
         topic = self._name("-subscription-response", _RESPONSE) + "-topic"
         value = wrapped(other._place.value, ResponseSerde)
@@ -206,7 +208,7 @@ class _Join:
         node = ProcessorGraphNode(name, operation, spec)
         self._context.graph.add(node, resolve)
         place = Place(self._context, name, node, answers.sources, spec.key_serde, spec.value_serde)
-        origin = TopicOrigin(operation, spec.name)
+        origin = TopicOrigin(operation, spec)
         return table.KTable(place, origin, spec, queryable=store_name.by_user)
 
     def _value(self, name: str, joiner: UserFunction) -> AnySerde:

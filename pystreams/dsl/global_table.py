@@ -117,6 +117,12 @@ class GlobalTables:
         name = names.step("KTABLE-SOURCE-", step)
         keys, values = source_serdes(source_name, key, value)
         spec = replace(options.key_value(store_name.name, keys, values), cached=False, logged=False)
+        if spec.kind == "versioned":
+            raise TopologyError(
+                "a global table cannot keep a history",
+                where=name,
+                hint="leave history= out; join a stream with a table(...) that keeps one",
+            )
         self._fill(spec, source_name, topic, name, TableSource(spec.name), key, value)
         return GlobalKTable(self._context, spec, queryable=store_name.by_user)
 

@@ -147,7 +147,8 @@ class KGroupedStream(Generic[K, V]):
         name = self._place.context.names.step(prefix, step)
         spec = options.key_value(store.name, self._place.key, value)
         place = self._attach(name, operation, spec, store.by_user)
-        return table.KTable(place, AggregateOrigin(operation), spec, queryable=store.by_user)
+        origin = AggregateOrigin(operation, history_ms=spec.history_ms)
+        return table.KTable(place, origin, spec, queryable=store.by_user)
 
     def _attach(self, name: str, operation: ObjectOperation, spec: StoreSpec, store_by_user: bool) -> Place:
         """Put an aggregation behind the stream, and a repartition topic between them if the key was changed."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
-from pystreams.dsl import stream_joins, table
+from pystreams.dsl import stream_joins, table, table_grace
 from pystreams.dsl.context import Place
+from pystreams.dsl.durations import Duration
 from pystreams.dsl.global_table import GlobalKTable, joined_with_global, refuse_key_fn
 from pystreams.dsl.join_windows import JoinWindows
 from pystreams.dsl.operators.join import StreamTableJoin
@@ -42,6 +43,7 @@ class Joins(Generic[K, V]):
         other: table.KTable[K, T],
         joiner: Callable[[V, T], V2],
         *,
+        grace: Duration | None = ...,
         value: TypeOrSerde[V2] | None = ...,
         step: str | None = ...,
     ) -> KStream[K, V2]: ...
@@ -51,6 +53,7 @@ class Joins(Generic[K, V]):
         other: table.KTable[K, T],
         joiner: Callable[[K, V, T], V2],
         *,
+        grace: Duration | None = ...,
         value: TypeOrSerde[V2] | None = ...,
         step: str | None = ...,
     ) -> KStream[K, V2]: ...
@@ -125,12 +128,15 @@ class Joins(Generic[K, V]):
         *,
         key_fn: Callable[..., Any] | None = None,
         windows: JoinWindows | None = None,
+        grace: Duration | None = None,
         key: Any = None,
         value: Any = None,
         step: str | None = None,
         **stores: Any,
     ) -> KStream[K, Any]:
-        """With a table: each record joined with the table's current row of its key; none without a row.
+        """With a table: each record joined with the table's current row of its key; none without a row. A table that
+        keeps a ``history`` gives the row of the record's own time; with ``grace`` the record first waits so much stream
+        time for rows that come late.
 
         With a global table: each record joined with the row that ``key_fn`` (of the value, or key and value) names.
 
@@ -141,6 +147,8 @@ class Joins(Generic[K, V]):
         repartition topics, if some are needed. ``name``, ``logged``, ``persistent`` and ``changelog_config`` are for
         the stores of a join of streams, one for the records of each.
         """
+        if grace is not None:
+            table_grace.refuse_grace("join", other)
         if isinstance(other, Joins):
             refuse_key_fn("join", key_fn)
             return self._join_stream(other, joiner, JoinKind.INNER, windows, (key, value), step, stores)
@@ -148,7 +156,7 @@ class Joins(Generic[K, V]):
         if isinstance(other, GlobalKTable):
             return self._at(joined_with_global(self._place, other, joiner, key_fn, value, step, left=False))
         refuse_key_fn("join", key_fn)
-        return self._join_table(other, joiner, value, step, left=False)
+        return self._join_table(other, joiner, value, step, grace, left=False)
 
     @overload
     def left_join(
@@ -156,6 +164,7 @@ class Joins(Generic[K, V]):
         other: table.KTable[K, T],
         joiner: Callable[[V, T | None], V2],
         *,
+        grace: Duration | None = ...,
         value: TypeOrSerde[V2] | None = ...,
         step: str | None = ...,
     ) -> KStream[K, V2]: ...
@@ -165,6 +174,7 @@ class Joins(Generic[K, V]):
         other: table.KTable[K, T],
         joiner: Callable[[K, V, T | None], V2],
         *,
+        grace: Duration | None = ...,
         value: TypeOrSerde[V2] | None = ...,
         step: str | None = ...,
     ) -> KStream[K, V2]: ...
@@ -239,6 +249,7 @@ class Joins(Generic[K, V]):
         *,
         key_fn: Callable[..., Any] | None = None,
         windows: JoinWindows | None = None,
+        grace: Duration | None = None,
         key: Any = None,
         value: Any = None,
         step: str | None = None,
@@ -250,6 +261,8 @@ class Joins(Generic[K, V]):
         record of either stream shows that, and leaves then, with its own timestamp. One that comes when it cannot meet
         anything any more, and one without a key, leaves at once.
         """
+        if grace is not None:
+            table_grace.refuse_grace("left_join", other)
         if isinstance(other, Joins):
             refuse_key_fn("left_join", key_fn)
             return self._join_stream(other, joiner, JoinKind.LEFT, windows, (key, value), step, stores)
@@ -257,7 +270,7 @@ class Joins(Generic[K, V]):
         if isinstance(other, GlobalKTable):
             return self._at(joined_with_global(self._place, other, joiner, key_fn, value, step, left=True))
         refuse_key_fn("left_join", key_fn)
-        return self._join_table(other, joiner, value, step, left=True)
+        return self._join_table(other, joiner, value, step, grace, left=True)
 
     @overload
     def outer_join(
@@ -321,6 +334,7 @@ class Joins(Generic[K, V]):
         joiner: Callable[..., Any],
         value: Any,
         step: str | None,
+        grace: Duration | None,
         *,
         left: bool,
     ) -> KStream[K, Any]:
@@ -338,9 +352,15 @@ class Joins(Generic[K, V]):
         name = place.context.names.step(prefix, step)
         function = UserFunction.of(joiner, "join", f"{method} {name}")
         getter = other._origin.value_getter()
+        operation = StreamTableJoin(getter, function, left)
+        spec = None
+        if grace is not None:
+            spec = table_grace.buffer(place, name, step, other._origin, grace)
+            operation.store, operation.grace_ms = spec.name, spec.retention_ms
         node = ProcessorGraphNode(
             name,
-            StreamTableJoin(getter, function, left),
+            operation,
+            spec,
             connected=getter.store_names(),
             keeps_null_keys=left,
         )

@@ -28,6 +28,9 @@ class UntypedStoreArguments(TypedDict, total=False):
     logged: bool
     persistent: bool
     changelog_config: Mapping[str, str]
+    history: Duration
+    history_segment: Duration
+    max_entries: int
 
 
 class StoreArguments(UntypedStoreArguments, total=False):
@@ -55,6 +58,9 @@ class StoreOptions:
     persistent: bool = True
     retention: Duration | None = None
     changelog_config: Mapping[str, str] | None = None
+    history: Duration | None = None
+    history_segment: Duration | None = None
+    max_entries: int | None = None
 
     @classmethod
     def of(cls, method: str, arguments: Mapping[str, Any]) -> StoreOptions:
@@ -92,16 +98,50 @@ class StoreOptions:
         """The store of a table. ``key`` and ``value`` are for what was not given here."""
         if self.retention is not None:
             raise TopologyError(f"store {name} has no windows, so it takes no retention=")
+        versioned = self._versioned(name)
+        self._check_entries(name)
         return StoreSpec(
             name,
-            "timestamped_key_value",
+            "versioned" if versioned else "timestamped_key_value",
             given_or(self.key, key),
             given_or(self.value, value),
             persistent=self.persistent,
-            cached=self.cached,
+            cached=self.cached and not versioned,
             logged=self.logged,
             changelog_config=self.changelog_config or {},
+            max_entries=self.max_entries,
+            **versioned,
         )
+
+    def _check_entries(self, name: str) -> None:
+        most: object = self.max_entries
+        if most is None:
+            return
+        if not isinstance(most, int) or isinstance(most, bool) or most < 0:
+            raise TopologyError(f"store {name} cannot keep max_entries={most!r}", hint="give a number")
+        if self.persistent or self.history is not None:
+            raise TopologyError(
+                f"store {name} takes max_entries= only in memory, and without history=",
+                hint="give persistent=False, or leave max_entries= out",
+            )
+
+    def _versioned(self, name: str) -> dict[str, Any]:
+        """What a versioned store has besides; empty for another one."""
+        if self.history is None:
+            if self.history_segment is not None:
+                raise TopologyError(f"store {name} keeps no versions, so it takes no history_segment=")
+            return {}
+        if self.name is None:
+            raise TopologyError(
+                "a table that keeps a history needs a name for its store",
+                where=f"store {name}",
+                hint="give name=, besides history=",
+            )
+        segment = self.history_segment
+        return {
+            "history_ms": milliseconds(self.history, "history"),
+            "segment_ms": 0 if segment is None else milliseconds(segment, "history_segment", least=1),
+        }
 
     def window(
         self, name: str, key: AnySerde, value: AnySerde, windows: AnyTimeWindows, *, on_close: bool = False
@@ -141,6 +181,12 @@ class StoreOptions:
         )
 
     def _retention_ms(self, name: str, windows: AnyTimeWindows | SessionWindows) -> int:
+        if self.history is not None or self.history_segment is not None:
+            raise TopologyError(f"store {name} has windows, so it takes no history=", hint="give retention=")
+        if self.max_entries is not None:
+            raise TopologyError(
+                f"store {name} has windows, so it takes no max_entries=", hint="give retention="
+            )
         least = windows.retention_ms
         retention_ms = least if self.retention is None else milliseconds(self.retention, "retention")
         if retention_ms < least:

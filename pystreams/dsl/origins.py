@@ -28,6 +28,7 @@ from pystreams.dsl.operators.value_getter import (
     WindowStoreGetter,
 )
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
+from pystreams.state.spec import StoreSpec
 
 WindowedAggregate: TypeAlias = WindowAggregate | SlidingAggregate | SessionAggregate
 AnyAggregate: TypeAlias = Aggregate | Reduce | WindowedAggregate | TableAggregate | TableReduce
@@ -38,8 +39,15 @@ Derivation: TypeAlias = TableFilter | TableMapValues | TableTransformValues
 class TableOrigin(ABC):
     """The origin of one table."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, history_ms: int | None = None) -> None:
         self._sends_old_values = False
+        #: How far back the table keeps versions; None: it keeps none.
+        self.history_ms = history_ms
+
+    @property
+    def versioned(self) -> bool:
+        """The table keeps versions, so its changes may not be the latest ones. Source: KIP-914."""
+        return self.history_ms is not None
 
     @abstractmethod
     def value_getter(self) -> ValueGetter:
@@ -58,10 +66,10 @@ class TableOrigin(ABC):
 class TopicOrigin(TableOrigin):
     """A topic, or a stream that became a table. ``store`` is made as soon as somebody needs it."""
 
-    def __init__(self, operation: TableSource, store: str) -> None:
-        super().__init__()
+    def __init__(self, operation: TableSource, store: StoreSpec) -> None:
+        super().__init__(history_ms=store.history_ms)
         self._operation = operation
-        self._store = store
+        self._store = store.name
 
     def value_getter(self) -> ValueGetter:
         self._operation.store = self._store
@@ -78,8 +86,8 @@ class TopicOrigin(TableOrigin):
 class AggregateOrigin(TableOrigin):
     """An aggregation, which always has a store."""
 
-    def __init__(self, operation: AnyAggregate) -> None:
-        super().__init__()
+    def __init__(self, operation: AnyAggregate, *, history_ms: int | None = None) -> None:
+        super().__init__(history_ms=history_ms)
         self._operation = operation
 
     def value_getter(self) -> ValueGetter:
@@ -93,8 +101,10 @@ class AggregateOrigin(TableOrigin):
 class CogroupOrigin(TableOrigin):
     """The aggregations of a cogroup, which share a store."""
 
-    def __init__(self, operations: Sequence[Aggregate | WindowedAggregate]) -> None:
-        super().__init__()
+    def __init__(
+        self, operations: Sequence[Aggregate | WindowedAggregate], *, history_ms: int | None = None
+    ) -> None:
+        super().__init__(history_ms=history_ms)
         self._operations = operations
 
     def value_getter(self) -> ValueGetter:
@@ -117,8 +127,8 @@ def _getter_of(operation: AnyAggregate) -> ValueGetter:
 class DerivedOrigin(TableOrigin):
     """A step on another table, which is computed again where it is read, unless it has a store."""
 
-    def __init__(self, operation: Derivation, parent: TableOrigin) -> None:
-        super().__init__()
+    def __init__(self, operation: Derivation, parent: TableOrigin, *, history_ms: int | None) -> None:
+        super().__init__(history_ms=history_ms)
         self._operation = operation
         self._parent = parent
 
@@ -160,9 +170,15 @@ class JoinOrigin(TableOrigin):
     """A join of two tables, computed again where it is read, unless it has a store."""
 
     def __init__(
-        self, this: TableOrigin, other: TableOrigin, joins: tuple[TableJoin, TableJoin], merge: TableJoinMerge
+        self,
+        this: TableOrigin,
+        other: TableOrigin,
+        joins: tuple[TableJoin, TableJoin],
+        merge: TableJoinMerge,
+        *,
+        history_ms: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(history_ms=history_ms)
         self._this = this
         self._other = other
         self._joins = joins

@@ -346,7 +346,7 @@ class KStream(Joins[K, V]):
         node = ProcessorGraphNode(name, operation, spec)
         place.add(node)
         behind = Place(place.context, name, node, place.sources, spec.key_serde, spec.value_serde)
-        return table.KTable(behind, TopicOrigin(operation, spec.name), spec, queryable=store_name.by_user)
+        return table.KTable(behind, TopicOrigin(operation, spec), spec, queryable=store_name.by_user)
 
     def group_by_key(
         self,

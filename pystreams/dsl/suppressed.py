@@ -103,6 +103,13 @@ def suppressed(this: table.KTable[Any, Any], asked: object, step: str | None) ->
             hint="give Suppressed.until_window_closes() or Suppressed.until_time_limit(wait)",
         )
     place, origin = this._place, this._origin
+    if origin.versioned:
+        raise TopologyError(
+            "the changes of a table that keeps versions cannot be held back",
+            where=place.name,
+            why="they may be out of order, and what is held back is the last one",
+            hint="leave history= out, or read the table into one without: to_stream().to_table()",
+        )
     context = place.context
     # Unlike other steps a named one draws no number.
     name = context.names.step(_PREFIX, None) if step is None else checked(step)

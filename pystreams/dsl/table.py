@@ -95,9 +95,10 @@ class KTable(TableJoins[K, V]):
         operation = TableFilter(function, negate, store_name)
         # Where old values come anyway, they save tombstones for rows that never passed.
         operation.send_old_values = self._origin.send_old_values(force=False)
+        operation.from_versioned = self._origin.versioned
         key, value = given_or(options.key, self._place.key), given_or(options.value, self._place.value)
         store = None if store_name is None else options.key_value(store_name, key, value)
-        return cast("KTable[K, V]", self._derived(name, operation, store, key, value))
+        return cast("KTable[K, V]", self._derived(name, operation, options, store, key, value))
 
     @overload
     def map_values(
@@ -122,7 +123,7 @@ class KTable(TableJoins[K, V]):
         key = given_or(options.key, self._place.key)
         value = returned_by(options.value, f"the value that {name} computes", function, self._place.value)
         spec = None if store_name is None else options.key_value(store_name, key, value)
-        return self._derived(name, operation, spec, key, value)
+        return self._derived(name, operation, options, spec, key, value)
 
     def transform_values(
         self,
@@ -150,7 +151,7 @@ class KTable(TableJoins[K, V]):
             options.value, f"the value that {name} computes", function.location, self._place.value
         )
         spec = None if store_name is None else options.key_value(store_name, key, value)
-        return self._derived(name, operation, spec, key, value, connected)
+        return self._derived(name, operation, options, spec, key, value, connected)
 
     @overload
     def to_stream(self, *, step: str | None = ...) -> stream.KStream[K, V]: ...
@@ -218,7 +219,7 @@ class KTable(TableJoins[K, V]):
         place = self._place
         name = place.context.names.step("KTABLE-SELECT-", repartition)
         function = UserFunction.of(mapper, "value", f"group_by {name}")
-        node = ProcessorGraphNode(name, TableRepartition(function))
+        node = ProcessorGraphNode(name, TableRepartition(function, self._origin.versioned))
         place.add(node)
         self._origin.send_old_values(force=True)
         new_key = computed(key, f"the key that {name} computes", function.location, place.value)
@@ -238,6 +239,7 @@ class KTable(TableJoins[K, V]):
         self,
         name: str,
         operation: Derivation,
+        options: StoreOptions,
         store: StoreSpec | None,
         key: Any,
         value: Any,
@@ -246,4 +248,8 @@ class KTable(TableJoins[K, V]):
         node = ProcessorGraphNode(name, operation, store, connected)
         self._place.add(node)
         place = Place(self._place.context, name, node, self._place.sources, key, value)
-        return KTable(place, DerivedOrigin(operation, self._origin), store, queryable=store is not None)
+        # A table without a store of its own is what the one below is, unless it was told anything of a store.
+        own = None if store is None else store.history_ms
+        history_ms = own if options.given else self._origin.history_ms
+        origin = DerivedOrigin(operation, self._origin, history_ms=history_ms)
+        return KTable(place, origin, store, queryable=store is not None)

@@ -159,4 +159,5 @@ class KGroupedTable(Generic[K, V]):
         place = Place(
             self._place.context, name, node, frozenset({middle.name}), spec.key_serde, spec.value_serde
         )
-        return table.KTable(place, AggregateOrigin(operation), spec, queryable=store.by_user)
+        origin = AggregateOrigin(operation, history_ms=spec.history_ms)
+        return table.KTable(place, origin, spec, queryable=store.by_user)

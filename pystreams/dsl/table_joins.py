@@ -47,6 +47,8 @@ def joined(
         TableJoin(getters[1], function, kind, right=False),
         TableJoin(getters[0], function, kind, right=True),
     )
+    for join, side in zip(joins, (this, other), strict=True):
+        join.from_versioned = side._origin.versioned
     merge = TableJoinMerge(store_name)
     names = this._place.context.names
     this_name = names.step("KTABLE-JOINTHIS-", None if step is None else f"{step}-join-this")
@@ -72,5 +74,6 @@ def joined(
     this._place.add(node)
     other._place.add(node)
     place = Place(this._place.context, name, node, sources, key, value)
-    origin = JoinOrigin(this._origin, other._origin, joins, merge)
+    history_ms = None if spec is None else spec.history_ms
+    origin = JoinOrigin(this._origin, other._origin, joins, merge, history_ms=history_ms)
     return table.KTable(place, origin, spec, queryable=spec is not None)

@@ -49,10 +49,10 @@ def local_store(
     known = [spec.name for spec in built.stores] + global_stores
     if name not in known:
         raise StateError(f"there is no store {name}", why=f"the topology has: {', '.join(known) or 'none'}")
-    if any(spec.name == name and spec.kind == "buffer" for spec in built.stores):
+    if any(spec.name == name and spec.kind in ("buffer", "join_buffer") for spec in built.stores):
         raise StateError(
             f"store {name} cannot be read",
-            why="it holds back changes that nobody is to see yet",
-            hint="give the table before it a store with name=, or the one behind it with to_stream().to_table(...)",
+            why="it holds back what nobody is to see yet",
+            hint="give a table before or behind it a store, with name=",
         )
     return LocalStore(name, threads)

@@ -23,6 +23,8 @@ _COMMON = {"message.timestamp.type": "CreateTime"}
 _REPARTITION = {**_COMMON, "cleanup.policy": "delete", "segment.bytes": "52428800", "retention.ms": "-1"}
 #: What topics can be told: an int64.
 _RETENTION_MAX_MS = 0x7FFFFFFFFFFFFFFF
+#: Versions must stay in the changelog as long as in the store, and then some. Source: VersionedChangelogTopicConfig.
+_COMPACTION_LAG_MORE_MS = 24 * 60 * 60 * 1000
 _WINDOWED = frozenset({*WINDOWED_KINDS, "session"})
 
 
@@ -100,6 +102,10 @@ def internal_topics(
 def _changelog_settings(
     store: StoreSpec, everywhere: Mapping[str, str], config: StreamsConfig
 ) -> dict[str, str]:
+    if store.history_ms is not None:
+        lag = str(store.history_ms + _COMPACTION_LAG_MORE_MS)
+        policy = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag}
+        return {**_COMMON, **policy, **everywhere, **store.changelog_config}
     if store.kind not in _WINDOWED:
         return {**_COMMON, "cleanup.policy": "compact", **everywhere, **store.changelog_config}
     settings = {**_COMMON, "cleanup.policy": "compact,delete", **everywhere, **store.changelog_config}

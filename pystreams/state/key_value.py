@@ -9,7 +9,7 @@ from pystreams.record import Headers
 from pystreams.state.cache import CLEAN_CONTEXT, ENTRY_OVERHEAD_BYTES, CacheEntry
 from pystreams.state.formats import ValueAndTimestamp
 from pystreams.state.item_cache import ItemCache
-from pystreams.state.items import Items, PlainItems, TimestampedItems
+from pystreams.state.items import Below, Items, PlainItems, TimestampedItems
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.overlay import Overlay
 from pystreams.state.sorted_map import SortedKeys
@@ -179,8 +179,8 @@ class KeyValueStore(_AnyKeyValueStore[K, V]):
 
     __slots__ = ("write",)
 
-    def __init__(self, context: StoreContext, overlay: Overlay) -> None:
-        items = PlainItems(context, overlay, KeyValueCache)
+    def __init__(self, context: StoreContext, overlay: Overlay, below: Below[bytes]) -> None:
+        items = PlainItems(context, below, KeyValueCache)
         super().__init__(context, overlay, items)
         #: Set the value of a serialised key; None deletes it.
         self.write: Callable[[bytes, Any], None] = items.put
@@ -195,8 +195,8 @@ class TimestampedKeyValueStore(_AnyKeyValueStore[K, ValueAndTimestamp[V]], Gener
 
     __slots__ = ("write",)
 
-    def __init__(self, context: StoreContext, overlay: Overlay) -> None:
-        items = TimestampedItems(context, overlay, KeyValueCache)
+    def __init__(self, context: StoreContext, overlay: Overlay, below: Below[bytes]) -> None:
+        items = TimestampedItems(context, below, KeyValueCache)
         super().__init__(context, overlay, items)
         #: Set the value (None: delete) and timestamp of a serialised key.
         self.write: Callable[[bytes, Any, int], None] = items.write

@@ -6,16 +6,20 @@ from typing import Any
 
 from pystreams.errors import StateError
 from pystreams.state.change_buffer import BufferLayer, ChangeBuffer
+from pystreams.state.join_buffer import JoinBuffer
 from pystreams.state.join_window import JoinWindowStore
 from pystreams.state.key_value import KeyValueStore, TimestampedKeyValueStore
 from pystreams.state.layer import Layer
 from pystreams.state.list_store import ListStore
+from pystreams.state.lru_layer import LruLayer
 from pystreams.state.overlay import Overlay
 from pystreams.state.session import SessionStore
 from pystreams.state.session_layer import SessionLayer, session_layout
 from pystreams.state.spec import WINDOWED_KINDS, StoreKind, StoreSpec
 from pystreams.state.store import Store, StoreContext
 from pystreams.state.table import Split
+from pystreams.state.versioned import VersionedStore
+from pystreams.state.versioned_layer import VersionedLayer
 from pystreams.state.window import TimestampedWindowStore, WindowStore
 from pystreams.state.window_layer import WindowLayer, layout_of, split_of_windows
 
@@ -23,6 +27,11 @@ _WINDOW_STORES: dict[StoreKind, type[WindowStore[Any, Any] | TimestampedWindowSt
     "window": WindowStore,
     "timestamped_window": TimestampedWindowStore,
     "join_window": JoinWindowStore,
+}
+
+_KEY_VALUE_STORES: dict[StoreKind, type[KeyValueStore[Any, Any] | TimestampedKeyValueStore[Any, Any]]] = {
+    "key_value": KeyValueStore,
+    "timestamped_key_value": TimestampedKeyValueStore,
 }
 
 
@@ -45,11 +54,17 @@ def open_store(context: StoreContext, overlay: Overlay) -> tuple[Store, Layer]:
     if spec.kind == "buffer":
         changes = BufferLayer(spec, overlay)
         return ChangeBuffer(context, changes), changes
+    if spec.kind == "join_buffer":
+        return JoinBuffer(context, overlay), Layer(spec, overlay)
+    if spec.kind == "versioned":
+        versions = VersionedLayer(spec, overlay)
+        return VersionedStore(context, versions), versions
+    if spec.kind in _KEY_VALUE_STORES:
+        if spec.max_entries is None:
+            return _KEY_VALUE_STORES[spec.kind](context, overlay, overlay), Layer(spec, overlay)
+        used_last = LruLayer(context, overlay)
+        return _KEY_VALUE_STORES[spec.kind](context, overlay, used_last), used_last
     layer = Layer(spec, overlay)
-    if spec.kind == "key_value":
-        return KeyValueStore(context, overlay), layer
-    if spec.kind == "timestamped_key_value":
-        return TimestampedKeyValueStore(context, overlay), layer
     if spec.kind == "list":
         return ListStore(context, overlay), layer
     raise StateError(f"there is no {spec.kind} store", where=f"store {spec.name}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pystreams.state.formats import TIMESTAMP_BYTES, unpack_int64
+from pystreams.record import RecordBatch
+from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import TIMESTAMPED_KINDS, StoreSpec
 
@@ -36,6 +37,20 @@ class Layer:
     def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
         """Changes of the table for records of the changelog, whose values are as the store has them."""
         return dict(records)
+
+    def restored_batch(self, batch: RecordBatch) -> Mapping[Any, bytes | None]:
+        """The same for records as the changelog has them."""
+        if self.timestamped:
+            return self.restored(
+                [
+                    (key, None if value is None else pack_int64(timestamp) + value)
+                    for key, value, timestamp in zip(batch.keys, batch.values, batch.timestamps, strict=True)
+                    if key is not None
+                ]
+            )
+        return self.restored(
+            [(key, value) for key, value in zip(batch.keys, batch.values, strict=True) if key is not None]
+        )
 
     def physical(self, changelog_key: bytes) -> Any:
         """The key in the table; None if such an entry has expired."""

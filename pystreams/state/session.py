@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar, cast
 
 from pystreams.record import NO_HEADERS, ContextCell, Headers
@@ -261,15 +261,24 @@ class SessionStore(Store, Generic[K, V]):
         if self.cache is None:
             return stored
         cache = cast("SessionCache", self.cache)
-        addresses: Iterable[bytes]
+        addresses: list[bytes]
         if key_from is not None and key_from == key_to:
             addresses = cache.of_key(key_from, earliest_end, latest_start, by_segment=self.persistent)
         else:
             addresses = cache.in_order()
-        addresses = list(reversed(addresses)) if reverse else addresses
+        order: Callable[[bytes], Any] = cache.place
+        if not self.persistent:
+            order = self._order_in_memory
+            addresses.sort(key=order)
+        if reverse:
+            addresses.reverse()
         cached = (
             entry
             for entry in cache.snapshot(addresses)
             if session_matches(entry[0], key_from, key_to, earliest_end, latest_start)
         )
-        return self._items.over_stored(cached, stored, order=cache.place, reverse=reverse)
+        return self._items.over_stored(cached, stored, order=order, reverse=reverse)
+
+    def _order_in_memory(self, address: bytes) -> Any:
+        key, start, end = split_session_key(address)
+        return end, key, -start

@@ -19,6 +19,7 @@ StoreKind = Literal[
     "versioned",
     "list",
     "buffer",
+    "join_buffer",
 ]
 
 
@@ -39,7 +40,7 @@ class StoreSpec:
     ``window_size_ms``, ``retention_ms`` and ``retain_duplicates`` are for window stores, ``retention_ms`` for session
     stores, too. ``by_time``: they are also read in the order of time, which persistent ones need an index for.
     ``changelog_config`` are topic settings that override the defaults. A ``join_window`` store keeps the records of
-    one side of a join of streams.
+    one side of a join of streams, a ``join_buffer`` those that wait for a table, as long as ``retention_ms``.
     """
 
     name: str
@@ -69,3 +70,8 @@ class StoreSpec:
 
     #: The changelog has the headers of the records at work. Nothing reads them: Java logs them for some stores.
     logs_headers: bool = False
+    #: Of versioned stores: how far back versions are kept, and how much of it expires at once (0: as Java chooses).
+    history_ms: int | None = None
+    segment_ms: int = 0
+    #: Of key-value stores in memory: how many entries are kept, those used last; None: all.
+    max_entries: int | None = None

@@ -33,6 +33,25 @@ class Stores:
         return _spec("key_value", name, key, value, persistent, cached, logged, changelog_config)
 
     @staticmethod
+    def lru_map(
+        name: str,
+        key: Any,
+        value: Any,
+        *,
+        max_entries: int,
+        cached: bool = False,
+        logged: bool = True,
+        changelog_config: Mapping[str, str] | None = None,
+    ) -> StoreSpec:
+        """Values by key in memory, no more than ``max_entries`` for each partition: one too many deletes the entry that
+        was not read or written for longest."""
+        if max_entries < 0:
+            raise TopologyError("max_entries must not be negative", where=f"store {name}")
+        return _spec(
+            "key_value", name, key, value, False, cached, logged, changelog_config, max_entries=max_entries
+        )
+
+    @staticmethod
     def timestamped_key_value_store(
         name: str,
         key: Any,
@@ -59,6 +78,40 @@ class Stores:
         """Any number of values by key, in the order in which they were put. Never cached; the changelog has a key's
         whole list at each change, so lists should be short. Source: ListValueStore."""
         return _spec("list", name, key, value, persistent, False, logged, changelog_config)
+
+    @staticmethod
+    def versioned_store(
+        name: str,
+        key: Any,
+        value: Any,
+        *,
+        history: timedelta | int,
+        segment: timedelta | int | None = None,
+        persistent: bool = True,
+        logged: bool = True,
+        changelog_config: Mapping[str, str] | None = None,
+    ) -> StoreSpec:
+        """Values by key and time: the latest of each key, and those of ``history`` before the greatest time put. What
+        is older goes a ``segment`` at a time (None: as Java chooses). Never cached. Source: KIP-889."""
+        history_ms = _milliseconds(history)
+        segment_ms = 0 if segment is None else _milliseconds(segment)
+        if history_ms < 0 or segment_ms < (segment is not None):
+            raise TopologyError(
+                "a versioned store needs a history that is not negative, and segments of at least 1 ms",
+                where=f"store {name}",
+            )
+        return _spec(
+            "versioned",
+            name,
+            key,
+            value,
+            persistent,
+            False,
+            logged,
+            changelog_config,
+            history_ms=history_ms,
+            segment_ms=segment_ms,
+        )
 
     @staticmethod
     def window_store(

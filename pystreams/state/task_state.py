@@ -316,18 +316,7 @@ class TaskState:
         The changelog offset moves on to ``batch.next_offset``, in the same write.
         """
         part = self._parts[store]
-        pairs: list[tuple[bytes, bytes | None]]
-        if part.layer.timestamped:
-            pairs = [
-                (key, None if value is None else pack_int64(timestamp) + value)
-                for key, value, timestamp in zip(batch.keys, batch.values, batch.timestamps, strict=True)
-                if key is not None
-            ]
-        else:
-            pairs = [
-                (key, value) for key, value in zip(batch.keys, batch.values, strict=True) if key is not None
-            ]
-        changes = part.layer.restored(pairs)
+        changes = part.layer.restored_batch(batch)
         if part.durable and self._database is not None:
             marks = {b"offset/" + store.encode(): pack_int64(batch.next_offset)}
             if (mark := part.layer.mark()) is not None:

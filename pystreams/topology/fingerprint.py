@@ -98,6 +98,8 @@ def _store(s: StoreSpec) -> list[Any]:
         [s.name, s.kind, _plain(s.key_serde), _plain(s.value_serde)]
         + [s.persistent, s.logged, s.window_size_ms, s.retention_ms, s.retain_duplicates]
         + ([] if s.source_topic is None else [s.source_topic])
+        + ([s.history_ms, s.segment_ms] if s.history_ms is not None else [])
+        + ([] if s.max_entries is None else [s.max_entries])
     )
 
 

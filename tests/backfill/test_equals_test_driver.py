@@ -30,10 +30,12 @@ SETTINGS = (
 
 
 def runnable(case: golden.Case) -> bool:
-    """Piped records alone, which end well. A foreign-key join visits a sub-topology twice, global stores not at all."""
+    """Piped records alone, which end well. A foreign-key join visits a sub-topology twice, global and versioned stores
+    not at all."""
     others = ("fk_join", "fk_left_join", "global_table")
     return (
         all(step["op"] not in others for step in case.scenario["steps"])
+        and not any("versioned" in (step.get("materialized") or {}) for step in case.scenario["steps"])
         and not missing_operators(case.scenario)
         and not case.result.get("error")
         and all("pipe" in entry or "dump" in entry for entry in case.scenario["drive"])

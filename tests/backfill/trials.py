@@ -104,10 +104,10 @@ class Trial(NamedTuple):
 def fuzzed(seed: int, count: int) -> Iterator[Trial]:
     """``count`` of those that the oracle's generator makes. Raises ``OracleError`` where there is no generator."""
     found = 0
-    # Some consist of operators that do not exist yet: nothing is left of them.
+    # Some have what is not backfilled.
     for scenario in oracle.fuzz_scenarios(seed, 2 * count):
         kept = pruned(scenario)
-        if kept is not None and _backfilled(kept) and found < count:
+        if _backfilled(kept) and found < count:
             found += 1
             yield trial(kept, seed)
 
@@ -121,7 +121,12 @@ def recorded(seed: int) -> Iterator[Trial]:
 
 
 def _backfilled(scenario: Any) -> bool:
-    return not any(step["op"] in _NOT_BACKFILLED for step in scenario["steps"])
+    return not any(
+        step["op"] in _NOT_BACKFILLED
+        or step.get("type") == "versioned"
+        or "versioned" in (step.get("materialized") or {})
+        for step in scenario["steps"]
+    )
 
 
 def trial(scenario: Any, seed: int, *, partitions: int | None = None, first_ms: int = 0) -> Trial:

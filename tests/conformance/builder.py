@@ -32,6 +32,7 @@ from tests.conformance.vocabulary import ScenarioError, render
 Json = Any
 
 _STORE_ARGUMENTS = {"store": "name", "cached": "cached", "logging": "logged", "retention": "retention"}
+_HISTORY_ARGUMENTS = {"history": "history", "segment": "history_segment"}
 _TIME_IN_VALUE = re.compile("-?[0-9]{1,18}", re.ASCII)
 
 
@@ -90,10 +91,12 @@ class ScenarioBuilder:
     def _store(self, step: Json, **types: AnySerde) -> Json:
         """The arguments for a store of the step's own, with ``types`` for it."""
         given = step.get("materialized") or {}
-        arguments: Json = {"persistent": given.get("type", self._store_type) != "in_memory", **types}
-        for theirs, ours in _STORE_ARGUMENTS.items():
-            if theirs in given:
-                arguments[ours] = given[theirs]
+        kind, _, most = given.get("type", self._store_type).partition(":")
+        arguments: Json = {"persistent": kind == "rocksdb", **types}
+        if most:
+            arguments["max_entries"] = int(most)
+        for names, place in ((_STORE_ARGUMENTS, given), (_HISTORY_ARGUMENTS, given.get("versioned", {}))):
+            arguments |= {ours: place[theirs] for theirs, ours in names.items() if theirs in place}
         return arguments
 
     def _optional_store(self, step: Json, **types: AnySerde) -> Json:
@@ -122,13 +125,9 @@ class ScenarioBuilder:
 
     def op_add_store(self, step: Json) -> None:
         kind, persistent = step.get("type", "kv"), step.get("persistent", True)
-        common = {
-            "key": TEXT,
-            "value": TEXT,
-            "persistent": persistent,
-            "cached": step.get("cached", False),
-            "logged": step.get("logging", True),
-        }
+        common = {"key": TEXT, "value": TEXT, "persistent": persistent, "logged": step.get("logging", True)}
+        if kind != "versioned":
+            common["cached"] = step.get("cached", False)
         if kind == "window":
             spec = Stores.window_store(
                 step["store"],
@@ -139,6 +138,8 @@ class ScenarioBuilder:
             )
         elif kind == "session":
             spec = Stores.session_store(step["store"], retention=step.get("retention", 86_400_000), **common)
+        elif kind == "versioned":
+            spec = Stores.versioned_store(step["store"], history=step.get("retention", 86_400_000), **common)
         elif kind == "ts_kv":
             spec = Stores.timestamped_key_value_store(step["store"], **common)
         else:
@@ -273,8 +274,8 @@ class ScenarioBuilder:
 
     def op_suppress(self, step: Json) -> None:
         source = self._input(step)
-        buffer = {name: step[name] for name in ("max_records", "max_bytes") if name in step}
-        buffer["logged"] = step.get("logging", True)
+        bounds = {name: step[name] for name in ("max_records", "max_bytes") if name in step}
+        buffer = {**bounds, "logged": step.get("logging", True)}
         if step["until"] == "window_closes":
             until = Suppressed.until_window_closes(**buffer)
         else:
@@ -296,6 +297,7 @@ class ScenarioBuilder:
             ref = method(other.ref, joiner, value=TEXT, **extra, **_step(step))
         else:
             extra = {"key_fn": vocabulary.mapper(step["key_fn"])} if other.kind == "global" else {}
+            extra |= {"grace": step["grace"]} if "grace" in step else {}
             ref = method(other.ref, joiner, value=TEXT, **extra, **_step(step))
         self._put(step, ref, one.key, "str", one.kind)
 

@@ -114,6 +114,18 @@ def _lookup(self: Scripted, record: AnyRecord) -> None:
     self.emit(record, f"{render(record.value)}~{text}")
 
 
+def _versioned_put(self: Scripted, record: AnyRecord) -> None:
+    if record.key is None:
+        return
+    valid_to = self.store.put(record.key, render_or_none(record.value), record.timestamp)
+    found = (
+        self.store.get(record.key),
+        self.store.get(record.key, record.timestamp - int(self.parameters[0])),
+    )
+    shown = ("null" if one is None else f"{render(one.value)}@{one.timestamp}" for one in found)
+    self.emit(record, "~".join((str(valid_to), *shown)))
+
+
 def _throw_if(self: Scripted, record: AnyRecord) -> None:
     if self.parameters[0] in render(record.value):
         raise BoomError(f"boom {render(record.value)}")
@@ -257,6 +269,7 @@ _SIMPLE: dict[str, Handle] = {
     "throw_if": _throw_if,
     "route": _route,
     "ts_history": _ts_history,
+    "versioned_put": _versioned_put,
     "window_put": _window_put,
     "session_put": _session_put,
     "scan": _scan,

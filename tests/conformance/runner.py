@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pystreams.config import StreamsConfig
 from pystreams.record import Headers
 from pystreams.serde.join_side import SideValue, WaitingKey
 from pystreams.state.change_buffer import ChangeBuffer
+from pystreams.state.join_buffer import JoinBuffer
+from pystreams.state.versioned import VersionedStore
 from pystreams.testing import ProducedRecord, TopologyTestDriver
 from pystreams.windowed import Windowed
 from tests.conformance.builder import ScenarioBuilder, extractor
@@ -37,6 +39,9 @@ class _Run:
         self.internal: dict[str, list[Json]] = {}
         self.dumps: list[Json] = []
         self.builder = ScenarioBuilder(scenario["config"])
+        drive = scenario["drive"]
+        #: Of versioned stores, which are asked key by key.
+        self.keys = {str(e["key"]) for e in drive if "pipe" in e and e.get("key") is not None}
         self.found: Json = {"name": scenario["name"]}
 
     def result(self) -> Json:
@@ -72,7 +77,9 @@ class _Run:
                 self.drain(driver)
                 raise
             self.phase = "dump"
-            self.found["stores"] = {name: dump(driver.store(name)) for name in sorted(driver.store_names)}
+            self.found["stores"] = {
+                name: dump(driver.store(name), self.keys) for name in sorted(driver.store_names)
+            }
             has_task = any(step["op"] in ("stream", "table") for step in self.scenario["steps"])
             self.found["stream_time"] = driver.stream_time if has_task else None
             self.found["metrics"] = {"dropped": driver.dropped_records}
@@ -95,7 +102,7 @@ class _Run:
             driver.advance_wall_clock_time(entry["advance_wall_ms"])
         elif "dump" in entry:
             name = entry["dump"]
-            content = dump(driver.store(name)) if name in driver.store_names else None
+            content = dump(driver.store(name), self.keys) if name in driver.store_names else None
             self.dumps.append({"at": self.at, "store": name, "content": content})
         else:
             raise ScenarioError(f"unknown drive step: {entry}")
@@ -117,6 +124,7 @@ class _Run:
         else:
             out["key"] = show_bytes(record.key)
             out["value"] = show_bytes(record.value)
+            self.keys.update([] if record.key is None else [record.key.decode(errors="replace")])
             out["key_hex"] = None if record.key is None else record.key.hex()
             out["value_hex"] = None if record.value is None else record.value.hex()
         out["ts"] = record.timestamp
@@ -155,11 +163,20 @@ def driver_config(config: Json) -> StreamsConfig:
     return StreamsConfig.of(**settings)
 
 
-def dump(store: Any) -> Json:
+def dump(store: Any, keys: Iterable[str]) -> Json:
     """A store's content, sorted by key."""
     if isinstance(store, ChangeBuffer):
         first = store.first_time if len(store) else None
         return {"type": "buffer", "records": len(store), "bytes": store.size_bytes, "min_ts": first}
+    if isinstance(store, JoinBuffer):
+        waiting = sum(1 for _ in store.logged())
+        first = store.observed_ms - store.spec.retention_ms + 1 if waiting else None
+        return {"type": "buffer", "records": waiting, "bytes": 0, "min_ts": first}
+    if isinstance(store, VersionedStore):
+        return {
+            "type": "versioned",
+            "entries": [entry for key in sorted(keys) for entry in _versions(store, key)],
+        }
     kind = "window" if hasattr(store, "fetch_all") else "key_value"
     if store.spec.kind == "session":
         kind = "session"
@@ -178,6 +195,13 @@ def dump(store: Any) -> Json:
         entries.append((_sort_key(key), entry))
     entries.sort(key=lambda pair: pair[0])
     return {"type": kind, "entries": [entry for _, entry in entries]}
+
+
+def _versions(store: Any, key: str) -> list[Json]:
+    return [
+        {"key": key, "value": show_value(found.value), "ts": found.timestamp, "valid_to": found.valid_to}
+        for found in store.versions(key)
+    ]
 
 
 def _side(left: bool) -> str:

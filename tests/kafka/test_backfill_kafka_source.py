@@ -101,7 +101,7 @@ def test_records_that_were_deleted_since_the_cut_are_told(cluster: Cluster) -> N
     cluster.create("in")
     cluster.write("in", [("k", n, n) for n in range(10)])
     source = KafkaSource(cluster.bootstrap_servers)
-    cluster.admin.delete_records({ONE: 4})
+    cluster.admin.delete_records({ONE: 4}).wait()
     assert source.beginnings([ONE]) == {ONE: 4}
     with pytest.raises(OffsetOutOfRangeError, match="deleted before they could be read") as raised:
         values_of(source, 2, 10)

@@ -12,10 +12,10 @@ import pystreams
 EXPORTED = """
     App BranchedKStream CogroupedKStream ConfigError EmitStrategy GlobalKTable JoinWindows JsonSerde KGroupedStream
     KGroupedTable KStream KTable MsgpackSerde Processor ProcessorContext PunctuationType Record Serde
-    SessionWindowedCogroupedKStream SessionWindowedKStream SessionWindowedSerde SessionWindows
-    SlidingWindows Stores Streams StreamsBuilder StreamsConfig StreamsError TimeWindowedCogroupedKStream
-    TimeWindowedKStream TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver
-    UnlimitedWindows ValueTransformer Windowed
+    SessionWindowedCogroupedKStream SessionWindowedKStream SessionWindowedSerde SessionWindows SlidingWindows Stores
+    Streams StreamsBuilder StreamsConfig StreamsError Suppressed TimeWindowedCogroupedKStream TimeWindowedKStream
+    TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver UnlimitedWindows ValueTransformer
+    WhenFull Windowed
 """
 
 

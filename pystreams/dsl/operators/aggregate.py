@@ -30,7 +30,7 @@ class Aggregate(ObjectOperation):
         aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
         encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
         drop = environment.drop
-        forward_change, send_old = change_forwarder(environment), self.send_old_values
+        forward_change, send_old = change_forwarder(environment, store), self.send_old_values
         forward_flushed(environment, store, send_old)
         gave_none = none_warning(environment, self.aggregator)
 
@@ -71,7 +71,7 @@ class Reduce(ObjectOperation):
         reduce, takes_key = self.reducer.call, self.reducer.takes_key
         encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
         drop = environment.drop
-        forward_change, send_old = change_forwarder(environment), self.send_old_values
+        forward_change, send_old = change_forwarder(environment, store), self.send_old_values
         forward_flushed(environment, store, send_old)
         gave_none = none_warning(environment, self.reducer)
 

@@ -7,14 +7,18 @@ from typing import Any
 
 from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.record import Headers
+from pystreams.state.versioned_layer import NOT_PUT, VALID_TO_UNDEFINED
 from pystreams.windowed import Windowed
 
 #: (key, new, old, timestamp, headers, is_latest), the last of which is True where it is left out.
 ForwardChange = Callable[..., None]
 
 
-def change_forwarder(environment: OperatorEnvironment) -> ForwardChange:
+def change_forwarder(environment: OperatorEnvironment, store: Any = None) -> ForwardChange:
     """A function that forwards a change with the record context set to the change's own timestamp and headers.
+
+    Of a versioned ``store`` what was written last: it knows whether that is the latest version, and what came too late
+    is not forwarded (KIP-914).
 
     Source: ProcessorContextImpl.forward.
     """
@@ -31,7 +35,14 @@ def change_forwarder(environment: OperatorEnvironment) -> ForwardChange:
         forward(key, new, old, is_latest, timestamp, headers)
         cell.record = context
 
-    return forward_change
+    if store is None or store.spec.kind != "versioned":
+        return forward_change
+
+    def forward_version(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+        if store.valid_to != NOT_PUT:
+            forward_change(key, new, old, timestamp, headers, store.valid_to == VALID_TO_UNDEFINED)
+
+    return forward_version
 
 
 def record_forwarder(environment: OperatorEnvironment) -> Callable[[Any, Any, int, Headers], None]:

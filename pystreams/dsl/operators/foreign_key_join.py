@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import record_forwarder
+from pystreams.dsl.operators.table_join import OUT_OF_ORDER
 from pystreams.dsl.operators.value_getter import ValueGetter, joiner_of_three
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
@@ -93,6 +94,8 @@ class SubscriptionSend(_Side):
     takes_changes: ClassVar[bool] = True
     extractor: UserFunction
     left: bool
+    #: The left table keeps versions: only changes of the latest one count.
+    from_versioned: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         encode_primary, _, encode_foreign, encode_value = self.serdes.codecs(environment)
@@ -126,7 +129,12 @@ class SubscriptionSend(_Side):
         else:
             instruct = _inner_instructions(foreign_key, differ, environment.drop)
 
-        def process(key: Any, new: Any, old: Any, _latest: bool, timestamp: int, headers: Headers) -> None:
+        latest_only, drop = self.from_versioned, environment.drop
+
+        def process(key: Any, new: Any, old: Any, latest: bool, timestamp: int, headers: Headers) -> None:
+            if latest_only and not latest:
+                drop(OUT_OF_ORDER)
+                return
             instructions = instruct(key, new, old)
             if not instructions:
                 return
@@ -261,6 +269,8 @@ class ForeignTableJoin(_Side):
 
     takes_changes: ClassVar[bool] = True
     store: str
+    #: The right table keeps versions: only changes of the latest one count.
+    from_versioned: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         codecs = self.serdes.codecs(environment)
@@ -268,9 +278,14 @@ class ForeignTableJoin(_Side):
         subscriptions = environment.store(self.store)
         drop, forward = environment.drop, environment.forward
 
-        def process(key: Any, new: Any, _old: Any, _latest: bool, timestamp: int, headers: Headers) -> None:
+        latest_only = self.from_versioned
+
+        def process(key: Any, new: Any, _old: Any, latest: bool, timestamp: int, headers: Headers) -> None:
             if key is None:
                 drop("null key")
+                return
+            if latest_only and not latest:
+                drop(OUT_OF_ORDER)
                 return
             prefix = combined_key(encode_foreign(key), b"")
             with subscriptions.prefix_scan(prefix) as found:

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pystreams.dsl.operators.aggregate import NULL_KEY_OR_VALUE
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
-from pystreams.dsl.operators.value_getter import ValueGetter
+from pystreams.dsl.operators.value_getter import ValueGetter, joiner_of_three
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
 
 @dataclass(eq=False, slots=True)
 class StreamTableJoin(ObjectOperation):
-    """Only the stream's records give results, each with its own timestamp. Source: KStreamKTableJoinProcessor."""
+    """Only the stream's records give results, each with its own timestamp. They meet the latest row, in a table that
+    keeps versions the one of their time. Source: KStreamKTableJoinProcessor."""
 
     table: ValueGetter
     joiner: UserFunction
     left: bool
+    #: With a grace period, of which records wait here for rows that come late.
+    store: str | None = None
+    grace_ms: int = 0
 
     def open(self, environment: OperatorEnvironment) -> Operator:
-        get = self.table.open(environment)
+        if self.store is not None:
+            return Operator(self._waiting(environment, self.store))
+        get, get_as_of = self.table.open(environment), self.table.open_as_of(environment)
         joiner, takes_key, left = self.joiner.call, self.joiner.takes_key, self.left
         drop, forward = environment.drop, environment.forward
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if value is None or (key is None and not left):
-                drop("null key or value")
+                drop(NULL_KEY_OR_VALUE)
                 return
-            entry = None if key is None else get(key)
+            if key is None:
+                entry = None
+            elif get_as_of is None:
+                entry = get(key)
+            else:
+                entry = get_as_of(key, timestamp)
             if entry is not None:
                 other = entry[0]
             elif left:
@@ -38,3 +51,48 @@ class StreamTableJoin(ObjectOperation):
             forward(key, joiner(key, value, other) if takes_key else joiner(value, other), timestamp, headers)
 
         return Operator(process)
+
+    def _waiting(self, environment: OperatorEnvironment, store: str) -> Callable[..., None]:
+        """Records wait until one comes that is later by the grace or more; one that itself comes later than that does
+        not wait. The times that were seen are kept over restarts (Java forgets them)."""
+        buffer, cell = environment.store(store), environment.cell
+        get_as_of, left, grace = self.table.open_as_of(environment), self.left, self.grace_ms
+        assert get_as_of is not None, "only a table that keeps versions is joined with a grace period"
+        read = get_as_of
+        join = joiner_of_three(self.joiner, swapped=False)
+        drop, forward = environment.drop, environment.forward
+        buffer.observed_ms = environment.load_state("stream_time", -1)
+        buffer.sequence = environment.load_state("written", 0)
+        environment.save_state("stream_time", lambda: buffer.observed_ms)
+        environment.save_state("written", lambda: buffer.sequence)
+        #: Nothing that waits is earlier.
+        earliest = 0
+
+        def meet(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            entry = read(key, timestamp)
+            if entry is not None or left:
+                forward(key, join(key, value, None if entry is None else entry[0]), timestamp, headers)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal earliest
+            if value is None or (key is None and not left):
+                drop(NULL_KEY_OR_VALUE)
+                return
+            if key is None:
+                raise TypeError("a record without a key cannot wait for its row")
+            if timestamp < buffer.observed_ms - grace:
+                meet(key, value, timestamp, headers)
+                return
+            buffer.put(key, value, cell.record)
+            earliest = min(earliest, timestamp)
+            until = buffer.observed_ms - grace
+            if earliest > until:
+                return
+            for place, held_key, held_value, held in buffer.due(until):
+                context, cell.record = cell.record, held
+                meet(held_key, held_value, held[3], held[4])
+                cell.record = context
+                buffer.remove(place)
+            earliest = until + 1
+
+        return process

@@ -41,7 +41,7 @@ class TableSource(ObjectOperation):
             return Operator(pass_on)
         store = environment.store(self.store)
         encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
-        forward_change, send_old = change_forwarder(environment), self.send_old_values
+        forward_change, send_old = change_forwarder(environment, store), self.send_old_values
         forward_flushed(environment, store, send_old)
         # With a cache the old value is read even if nobody wants it, as in Java: that may fill the cache and evict.
         reads = cached or send_old
@@ -70,6 +70,8 @@ class TableFilter(ObjectOperation):
     negate: bool
     store: str | None = None
     send_old_values: bool = False
+    #: The table below keeps versions: what is not there may be news all the same.
+    from_versioned: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         passes, takes_key, negate = self.predicate.call, self.predicate.takes_key, self.negate
@@ -80,7 +82,8 @@ class TableFilter(ObjectOperation):
             return value if bool(passes(key, value) if takes_key else passes(value)) != negate else None
 
         # A key that was not there and does not get there is no change, where old values tell so.
-        return materialized_operator(self, environment, kept, skips_nothing=self.send_old_values)
+        skips_nothing = self.send_old_values and not self.from_versioned
+        return materialized_operator(self, environment, kept, skips_nothing=skips_nothing)
 
 
 @dataclass(eq=False, slots=True)
@@ -124,7 +127,7 @@ def materialized_operator(
     assert operation.store is not None
     store = environment.store(operation.store)
     encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
-    forward_change, send_old = change_forwarder(environment), operation.send_old_values
+    forward_change, send_old = change_forwarder(environment, store), operation.send_old_values
     forward_flushed(environment, store, send_old)
 
     def process(key: Any, new: Any, _old: Any, _is_latest: bool, timestamp: int, headers: Headers) -> None:
@@ -154,3 +157,5 @@ class TableRepartition(Operation):
 
     emits_changes: ClassVar[bool] = True
     mapper: UserFunction
+    #: The table keeps versions: changes that are not the latest ones are none of the group.
+    from_versioned: bool = False

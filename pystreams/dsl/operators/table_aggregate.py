@@ -82,7 +82,7 @@ def _open(
 ) -> Operator:
     store = environment.store(operation.store)
     encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
-    forward_change, send_old = change_forwarder(environment), operation.send_old_values
+    forward_change, send_old = change_forwarder(environment, store), operation.send_old_values
     forward_flushed(environment, store, send_old)
     gave_none = none_warning(environment, operation.adder)
 

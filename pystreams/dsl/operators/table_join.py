@@ -11,6 +11,9 @@ from pystreams.dsl.operators.value_getter import JoinKind, ValueGetter, joiner_o
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
+#: Why a change of a versioned table is not joined. Source: KIP-914.
+OUT_OF_ORDER = "not the latest version"
+
 
 @dataclass(eq=False, slots=True)
 class TableJoin(ObjectOperation):
@@ -27,6 +30,8 @@ class TableJoin(ObjectOperation):
     kind: JoinKind
     right: bool
     send_old_values: bool = False
+    #: This side keeps versions: only changes of the latest one are joined.
+    from_versioned: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         get, send_old, drop = self.other.open(environment), self.send_old_values, environment.drop
@@ -35,10 +40,14 @@ class TableJoin(ObjectOperation):
         # Which of the two values a result needs: the one that changed, the other side's.
         needs_own, needs_other = self.kind.needs(right=self.right)
         get_flushed = self.other.open(environment, flushed=True) if needs_own and needs_other else _nothing
+        latest_only = self.from_versioned
 
         def process(key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Headers) -> None:
             if key is None:
                 drop("null key")
+                return
+            if latest_only and not is_latest:
+                drop(OUT_OF_ORDER)
                 return
             entry = get(key)
             if entry is None and new is None:
@@ -77,7 +86,7 @@ class TableJoinMerge(ObjectOperation):
         assert self.store is not None
         store = environment.store(self.store)
         encode_key, write, cached = store.encode_key, store.write, store.cached
-        forward_change, send_old = change_forwarder(environment), self.send_old_values
+        forward_change, send_old = change_forwarder(environment, store), self.send_old_values
         forward_flushed(environment, store, send_old)
 
         def process(key: Any, new: Any, old: Any, _is_latest: bool, timestamp: int, headers: Headers) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.table import materialized_operator
-from pystreams.dsl.operators.value_getter import Get, ValueGetter
+from pystreams.dsl.operators.value_getter import Get, GetAsOf, ValueGetter
 from pystreams.functions import UserFunction
 from pystreams.record import NO_HEADERS, Headers
 
@@ -52,12 +53,23 @@ class TransformValuesGetter(ValueGetter):
         return tuple(dict.fromkeys((*self.parent.store_names(), *self.stores)))
 
     def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
-        parent = self.parent.open(environment, flushed=flushed)
+        parent, transformed = self.parent.open(environment, flushed=flushed), self._transformed(environment)
+        return lambda key: transformed(key, parent(key))
+
+    def open_as_of(self, environment: OperatorEnvironment) -> GetAsOf | None:
+        parent = self.parent.open_as_of(environment)
+        if parent is None:
+            return None
+        read, transformed = parent, self._transformed(environment)
+        return lambda key, time: transformed(key, read(key, time))
+
+    def _transformed(
+        self, environment: OperatorEnvironment
+    ) -> Callable[[Any, tuple[Any, int] | None], tuple[Any, int] | None]:
         transform = environment.transformer(self.supplier.call, self.stores)
         cell = environment.cell
 
-        def get(key: Any) -> tuple[Any, int] | None:
-            entry = parent(key)
+        def transformed(key: Any, entry: tuple[Any, int] | None) -> tuple[Any, int] | None:
             value, timestamp = (None, -1) if entry is None else entry
             context = cell.record
             cell.record = (None, -1, -1, timestamp, NO_HEADERS)
@@ -67,4 +79,4 @@ class TransformValuesGetter(ValueGetter):
                 cell.record = context
             return None if result is None else (result, timestamp)
 
-        return get
+        return transformed

@@ -13,6 +13,10 @@ from pystreams.state.session_layer import session_key
 
 #: The (value, timestamp) of a key, or None.
 Get = Callable[[Any], "tuple[Any, int] | None"]
+#: The same at a time (ms).
+GetAsOf = Callable[[Any, int], "tuple[Any, int] | None"]
+#: What a step makes of an entry of the table below.
+_Derive = Callable[[Any, "tuple[Any, int] | None"], "tuple[Any, int] | None"]
 
 
 class ValueGetter:
@@ -26,6 +30,10 @@ class ValueGetter:
         """The function that reads, for one task. ``flushed``: what other steps have been told of the table, without
         what a cache still holds back."""
         raise NotImplementedError
+
+    def open_as_of(self, environment: OperatorEnvironment) -> GetAsOf | None:
+        """The function that reads what was valid at a time; None: the table keeps no versions."""
+        return None
 
 
 @dataclass(eq=False, slots=True)
@@ -43,6 +51,18 @@ class StoreGetter(ValueGetter):
 
         def get(key: Any) -> tuple[Any, int] | None:
             entry: tuple[Any, int] | None = read(encode_key(key))
+            return entry
+
+        return get
+
+    def open_as_of(self, environment: OperatorEnvironment) -> GetAsOf | None:
+        store = environment.store(self.store)
+        if store.spec.kind != "versioned":
+            return None
+        encode_key, read_as_of = store.encode_key, store.read_as_of
+
+        def get(key: Any, time: int) -> tuple[Any, int] | None:
+            entry: tuple[Any, int] | None = read_as_of(encode_key(key), time)
             return entry
 
         return get
@@ -100,17 +120,23 @@ class FilterGetter(ValueGetter):
         return self.parent.store_names()
 
     def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
-        parent = self.parent.open(environment, flushed=flushed)
+        parent, kept = self.parent.open(environment, flushed=flushed), self._kept()
+        return lambda key: kept(key, parent(key))
+
+    def open_as_of(self, environment: OperatorEnvironment) -> GetAsOf | None:
+        parent, kept = self.parent.open_as_of(environment), self._kept()
+        return None if parent is None else lambda key, time: kept(key, parent(key, time))
+
+    def _kept(self) -> _Derive:
         passes, takes_key, negate = self.predicate.call, self.predicate.takes_key, self.negate
 
-        def get(key: Any) -> tuple[Any, int] | None:
-            entry = parent(key)
+        def kept(key: Any, entry: tuple[Any, int] | None) -> tuple[Any, int] | None:
             if entry is None:
                 return None
             value = entry[0]
             return entry if bool(passes(key, value) if takes_key else passes(value)) != negate else None
 
-        return get
+        return kept
 
 
 @dataclass(eq=False, slots=True)
@@ -124,17 +150,23 @@ class MapValuesGetter(ValueGetter):
         return self.parent.store_names()
 
     def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
-        parent = self.parent.open(environment, flushed=flushed)
+        parent, mapped = self.parent.open(environment, flushed=flushed), self._mapped()
+        return lambda key: mapped(key, parent(key))
+
+    def open_as_of(self, environment: OperatorEnvironment) -> GetAsOf | None:
+        parent, mapped = self.parent.open_as_of(environment), self._mapped()
+        return None if parent is None else lambda key, time: mapped(key, parent(key, time))
+
+    def _mapped(self) -> _Derive:
         mapper, takes_key = self.mapper.call, self.mapper.takes_key
 
-        def get(key: Any) -> tuple[Any, int] | None:
-            entry = parent(key)
+        def mapped(key: Any, entry: tuple[Any, int] | None) -> tuple[Any, int] | None:
             if entry is None:
                 return None
             value = mapper(key, entry[0]) if takes_key else mapper(entry[0])
             return None if value is None else (value, entry[1])
 
-        return get
+        return mapped
 
 
 class JoinKind(Enum):

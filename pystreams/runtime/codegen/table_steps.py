@@ -22,7 +22,7 @@ def emit_filter(e: Emitter, node: ProcessorNode, op: ops.TableFilter, scope: Sco
     with e.attempt(node, scope):
         e.out(f"{inner['new']} = {kept('new')}  # {node.name}")
         e.out(f"{inner['old']} = {kept('old') if op.send_old_values else 'None'}")
-    if op.send_old_values:
+    if op.send_old_values and not op.from_versioned:
         with e.out.block(f"if {inner['new']} is None and {inner['old']} is None:"):
             e.out(scope.leave)
     e.children(node, inner)
@@ -58,6 +58,9 @@ def emit_to_stream(e: Emitter, node: ProcessorNode, _op: ops.TableToStream, scop
 
 
 def emit_repartition(e: Emitter, node: ProcessorNode, op: ops.TableRepartition, scope: Scope) -> None:
+    if op.from_versioned:
+        with e.out.block(f"if not {scope['is_latest']}:  # {node.name}"):
+            e.out(scope.leave)
     with e.attempt(node, scope):
         e.out(f"new_pair = {_mapped(e, node, op.mapper, scope, 'new')}  # {node.name}")
         e.out(f"old_pair = {_mapped(e, node, op.mapper, scope, 'old')}")

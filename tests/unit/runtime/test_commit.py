@@ -54,7 +54,7 @@ class State:
     def __init__(self, calls: list[Any]) -> None:
         self._calls = calls
 
-    def commit(self, changelog_offsets: Mapping[str, int], metadata: Mapping[str, Any]) -> None:
+    def commit(self, changelog_offsets: Mapping[str, int]) -> None:
         self._calls.append(("state", dict(changelog_offsets)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,6 +53,10 @@ def held(task: Task) -> list[tuple[str, int, str | None, str | None]]:
     assert task.store.first_time == NEVER
     assert task.store.size_bytes == 0
     return found
+
+
+def content(task: Task) -> dict[str, Any]:
+    return {key: task.state.as_logged("store", key.encode()) for key in "abcdef"}
 
 
 def logged(task: Task) -> list[tuple[bytes, bytes | None]]:
@@ -113,7 +118,7 @@ def test_an_abort_takes_back_what_was_not_committed() -> None:
     chance = random.Random(5)
     with Task(spec()) as task:
         for _ in range(200):
-            before = dict(task.state.as_logged("store", key.encode()) for key in "abcdef")  # type: ignore[misc]
+            before = content(task)
             size = task.store.size_bytes
             for _ in range(chance.randrange(8)):
                 key = chance.choice("abcdef")
@@ -125,7 +130,7 @@ def test_an_abort_takes_back_what_was_not_committed() -> None:
                 task.commit()
                 continue
             task.state.abort()
-            assert dict(task.state.as_logged("store", key.encode()) for key in "abcdef") == before  # type: ignore[misc]
+            assert content(task) == before
             assert task.store.size_bytes == size
             assert logged(task) == []
         keys = [(time, key) for key, time, *_ in held(task)]

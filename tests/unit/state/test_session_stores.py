@@ -267,6 +267,16 @@ def test_through_a_cache_backwards_finds_the_same_whatever_the_bounds(persistent
         assert read_all(task.store.backward_find_sessions("a", -2 * MINUTE, 20)) == found[::-1]
 
 
+@pytest.mark.parametrize("persistent", [True, False])
+def test_sessions_with_equal_ends_are_found_once_through_a_cache(persistent: bool) -> None:
+    """In memory Kafka Streams gives the first one twice: its cache is in another order than its store."""
+    with Task(session(cached=True, persistent=persistent)) as task:
+        fill(task, ("a", 5, 9), ("a", 9, 9))
+        task.commit()
+        found = [(s.start, s.end) for s, _ in read_all(task.store.fetch("a"))]
+        assert found == ([(5, 9), (9, 9)] if persistent else [(9, 9), (5, 9)])
+
+
 def test_by_time_what_can_still_be_emitted_is_logged_past_its_retention() -> None:
     with Task(session(by_time=True, retention_ms=10)) as task:
         fill(task, ("a", 0, 5), ("b", 100, 100))

@@ -1,0 +1,48 @@
+"""The grace period of a join of a stream with a table, and the buffer in which records wait for it."""
+
+from __future__ import annotations
+
+from pystreams.dsl import table
+from pystreams.dsl.context import Place
+from pystreams.dsl.durations import Duration, milliseconds
+from pystreams.dsl.origins import TableOrigin
+from pystreams.errors import TopologyError
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.names import checked
+
+
+def refuse_grace(method: str, other: object) -> None:
+    """Raise ``TopologyError`` if ``other``, with which a stream is joined, is no table."""
+    if not isinstance(other, table.KTable):
+        raise TopologyError(
+            f"{method} takes grace= with a table, not with {type(other).__name__}",
+            hint="joins of streams have it in their windows: JoinWindows.of(..., grace=...)",
+        )
+
+
+def buffer(place: Place, join: str, step: str | None, origin: TableOrigin, grace: Duration) -> StoreSpec:
+    """The store for the records of ``place`` that wait ``grace`` before the step ``join``.
+
+    Raises ``TopologyError`` for a table that keeps no versions, or forgets them before. Source:
+    KStreamImpl.doStreamTableJoin, StreamTableJoinNode.
+    """
+    grace_ms = milliseconds(grace, "grace")
+    if origin.history_ms is None:
+        raise TopologyError(
+            "a join with a grace period needs a table that keeps versions",
+            where=join,
+            why="a record that has waited is joined with the row of its own time",
+            hint="give the table a history=, at least as long as the grace period",
+        )
+    if grace_ms > origin.history_ms:
+        raise TopologyError(
+            f"the table keeps versions for {origin.history_ms} ms, and records wait for {grace_ms} ms",
+            where=join,
+            why="the row of a record's time would be forgotten before it is joined",
+            hint=f"give the table history={grace_ms} or more",
+        )
+    name = checked(f"{join}-Buffer")
+    if step is None:
+        place.context.unnamed("store", name)
+        place.context.unnamed("changelog topic", f"{name}-changelog")
+    return StoreSpec(name, "join_buffer", place.key, place.value, retention_ms=grace_ms)
