@@ -27,10 +27,11 @@ StoreKind = Literal[
 TIMESTAMPED_KINDS: Final[frozenset[StoreKind]] = frozenset({"timestamped_key_value", "timestamped_window"})
 #: Kinds whose changelog keys end with a window's start and a sequence number.
 WINDOWED_KINDS: Final[frozenset[StoreKind]] = frozenset({"window", "timestamped_window", "join_window"})
-#: The version of the format in which buffers are logged. Source: InMemoryTimeOrderedKeyValueChangeBuffer.
-_BUFFER_HEADERS: Final[Headers] = (("v", b"\x03"),)
 #: Kinds whose entries expire: windows, and sessions, whose changelog keys end with end and start.
 EXPIRING_KINDS: Final[frozenset[StoreKind]] = frozenset({*WINDOWED_KINDS, "session"})
+
+#: The version of the format in which buffers are logged. Source: InMemoryTimeOrderedKeyValueChangeBuffer.
+_BUFFER_HEADERS: Final[Headers] = (("v", b"\x03"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,14 @@ class StoreSpec:
     #: The input topic that the store is restored from, because it holds just that. It then has no changelog.
     source_topic: str | None = None
 
+    #: The changelog has the headers of the records at work. Nothing reads them: Java logs them for some stores.
+    logs_headers: bool = False
+    #: Of versioned stores: how far back versions are kept, and how much of it expires at once (0: as Java chooses).
+    history_ms: int | None = None
+    segment_ms: int = 0
+    #: Of key-value stores in memory: how many entries are kept, those used last; None: all.
+    max_entries: int | None = None
+
     @property
     def restorable(self) -> bool:
         """True if a topic holds what the store does."""
@@ -67,11 +76,3 @@ class StoreSpec:
     def changelog_headers(self) -> Headers:
         """What the values of the changelog have for headers, whatever record they came from."""
         return _BUFFER_HEADERS if self.kind == "buffer" else NO_HEADERS
-
-    #: The changelog has the headers of the records at work. Nothing reads them: Java logs them for some stores.
-    logs_headers: bool = False
-    #: Of versioned stores: how far back versions are kept, and how much of it expires at once (0: as Java chooses).
-    history_ms: int | None = None
-    segment_ms: int = 0
-    #: Of key-value stores in memory: how many entries are kept, those used last; None: all.
-    max_entries: int | None = None
