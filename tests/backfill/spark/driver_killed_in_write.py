@@ -37,13 +37,20 @@ def counted(watched: tuple[str, int] | None = None) -> App:
         if watched is not None and seed == RECORDS - 20:
             staging, driver = watched
             eventually(lambda: list(Path(staging).rglob("*.parquet")), "Spark writes")
-            os.kill(driver, signal.SIGKILL)
+            # The JVM first: left alone, it would clear away what is half written.
+            for process in (_parent_of(os.getppid()), driver):
+                os.kill(process, signal.SIGKILL)
         return random.Random(seed).randbytes(_BYTES // 2).hex()
 
     app = App("large", statestore_cache_max_bytes=0)
     values = app.stream("seeds", key=str, value=int).map_values(large)
     values.group_by(lambda value: value[:1], key=str, value=str).count(name="counts")
     return app
+
+
+def _parent_of(process: int) -> int:
+    """The parent of a worker's parent, Spark's daemon, is the JVM."""
+    return int(Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
 
 
 def backfill_on(executor: Any, staging: Path, watched: tuple[str, int] | None = None) -> Backfill:
