@@ -85,13 +85,23 @@ def with_sinks_before(result: BackfillResult, left: Left) -> Left:
     return left._replace(sinks=sinks)
 
 
+#: Kinds of stores that hold records back.
+BUFFERS = frozenset({"buffer", "join_buffer"})
+
+
 def visible(changes: Sequence[Line], spec: StoreSpec) -> list[ChangelogEntry]:
     """The last change of each key that was not deleted; of windows those that a store still shows."""
     last: dict[bytes, Line] = {}
     for change in changes:
         assert change.key is not None
         last[change.key] = change
-    entries = sorted(ChangelogEntry(k, c.value, c.timestamp) for k, c in last.items() if c.value is not None)
+    # The log gives the records of buffers the time at which it got them, as Java leaves it to do.
+    timed = spec.kind not in BUFFERS
+    entries = sorted(
+        ChangelogEntry(k, c.value, c.timestamp if timed else 0)
+        for k, c in last.items()
+        if c.value is not None
+    )
     if not spec.retention_ms:
         return entries
     observed = max((split_window_key(entry.key)[1] for entry in entries), default=0)

@@ -47,7 +47,7 @@ from pystreams.runtime.streams import Streams
 from tests.backfill.against_java import Question, comparable, differences, question, writers_of
 from tests.backfill.confluence import settled
 from tests.backfill.kit import Backfill, everything, memory
-from tests.backfill.live import append, raw, sink_record, split, visible
+from tests.backfill.live import BUFFERS, append, raw, sink_record, split, visible
 from tests.backfill.replay import replayed, staged
 from tests.backfill.trials import (
     Trial,
@@ -72,8 +72,6 @@ CERTAIN = "E4: of several legal results, equal to live in what is the same in al
 NOTHING_CERTAIN = "E4: of several legal results, nothing is the same in all"
 REFUSED = "refused: the application reads what it writes"
 FAILED = "failed, as live"
-
-_BUFFERS = frozenset({"buffer", "join_buffer"})
 
 
 def check(trial: Trial, folder: Path, questions: list[Question]) -> list[str]:
@@ -309,7 +307,7 @@ def live(log: Log, trial: Trial) -> dict[str, Any]:
     try:
         caught_up(streams)
         # What a buffer holds back nobody may read; its changelog is compared.
-        names = [spec.name for spec in streams._built.stores if spec.kind not in _BUFFERS]
+        names = [spec.name for spec in streams._built.stores if spec.kind not in BUFFERS]
         stores = {name: sorted(map(repr, streams.store(name).all())) for name in names}
         return {"stores": stores, "dropped": int(streams.metrics.total(DROPPED_RECORDS))}
     finally:
