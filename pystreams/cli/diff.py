@@ -40,11 +40,13 @@ def diff(
     [bold]pystreams diff running.json apps.wordcount[/]: after [bold]describe --format json > running.json[/] with the
     old code.
     """
+    from pystreams.cli.loading import load_application
     from pystreams.topology.difference import changes
 
     if new is None:
-        after = _shape(old, setting)
-        before = _last_run(old, setting, state_dir)
+        application = load_application(old)
+        after = _shape_of(application, setting)
+        before = _last_run(application, setting, state_dir)
     else:
         before, after = _shape(old, setting), _shape(new, setting)
     found = changes(before["topology"], after["topology"])
@@ -71,18 +73,22 @@ def _advice(found: list[Change], application_id: str) -> str:
 def _shape(reference: str, setting: list[str] | None) -> Any:
     if reference.endswith(".json"):
         return read_shape(Path(reference))
+    from pystreams.cli.loading import load_application
+
+    return _shape_of(load_application(reference), setting)
+
+
+def _shape_of(application: Any, setting: list[str] | None) -> Any:
     from pystreams.cli.describe import describe_json
-    from pystreams.cli.loading import load_application
 
-    return json.loads(describe_json(load_application(reference), setting))
+    return json.loads(describe_json(application, setting))
 
 
-def _last_run(reference: str, setting: list[str] | None, state_dir: Path | None) -> Any:
-    from pystreams.cli.loading import load_application
+def _last_run(application: Any, setting: list[str] | None, state_dir: Path | None) -> Any:
     from pystreams.cli.settings import settings_of
     from pystreams.state.directory import StateDirectory
 
-    config = settings_of(load_application(reference), setting, state_dir=state_dir)
+    config = settings_of(application, setting, state_dir=state_dir)
     content = StateDirectory(config.state_dir, config.application_id).topology()
     if content is None:
         raise AppLoadError(

@@ -133,26 +133,16 @@ class Restorer:
         return outcome
 
     def _plan(self, task: ActiveTask) -> list[StoreRestore]:
-        partitions = list(task.changelogs.values())
-        beginnings = self._admin.beginning_offsets(partitions)
-        ends = self._admin.end_offsets(partitions)
-        restores = self._from_inputs(task)
-        for store, partition in task.changelogs.items():
-            start, beginning, end = task.state.changelog_offset(store), beginnings[partition], ends[partition]
-            if start is not None and not beginning <= start <= end:
-                raise _outside(task.task_id, store, partition, start, beginning, end)
-            position = beginning if start is None else start
-            restores.append(StoreRestore(task.task_id, store, partition, position, end, position))
-        return restores
-
-    def _from_inputs(self, task: ActiveTask) -> list[StoreRestore]:
-        """Stores that hold what was read of an input: up to what was committed."""
-        beginnings = self._admin.beginning_offsets(list(task.source_changelogs.values()))
+        changelogs, inputs = list(task.changelogs.values()), list(task.source_changelogs.values())
+        beginnings = self._admin.beginning_offsets([*inputs, *changelogs])
+        ends = self._admin.end_offsets(changelogs)
+        for partition in inputs:
+            # A store without a changelog holds what was read of its input: up to what was committed.
+            beginning, committed = beginnings[partition], task.committed.get(partition)
+            ends[partition] = beginning if committed is None else max(beginning, committed.offset)
         restores = []
-        for store, partition in task.source_changelogs.items():
-            start, beginning = task.state.changelog_offset(store), beginnings[partition]
-            committed = task.committed.get(partition)
-            end = beginning if committed is None else max(beginning, committed.offset)
+        for store, partition in (*task.source_changelogs.items(), *task.changelogs.items()):
+            start, beginning, end = task.state.changelog_offset(store), beginnings[partition], ends[partition]
             if start is not None and not beginning <= start <= end:
                 raise _outside(task.task_id, store, partition, start, beginning, end)
             position = beginning if start is None else start

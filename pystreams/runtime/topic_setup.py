@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pystreams.broker.port import Admin, TopicDescription, TopicSpec
 from pystreams.config import StreamsConfig
 from pystreams.errors import TopicError
-from pystreams.state.spec import WINDOWED_KINDS, StoreSpec
+from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.partitions import Partitioning, resolve_partitions
 
@@ -25,7 +25,6 @@ _REPARTITION = {**_COMMON, "cleanup.policy": "delete", "segment.bytes": "5242880
 _RETENTION_MAX_MS = 0x7FFFFFFFFFFFFFFF
 #: Versions must stay in the changelog as long as in the store, and then some. Source: VersionedChangelogTopicConfig.
 _COMPACTION_LAG_MORE_MS = 24 * 60 * 60 * 1000
-_WINDOWED = frozenset({*WINDOWED_KINDS, "session"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ def _changelog_settings(
         lag = str(store.history_ms + _COMPACTION_LAG_MORE_MS)
         policy = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag}
         return {**_COMMON, **policy, **everywhere, **store.changelog_config}
-    if store.kind not in _WINDOWED:
+    if store.kind not in EXPIRING_KINDS:
         return {**_COMMON, "cleanup.policy": "compact", **everywhere, **store.changelog_config}
     settings = {**_COMMON, "cleanup.policy": "compact,delete", **everywhere, **store.changelog_config}
     if "retention.ms" not in store.changelog_config:

@@ -41,12 +41,6 @@ class SessionLayout(TimeLayout, Protocol):
         """Record key, end, and what orders sessions of equal ends; None for a key that is no session's."""
         ...
 
-    def bounds(
-        self, piece: tuple[int, int, int], key_from: bytes | None, key_to: bytes | None
-    ) -> tuple[Any, Any]:
-        """Physical keys between which a piece's sessions of keys from ``key_from`` to ``key_to`` lie, among others."""
-        ...
-
 
 class SegmentedSessions(Segments):
     """In segments of ends by key, end and start: as Kafka Streams' RocksDB session stores."""
@@ -93,12 +87,6 @@ class SessionsInMemory(TimeOrdered):
     def split(self, physical: tuple[int, bytes, int]) -> tuple[bytes, int, int] | None:
         end, key, start = physical
         return key, end, start
-
-    def bounds(
-        self, piece: tuple[int, int, int], key_from: bytes | None, key_to: bytes | None
-    ) -> tuple[tuple[int], tuple[int]]:
-        _, first, last = piece
-        return (first,), (last + 1,)
 
 
 def session_layout(spec: StoreSpec) -> SessionLayout:
@@ -160,17 +148,8 @@ class SessionLayer(TimeLayer):
     ) -> Iterator[tuple[bytes, bytes]]:
         """(changelog key, bytes) of the sessions of a range of keys (None: open) that end at ``earliest_end`` or later
         and start at ``latest_start`` or earlier."""
-        first, layout = self._first_visible(earliest_end), self.layout
-        pieces = layout.spans(first, TIME_MAX, self.segments)
-        if reverse:
-            pieces.reverse()
-        scans = []
-        for piece in pieces:
-            lower, upper = layout.bounds(piece, key_from, key_to)
-            if key_from is not None and key_from == key_to:
-                scans.append(self.overlay.windows(key_from, lower, upper, piece[1:], reverse=reverse))
-            else:
-                scans.append(self.overlay.scan(lower, upper, upper_inclusive=False, reverse=reverse))
+        first = self._first_visible(earliest_end)
+        scans = self._scans(first, TIME_MAX, key_from, key_to, reverse=reverse)
         return self._matching(scans, key_from, key_to, first, latest_start)
 
     def _matching(

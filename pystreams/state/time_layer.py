@@ -54,6 +54,12 @@ class TimeLayout(Protocol):
         """(segment, first and last time) of the pieces that a span of time is read in, in order."""
         ...
 
+    def bounds(
+        self, piece: tuple[int, int, int], key_from: bytes | None, key_to: bytes | None
+    ) -> tuple[Any, Any]:
+        """Physical keys between which a piece's entries of keys from ``key_from`` to ``key_to`` lie, among others."""
+        ...
+
 
 class Segments:
     """Segments of time, in each the entries by key and time: as Kafka Streams' RocksDB stores, where a segment is a
@@ -152,6 +158,12 @@ class TimeOrdered:
     def spans(self, time_from: int, time_to: int, segments: Iterable[int]) -> list[tuple[int, int, int]]:
         return [(0, time_from, time_to)]
 
+    def bounds(
+        self, piece: tuple[int, int, int], key_from: bytes | None, key_to: bytes | None
+    ) -> tuple[tuple[int], tuple[int]]:
+        _, first, last = piece
+        return (first,), (last + 1,)
+
 
 class TimeLayer(Layer):
     """Bytes with a time and a retention. The store's stream time is the greatest time that was written."""
@@ -219,6 +231,22 @@ class TimeLayer(Layer):
 
     def _first_visible(self, time_from: int) -> int:
         return max(time_from, self.observed_ms - self._visible_ms + 1)
+
+    def _scans(
+        self, first: int, last: int, key_from: bytes | None, key_to: bytes | None, *, reverse: bool
+    ) -> list[Iterator[tuple[Any, bytes]]]:
+        """The entries of a span of time and a range of keys (None: open), piece by piece; maybe others between them."""
+        pieces = self._time_layout.spans(first, last, self.segments)
+        if reverse:
+            pieces.reverse()
+        scans = []
+        for piece in pieces:
+            lower, upper = self._time_layout.bounds(piece, key_from, key_to)
+            if key_from is not None and key_from == key_to:
+                scans.append(self.overlay.windows(key_from, lower, upper, piece[1:], reverse=reverse))
+            else:
+                scans.append(self.overlay.scan(lower, upper, upper_inclusive=False, reverse=reverse))
+        return scans
 
     def _in_time_order(
         self, pieces: list[tuple[int, int, int]], *, reverse: bool

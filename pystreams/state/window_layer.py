@@ -32,12 +32,6 @@ class Layout(TimeLayout, Protocol):
         """Record key, window start and sequence number of a physical key."""
         ...
 
-    def bounds(
-        self, piece: tuple[int, int, int], key_from: bytes | None, key_to: bytes | None
-    ) -> tuple[Any, Any]:
-        """Physical keys between which a piece's windows of keys from ``key_from`` to ``key_to`` lie, among others."""
-        ...
-
 
 class SegmentedLayout(Segments):
     """In segments of time by key and start: as Kafka Streams' RocksDB window stores."""
@@ -88,12 +82,6 @@ class TimeOrderedLayout(TimeOrdered):
     def split(self, physical: tuple[int, bytes, int]) -> tuple[bytes, int, int]:
         start, key, sequence = physical
         return key, start, sequence
-
-    def bounds(
-        self, piece: tuple[int, int, int], key_from: bytes | None, key_to: bytes | None
-    ) -> tuple[tuple[int], tuple[int]]:
-        _, time_from, time_to = piece
-        return (time_from,), (time_to + 1,)
 
 
 def layout_of(spec: StoreSpec) -> Layout:
@@ -175,14 +163,7 @@ class WindowLayer(TimeLayer):
         first = self._first_visible(time_from)
         if time_to < first:
             return iter(())
-        layout = self.layout
-        pieces = layout.spans(first, time_to, self.segments)
-        if reverse:
-            pieces.reverse()
-        scans = [
-            self.overlay.windows(key, *layout.bounds(piece, key, key), piece[1:], reverse=reverse)
-            for piece in pieces
-        ]
+        scans = self._scans(first, time_to, key, key, reverse=reverse)
         return self._one_key(scans, key, first, time_to)
 
     def _one_key(
@@ -211,17 +192,7 @@ class WindowLayer(TimeLayer):
             return iter(())
         if self._by_time and key_from is None and key_to is None:
             return self._by_start(first, time_to, reverse=reverse)
-        layout = self.layout
-        pieces = layout.spans(first, time_to, self.segments)
-        if reverse:
-            pieces.reverse()
-        scans = []
-        for piece in pieces:
-            lower, upper = layout.bounds(piece, key_from, key_to)
-            if key_from is not None and key_from == key_to:
-                scans.append(self.overlay.windows(key_from, lower, upper, piece[1:], reverse=reverse))
-            else:
-                scans.append(self.overlay.scan(lower, upper, upper_inclusive=False, reverse=reverse))
+        scans = self._scans(first, time_to, key_from, key_to, reverse=reverse)
         return self._many_keys(scans, key_from, key_to, first, time_to)
 
     def _many_keys(

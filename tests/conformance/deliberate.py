@@ -44,7 +44,7 @@ def _joined_cogroup_of_windows(scenario: Json) -> str | None:
         if step["op"].endswith("join") and "table" in above:
             return "a join with the table of a windowed cogroup"
         aggregated = step["op"] == "aggregate" and above[0] == "windowed cogroup"
-        derived = step["op"] in _DERIVED and above[0] == "table" and "materialized" not in step
+        derived = step["op"] in _ROW_BY_ROW and above[0] == "table" and "materialized" not in step
         if step["op"] == "cogroup":
             kinds[step["id"]] = "cogroup"
         elif step["op"] == "windowed_by" and above[0] == "cogroup":
@@ -52,9 +52,6 @@ def _joined_cogroup_of_windows(scenario: Json) -> str | None:
         elif aggregated or derived:
             kinds[step["id"]] = "table"
     return None
-
-
-_DERIVED = frozenset({"filter", "filter_not", "map_values", "transform_values"})
 
 
 def _changed_before_the_answer(scenario: Json) -> str | None:
