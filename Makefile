@@ -8,7 +8,7 @@ SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-backfill bench bench-micro bench-backfill lock docker clean
+.PHONY: help setup demo backfill-demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill bench bench-micro bench-backfill lock docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,8 +25,8 @@ demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and sho
 backfill-demo: .venv/.backfill ## Ten months of flights on Spark, two months live, equal to a year of live (Java 17; ARGS='--master none': no Spark)
 	@$(BIN)/python -m apps.flights_backfill $(ARGS)
 
-test: .venv/.dev ## Run all tests (ARGS='-k name' to choose); those that ask Java skip where there is none
-	@$(BIN)/python -m pytest $(ARGS)
+test: .venv/.dev ## Run all tests, two files at a time (ARGS='-k name' to choose); those that ask Java skip where there is none
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 chaos: .venv/.dev ## kill -9 the flights app in every way (about ten minutes; ARGS='--seed 1' repeats a run)
 	@$(BIN)/python -m tests.chaos $(ARGS)
@@ -59,15 +59,21 @@ churn: .venv/.dev ## Processes join, leave, are killed and frozen on Kafka for t
 trouble: .venv/.dev ## Kafka is away for a minute, and a cluster of three loses the group's broker (about five minutes)
 	@$(BIN)/python -m pytest tests/kafka/long_trouble.py $(ARGS)
 
-conformance: .venv/.dev ## Compare COUNT random scenarios from SEED with Java (PYSTREAMS_ORACLE names the oracle's executable)
-	@$(BIN)/python -m tests.conformance --fuzz --seed $(SEED) --count $(COUNT)
+# A seed and a count that stand in this file are other targets' own.
+conformance: .venv/.dev ## Compare 2,000 random scenarios with Java (SEED=1 repeats a run, COUNT; PYSTREAMS_ORACLE names the oracle)
+	@$(BIN)/python -m tests.conformance --fuzz $(if $(filter-out file,$(origin SEED)),--seed $(SEED)) \
+		$(if $(filter-out file,$(origin COUNT)),--count $(COUNT)) $(ARGS)
+
+prove-live: .venv/.dev ## 100 random topologies live, with threads and a stop in the middle, against a reference (SEED=1 repeats; PYSTREAMS_ORACLE)
+	@$(BIN)/python -m tests.live.random_topologies $(if $(filter-out file,$(origin SEED)),--seed $(SEED)) \
+		$(if $(filter-out file,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 
 prove-backfill: .venv/.dev ## What backfills promise: COUNT random topologies from SEED, 13 on Spark, a cluster (an hour; PYSTREAMS_ORACLE)
 	@$(BIN)/python -m tests.backfill.random_topologies --seed $(SEED) --count $(COUNT)
 	@$(BIN)/python -m tests.backfill.random_topologies --seed $(SEED) --golden
 	@$(BIN)/python -m tests.backfill.spark.kinds
 	@$(BIN)/python -m tests.backfill.spark.kinds --log kafka
-	@$(BIN)/python -m pytest tests/backfill/spark/long_speculation.py $(ARGS)
+	@$(BIN)/python -m pytest tests/backfill/spark/long_speculation.py tests/backfill/spark/long_file_systems.py $(ARGS)
 
 bench: .venv/.dev ## Measure pystreams beside Java Kafka Streams on a real broker (25 minutes; ARGS='--jobs join --seconds 5')
 	@$(BIN)/python -m tests.benchmarks.kafka $(ARGS)

@@ -31,10 +31,18 @@ from pystreams.dsl.windows import (
     UnlimitedWindows,
 )
 from pystreams.errors import ConfigError, StreamsError, TopologyError
-from pystreams.processor import Processor, ProcessorContext, PunctuationType, ValueTransformer
+from pystreams.processor import (
+    Change,
+    FixedKeyProcessor,
+    Processor,
+    ProcessorContext,
+    PunctuationType,
+    ValueTransformer,
+)
 from pystreams.record import Record
 from pystreams.serde import JsonSerde, MsgpackSerde, Serde, SessionWindowedSerde, TimeWindowedSerde
 from pystreams.topology.topology import Topology
+from pystreams.topology.wrapping import ProcessorWrapper
 from pystreams.windowed import Windowed
 
 if TYPE_CHECKING:
@@ -44,13 +52,13 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "App", "BranchedKStream", "CogroupedKStream", "ConfigError", "EmitStrategy", "GlobalKTable",
-    "JoinWindows", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable", "MsgpackSerde", "Processor",
-    "ProcessorContext", "PunctuationType", "Record", "Serde", "SessionWindowedCogroupedKStream",
-    "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows", "SlidingWindows", "Stores",
-    "Streams", "StreamsBuilder", "StreamsConfig", "StreamsError", "Suppressed", "TimeWindowedCogroupedKStream",
-    "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "Topology", "TopologyError",
-    "TopologyTestDriver", "UnlimitedWindows", "ValueTransformer", "WhenFull", "Windowed",
+    "App", "BranchedKStream", "Change", "CogroupedKStream", "ConfigError", "EmitStrategy", "FixedKeyProcessor",
+    "GlobalKTable", "JoinWindows", "JsonSerde", "KGroupedStream", "KGroupedTable", "KStream", "KTable",
+    "MsgpackSerde", "Processor", "ProcessorContext", "ProcessorWrapper", "PunctuationType", "Record", "Serde",
+    "SessionWindowedCogroupedKStream", "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows",
+    "SlidingWindows", "Stores", "Streams", "StreamsBuilder", "StreamsConfig", "StreamsError", "Suppressed",
+    "TimeWindowedCogroupedKStream", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "Topology",
+    "TopologyError", "TopologyTestDriver", "UnlimitedWindows", "ValueTransformer", "WhenFull", "Windowed",
 ]
 # fmt: on
 

@@ -5,6 +5,8 @@
     ├── ConfigError                   a setting is unknown, malformed or contradicts another
     ├── AppLoadError                  the command line could not find or import the application
     ├── SerializationError            bytes could not be read as a value, or a value not be written as bytes
+    ├── SchemaRegistryError           the schema registry refused a schema, or the login
+    │   └── SchemaRegistryUnavailableError   it cannot be reached; do what was done since the last commit again
     ├── ProcessingError               a user function raised while a record was processed
     ├── DroppedRecordError            a step dropped a record; never raised, told in dead letters
     ├── ProductionError               the broker refused a record
@@ -99,6 +101,16 @@ class AppLoadError(StreamsError):
 
 class SerializationError(StreamsError):
     """Bytes could not be read as a value, or a value could not be written as bytes."""
+
+
+class SchemaRegistryError(StreamsError):
+    """The schema registry refused a schema, does not have it, or refused the login. No record is to blame."""
+
+
+class SchemaRegistryUnavailableError(SchemaRegistryError):
+    """The schema registry cannot be reached, or cannot answer now."""
+
+    action = "redo"
 
 
 class ProcessingError(StreamsError):

@@ -17,10 +17,15 @@ FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "merge": (("one", "two"), ("key", "one", "two")),
     "supply": ((), ()),
     "extract": (("record",), ("record", "partition_time")),
+    "topic": (("value",), ("key", "value")),
+    "wrap": (("name", "supplier"), ("name", "supplier")),
     "partition": (("topic", "key", "value", "partitions"), ("topic", "key", "value", "partitions")),
 }
 
-Form = Literal["value", "aggregate", "join", "merge", "supply", "extract", "partition"]
+#: What a function that chooses a topic may take, too.
+_WITH_CONTEXT = ("key", "value", "context")
+
+Form = Literal["value", "aggregate", "join", "merge", "supply", "extract", "topic", "wrap", "partition"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,8 @@ class UserFunction:
     call: Callable[..., Any]
     takes_key: bool
     location: str
+    #: After key and value it takes where the record came from (``processor.RecordContext``).
+    takes_context: bool = False
 
     @classmethod
     def of(cls, function: Callable[..., Any], form: Form, step: str) -> UserFunction:
@@ -60,6 +67,8 @@ class UserFunction:
             return cls(function, False, location)
         if form != "supply" and required == len(with_key):
             return cls(function, True, location)
+        if form == "topic" and required == len(_WITH_CONTEXT):
+            return cls(function, True, location, takes_context=True)
         if required < len(without_key) <= required + optional:
             return cls(function, False, location)
         raise TopologyError(
@@ -79,8 +88,10 @@ def _call_method(function: object) -> Any:
 
 
 def _spell(form: Form) -> str:
-    without_key, with_key = FORMS[form]
-    forms = dict.fromkeys((without_key, with_key))
+    names_of: list[tuple[str, ...]] = [*FORMS[form]]
+    if form == "topic":
+        names_of.append(_WITH_CONTEXT)
+    forms = dict.fromkeys(names_of)
     return " or ".join("(" + ", ".join(names) + ")" for names in forms)
 
 

@@ -34,7 +34,8 @@ class ErrorContext:
     ``topic``, ``partition`` and ``offset`` are those of the input record (None, -1, -1 in punctuation; for a record
     that could not be produced: of the input record it came from). ``step`` names the node. ``raw_key`` and
     ``raw_value`` are the input record's bytes, ``key`` and ``value`` what the failing step was called with (None where
-    the bytes could not be read).
+    the bytes could not be read). ``waited``: the record waited in the step, whose store has these bytes; where it came
+    from may not be known any more.
     """
 
     topic: str | None
@@ -49,13 +50,14 @@ class ErrorContext:
     key: Any
     value: Any
     exception: Exception
+    waited: bool = False
 
     @property
     def where(self) -> str:
         """Task, step and position, for messages. Never content: that is the user's."""
-        position = (
-            "punctuation" if self.topic is None else f"{self.topic}-{self.partition} offset {self.offset}"
-        )
+        position = f"{self.topic}-{self.partition} offset {self.offset}"
+        if self.topic is None:
+            position = "a record that waited" if self.waited else "punctuation"
         return f"task {self.task_id}, step {self.step}, {position}"
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
-K = TypeVar("K")
-V = TypeVar("V")
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
@@ -59,7 +57,11 @@ class RecordBatch:
         )
 
 
-class Record(Generic[K, V]):
+K_co = TypeVar("K_co", covariant=True)
+V_co = TypeVar("V_co", covariant=True)
+
+
+class Record(Generic[K_co, V_co]):
     """Key, value, timestamp (ms, never negative) and headers, as a ``Processor`` sees and forwards them.
 
     Immutable: ``with_...`` gives a changed copy. Source: org.apache.kafka.streams.processor.api.Record.
@@ -67,22 +69,22 @@ class Record(Generic[K, V]):
 
     __slots__ = ("headers", "key", "timestamp", "value")
 
-    def __init__(self, key: K, value: V, timestamp: int, headers: Headers = NO_HEADERS) -> None:
+    def __init__(self, key: K_co, value: V_co, timestamp: int, headers: Headers = NO_HEADERS) -> None:
         self.key = key
         self.value = value
         self.timestamp = timestamp
         self.headers = headers
 
-    def with_key(self, key: K2) -> Record[K2, V]:
+    def with_key(self, key: K2) -> Record[K2, V_co]:
         return Record(key, self.value, self.timestamp, self.headers)
 
-    def with_value(self, value: V2) -> Record[K, V2]:
+    def with_value(self, value: V2) -> Record[K_co, V2]:
         return Record(self.key, value, self.timestamp, self.headers)
 
-    def with_timestamp(self, timestamp: int) -> Record[K, V]:
+    def with_timestamp(self, timestamp: int) -> Record[K_co, V_co]:
         return Record(self.key, self.value, timestamp, self.headers)
 
-    def with_headers(self, headers: Headers) -> Record[K, V]:
+    def with_headers(self, headers: Headers) -> Record[K_co, V_co]:
         return Record(self.key, self.value, self.timestamp, headers)
 
     def __repr__(self) -> str:

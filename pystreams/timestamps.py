@@ -6,22 +6,34 @@ Source: org.apache.kafka.streams.processor.TimestampExtractor and its implementa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias
 
 from pystreams.errors import ConfigError, ProcessingError
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
 
-class ConsumedRecord(NamedTuple):
+    #: Who does not name the types of key and value says nothing about them.
+    K = TypeVar("K", default=Any)
+    V = TypeVar("V", default=Any)
+else:
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
+
+
+class ConsumedRecord(NamedTuple, Generic[K, V]):
     """A record as it was read, deserialized. ``timestamp`` (ms) is the log's and may be negative (-1: it has none)."""
 
     topic: str
     partition: int
     offset: int
     timestamp: int
-    key: Any
-    value: Any
+    key: K
+    value: V
     headers: Headers
 
 
@@ -77,11 +89,32 @@ class UsePartitionTimeOnInvalidTimestamp(RecordTimestamp):
         return partition_time
 
 
+class GlobalRecordTimestamp(RecordTimestamp):
+    """What global stores are filled with: the record's own time. One without is as good as any other: only its order
+    within its partition counts. Java, too, asks no extractor there."""
+
+    name = "global_table"
+
+    def invalid(self, record: ConsumedRecord, partition_time: int) -> int:
+        return 0
+
+
 class WallClockTimestamp:
     """A record has the time at which it is read; the log's timestamp does not matter."""
 
     name: ClassVar[str] = "wall_clock"
 
+
+#: What ``timestamp_extractor=`` takes: see ``resolve_extractor``. Not tied to the types of the stream: with them,
+#: pyright could not tell those of a bare ``dict`` any more.
+Extractor: TypeAlias = (
+    str
+    | Callable[[ConsumedRecord[Any, Any]], int]
+    | Callable[[ConsumedRecord[Any, Any], int], int]
+    | WallClockTimestamp
+    | type[RecordTimestamp]
+    | type[WallClockTimestamp]
+)
 
 BUILT_IN: dict[str, Any] = {
     extractor.name: extractor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ def why_no_oracle() -> str | None:
         return f"PYSTREAMS_ORACLE names {named}, which is no file"
     missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
     return f"the oracle needs {' and '.join(missing)}" if missing else None
+
+
+def pytest_configure() -> None:
+    """Have what tests start hear Ctrl-C: a shell that runs the tests in the background has all of them ignore it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -154,7 +154,8 @@ def check_places(staging: Location, previous: Location | None) -> None:
 def _counts(built: BuiltTopology, source: Source, given: Mapping[str, int]) -> dict[str, int]:
     """The partition counts of all topics: inputs are as wide as in their source, of outputs the user knows more."""
     known = source.partitions()
-    for topic in sorted({topic for sub in built.subtopologies for topic in sub.source_topics} & set(given)):
+    read = {topic for sub in built.subtopologies for topic in sub.source_topics} | built.global_topics
+    for topic in sorted(read & set(given)):
         if given[topic] != known.get(topic, given[topic]):
             raise ConfigError(
                 f"topic {topic} cannot have {given[topic]} partitions",

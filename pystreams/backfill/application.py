@@ -6,11 +6,12 @@ import importlib
 import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from pystreams.app import App
 from pystreams.config import StreamsConfig
-from pystreams.dsl.builder import StreamsBuilder
+from pystreams.dsl.builder import StreamsBuilder, topology_of
 from pystreams.errors import AppLoadError, TopologyError
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
@@ -71,7 +72,7 @@ class PickledApplication:
         return loaded(program, self.settings)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LocalApplication:
     """An application of this process, for the inline executor."""
 
@@ -79,6 +80,11 @@ class LocalApplication:
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def load(self) -> Loaded:
+        return self._loaded
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        """Built once: its tasks share it, as those of a live process do."""
         return loaded(self.program, self.settings)
 
 
@@ -106,11 +112,11 @@ def loaded(program: object, settings: Mapping[str, Any]) -> Loaded:
         config = StreamsConfig.from_mapping(settings)
     else:
         raise _no_application(program)
-    topology = program if isinstance(program, Topology) else program.build(config)
-    built = topology.build(
+    built = topology_of(program, config).build(
         config.application_id,
         default_key_serde=config.default_key_serde,
         default_value_serde=config.default_value_serde,
+        serde_settings=config.serde_settings,
     )
     return Loaded(built, config)
 

@@ -76,7 +76,7 @@ def checked_topics(cut: Cut, broker: Broker, admin: Admin, clock: Clock) -> Topi
     require_no_members(admin, cut.plan.application_id, where)
     _require_topics(admin, {input.partition: input for input in manifest.inputs}, where)
     _require_same_partitions(cut, admin, where)
-    beginnings = _check_cut(manifest, admin, where)
+    beginnings = _check_cut(cut, admin, where)
     _require_same_records(manifest, beginnings, broker)
     _require_restorable(cut, beginnings, where)
     topics = plan_topics(admin, cut.loaded.built, cut.loaded.config, where)
@@ -152,13 +152,16 @@ def _require_same_partitions(cut: Cut, admin: Admin, where: str) -> None:
         )
 
 
-def _check_cut(manifest: Manifest, admin: Admin, where: str) -> dict[TopicPartition, int]:
+def _check_cut(cut: Cut, admin: Admin, where: str) -> dict[TopicPartition, int]:
     """The first offset of each input."""
-    partitions = [input.partition for input in manifest.inputs]
+    partitions = [input.partition for input in cut.manifest.inputs]
     beginnings, ends = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
-    for input in manifest.inputs:
+    for input in cut.manifest.inputs:
         partition = input.partition
-        if not beginnings[partition] <= input.end <= ends[partition]:
+        if partition.topic in cut.plan.global_topics:
+            # Live reads it from its beginning, wherever that is by then.
+            _require_read(input, ends[partition], where)
+        elif not beginnings[partition] <= input.end <= ends[partition]:
             raise OffsetOutOfRangeError(
                 f"the cut of {partition} is at offset {input.end}, where the live application cannot go on",
                 where=where,
@@ -166,6 +169,16 @@ def _check_cut(manifest: Manifest, admin: Admin, where: str) -> dict[TopicPartit
                 hint="backfill up to an offset that is still there",
             )
     return beginnings
+
+
+def _require_read(input: InputRange, end: int, where: str) -> None:
+    if input.end > end:
+        raise OffsetOutOfRangeError(
+            f"the topic of a global store is not the one that was backfilled: {input.partition}",
+            where=where,
+            why=f"offsets up to {input.end} were read (exclusive), the log holds those up to {end}",
+            hint="hand over to the log that the history comes from",
+        )
 
 
 def _require_same_records(

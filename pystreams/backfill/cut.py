@@ -13,7 +13,8 @@ from pystreams.config import StreamsConfig
 from pystreams.errors import ConfigError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 
-#: ``None``: everything up to now; an int: a time in ms, the same for all inputs; offsets: as given, others up to now.
+#: ``None``: everything up to now; an int: a time in ms, the same for all inputs but global topics, which are read up to
+#: now; offsets: as given, others up to now.
 Until = int | Mapping[TopicPartition, int] | None
 
 
@@ -28,15 +29,19 @@ def cut(
     approximate: bool = False,
     clock: Clock | None = None,
 ) -> Manifest:
-    """Freeze the ranges of all external inputs; ``starts`` are the first offsets to read where it is not the first that
-    is there; with ``approximate`` those are made up.
+    """Freeze the ranges of all external inputs, and of global topics; ``starts`` are the first offsets to read where it
+    is not the first that is there; with ``approximate`` those are made up. Global topics are always read whole: an
+    event time does not cut them, because live reads them before it begins, and no task waits for their times.
 
     Raises ``OffsetOutOfRangeError`` for an end that is not in the log, and for holes in an archive; ``ConfigError`` for
     ends of partitions that the application does not read.
     """
-    partitions = plan.external_inputs
+    cut_by_time = plan.external_inputs
+    partitions = [*cut_by_time, *plan.global_inputs]
     beginnings, ends = source.beginnings(partitions), source.ends(partitions)
     for partition, start in (starts or {}).items():
+        if partition.topic in plan.global_topics:
+            continue
         if start < beginnings[partition]:
             raise OffsetOutOfRangeError(
                 f"records of {partition} that the earlier backfill has not read are not there any more",
@@ -55,7 +60,8 @@ def cut(
     chosen = ends
     if isinstance(until, int):
         # The log may have grown since its ends were taken.
-        chosen = {p: min(o, ends[p]) for p, o in source.offsets_at(partitions, until).items()}
+        found = source.offsets_at(cut_by_time, until)
+        chosen = {**ends, **{p: min(o, ends[p]) for p, o in found.items()}}
     elif until is not None:
         _require_inputs(until, partitions)
         chosen = {**ends, **until}
@@ -79,6 +85,7 @@ def cut(
         inputs=tuple(replace(input, last=last.get(input.partition)) for input in inputs),
         partitions=plan.partitions,
         approximate=approximate or source.approximate,
+        with_headers=plan.with_headers,
     )
 
 

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from pystreams.backfill.users_steps import runs_processor
 from pystreams.errors import TopologyError
 from pystreams.topology.built import BuiltTopology, SubTopology
-from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
+from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
 
 
 class Input(NamedTuple):
@@ -113,8 +114,8 @@ def _reached_sinks(sub: SubTopology, source: SourceNode) -> Iterable[str]:
 def _readers_of_writers(sub: SubTopology) -> dict[str, list[str]]:
     """The nodes that see what a node writes to its stores.
 
-    The step that was given a store first makes it and writes it; later ones of the language only read. Processors may
-    write any store that they have.
+    The step that was given a store first makes it and writes it; later ones of the language only read. Processors and
+    transformers of the program's may write any store that they have.
     """
     users: dict[str, list[ProcessorNode]] = {}
     for node in sub.nodes:
@@ -124,7 +125,7 @@ def _readers_of_writers(sub: SubTopology) -> dict[str, list[str]]:
     readers: dict[str, list[str]] = {}
     for sharing in users.values():
         for i, node in enumerate(sharing):
-            if i == 0 or isinstance(node.operation, Process):
+            if i == 0 or runs_processor(node):
                 readers.setdefault(node.name, []).extend(other.name for other in sharing if other is not node)
     return readers
 

@@ -32,7 +32,7 @@ from pystreams.clock import Clock, SystemClock
 from pystreams.errors import StateError, StreamsError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.hand_over_check import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
-from pystreams.runtime.topic_setup import TopicPlan
+from pystreams.runtime.topic_setup import TopicPlan, internal_topics
 from pystreams.topology.fingerprint import shape
 
 log = logging.getLogger(__name__)
@@ -169,6 +169,7 @@ class _HandOver:
     ) -> HandedOver:
         manifest = self._result.manifest.advanced(Stage.PUBLISHING)
         self._commit(committer, manifest, {}, None)
+        self._empty_versions(admin, topics)
         stores = self._publish()
         emitted = emit_to_topics(self._result, self._broker, attempt=self._attempt) if self._emit else None
         if before_commit is not None:
@@ -201,6 +202,24 @@ class _HandOver:
             )
             raise
 
+    def _empty_versions(self, admin: Admin, topics: TopicPlan) -> None:
+        """Make the changelogs of versioned stores anew that hold anything: what an earlier run has left there cannot be
+        taken back record by record."""
+        built, config = self._result.loaded.built, self._result.loaded.config
+        versioned = {spec.name for spec in built.stores if spec.kind == "versioned"}
+        partitions = [
+            TopicPartition(topic, n)
+            for name, topic, count in self._logged()
+            if name in versioned
+            for n in range(count)
+        ]
+        used = {partition.topic for partition, end in admin.end_offsets(partitions).items() if end}
+        if used:
+            log.info("made anew: %s", ", ".join(sorted(used)))
+            admin.delete_topics(used)
+            own = internal_topics(built, topics.partitioning, config)
+            admin.create_topics([spec for spec in own if spec.name in used])
+
     def _publish(self) -> dict[str, Published]:
         published: dict[str, Published] = {}
         specs = {spec.name: spec for spec in self._result.loaded.built.stores}
@@ -213,6 +232,8 @@ class _HandOver:
                 self._attempt,
                 self._result.manifest.cut_time_ms,
                 specs[store].changelog_headers,
+                specs[store].kind == "versioned",
+                specs[store].headers,
             )
             parts = self._result.for_each_partition(self._result.store_rows(store), work)
             done = sum((Published.from_json(part) for part in parts), Published())
@@ -238,7 +259,7 @@ class _HandOver:
             attempt=self._attempt,
             complete=manifest.stage is Stage.COMMITTED,
             fingerprint=manifest.fingerprint,
-            shape=shape(self._result.loaded.built.subtopologies),
+            shape=shape(self._result.loaded.built),
             offsets={partition: at.offset for partition, at in offsets.items()},
             manifest=manifest.to_json(),
             emitted=emitted,

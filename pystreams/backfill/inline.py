@@ -8,6 +8,7 @@ from typing import Any
 
 from pystreams.backfill.application import Application, application_here
 from pystreams.backfill.executor import PartitionFunction, Report, SliceJob
+from pystreams.backfill.global_tables import clear_global_tables
 from pystreams.backfill.local_staging import LocalStaging
 from pystreams.backfill.order import QueueId, merged
 from pystreams.backfill.outcome import Outcome
@@ -41,8 +42,11 @@ class InlineExecutor:
         return LocalStaging(location, self.batch_rows)
 
     def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
-        staging = self._own(job.staging)
-        return [self._compute(job, task, staging, report) for task in range(job.work.slice.tasks)]
+        staging, one = self._own(job.staging), job.work.slice
+        try:
+            return [self._compute(job, task, staging, report) for task in range(one.tasks)]
+        finally:
+            clear_global_tables(staging.folder_of(one.index))
 
     def for_each_partition(
         self, staging: Staged, selection: Selection, function: PartitionFunction
@@ -65,7 +69,8 @@ class InlineExecutor:
 
         slice = job.work.slice.index
         work_dir = str(staging.folder_of(slice))
-        rows = run_stage(job.work, task, self._input(job, task, staging), work_dir=work_dir, report=count)
+        given = self._input(job, task, staging)
+        rows = run_stage(job.work, task, given, work_dir=work_dir, report=count, source=job.source)
         outcome = staging.write_task(slice, task, rows)
         report(task, processed, True)
         return outcome

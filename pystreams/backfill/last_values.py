@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,7 @@ from pystreams.ids import TopicPartition
 from pystreams.state.formats import pack_int64
 from pystreams.state.resources import shared_resources
 from pystreams.state.rocksdb import RocksDatabase, RocksTable
+from pystreams.state.value_forms import with_headers_joined
 
 #: So much of a partition is kept in memory: less than half of the time that the disk takes for each entry.
 MEMORY_BYTES: Final = 64 * 1024 * 1024
@@ -31,16 +32,17 @@ _TABLE = "left"
 
 
 class LastValues:
-    """By key the timestamp and value of the last record of a changelog partition."""
+    """By key the timestamp and value of the last record of a changelog partition; ``with_headers``: they stand before
+    the value."""
 
-    def __init__(self, broker: Broker, changelog: TopicPartition) -> None:
+    def __init__(self, broker: Broker, changelog: TopicPartition, *, with_headers: bool = False) -> None:
         self._parent = local_folder(changelog.partition)
         self._memory: dict[bytes, bytes] = {}
         self._size = 0
         self._folder: Path | None = None
         self._database: RocksDatabase | None = None
         self._table: RocksTable | None = None
-        self._load(broker, changelog)
+        self._load(broker, changelog, with_headers)
 
     def __enter__(self) -> LastValues:
         return self
@@ -91,17 +93,20 @@ class LastValues:
         self._database.write([(self._table, self._memory)])
         self._memory = {}
 
-    def _load(self, broker: Broker, changelog: TopicPartition) -> None:
+    def _load(self, broker: Broker, changelog: TopicPartition, with_headers: bool) -> None:
         try:
-            for keys, packed in _records(broker, changelog):
+            for keys, packed in committed_records(broker, changelog, with_headers=with_headers):
                 self.update(dict(zip(keys, packed, strict=True)))
         except BaseException:
             self.close()
             raise
 
 
-def _records(broker: Broker, partition: TopicPartition) -> Iterator[tuple[list[bytes], list[bytes | None]]]:
-    """The committed records of a changelog, batch by batch: keys, and timestamps with values (None: deleted)."""
+def committed_records(
+    broker: Broker, partition: TopicPartition, *, with_headers: bool = False
+) -> Generator[tuple[list[bytes], list[bytes | None]]]:
+    """The committed records of a changelog, batch by batch: keys, and timestamps with values (None: deleted), before
+    which headers stand if they are wanted."""
     with closing(broker.admin()) as admin:
         start = admin.beginning_offsets([partition])[partition]
         end = admin.end_offsets([partition])[partition]
@@ -118,9 +123,10 @@ def _records(broker: Broker, partition: TopicPartition) -> Iterator[tuple[list[b
             elif silence.expired():
                 raise _silent(broker, partition, position, end)
             for batch in batches:
+                values = with_headers_joined(batch) if with_headers else batch.values
                 rows = [
                     (key, None if value is None else pack_int64(timestamp) + value)
-                    for key, value, timestamp in zip(batch.keys, batch.values, batch.timestamps, strict=True)
+                    for key, value, timestamp in zip(batch.keys, values, batch.timestamps, strict=True)
                     if key is not None
                 ]
                 yield [key for key, _ in rows], [packed for _, packed in rows]

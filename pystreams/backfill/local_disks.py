@@ -1,8 +1,15 @@
-"""Where a task keeps large temporary files."""
+"""Where a task keeps large temporary files, and how it copies databases."""
 
 from __future__ import annotations
 
+import logging
 import os
+import shutil
+from pathlib import Path
+
+from pystreams.state.directory import LOCK_FILE
+
+log = logging.getLogger(__name__)
 
 
 def local_folder(task: int) -> str | None:
@@ -10,3 +17,19 @@ def local_folder(task: int) -> str | None:
     machine has its temporary files."""
     folders = [folder for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if folder]
     return folders[task % len(folders)] if folders else None
+
+
+def linked_copy(directory: Path, to: Path) -> None:
+    """Copy a task's directory, which nobody works on. The tables of its database never change, so links do for them."""
+    shutil.copytree(directory, to, copy_function=_link_or_copy, ignore=shutil.ignore_patterns(LOCK_FILE))
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    if source.endswith(".sst"):
+        try:
+            os.link(source, target)
+            return
+        except OSError as error:
+            # Another disk, or a file system without links.
+            log.debug("%s is copied: %s", source, error)
+    shutil.copy2(source, target)

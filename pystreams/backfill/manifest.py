@@ -10,7 +10,7 @@ hand-over is stands where the result is handed over to. ``PUBLISHING`` says that
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
@@ -108,6 +108,8 @@ class Manifest:
     backfill_id: str = field(default_factory=lambda: uuid4().hex)
     previous_id: str | None = None
     approximate: bool = False
+    #: The stores whose entries are staged with their headers before the value.
+    with_headers: tuple[str, ...] = ()
 
     def end_of(self, partition: TopicPartition) -> int:
         """Where reading of an external partition ends."""
@@ -132,6 +134,7 @@ class Manifest:
         for what, was, now in (
             ("application", self.application_id, plan.application_id),
             ("topology's fingerprint", self.fingerprint, plan.fingerprint),
+            ("list of stores that keep headers", _list(self.with_headers), _list(plan.with_headers)),
             *(
                 (f"number of partitions of {topic}", self.partitions.get(topic), plan.partitions[topic])
                 for topic in plan.topics
@@ -162,6 +165,7 @@ class Manifest:
                 "slices": {str(index): _slice_json(result) for index, result in self.slices.items()},
                 "folders": {str(index): folder for index, folder in self.folders.items()},
                 "rules": dict(sorted(self.rules.items())),
+                "with_headers": self.with_headers,
             },
             indent=1,
         )
@@ -176,13 +180,20 @@ class Manifest:
                 return _manifest(content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
-                "this is no manifest of a backfill", where=where, why=f"{type(error).__name__}: {error}"
+                "this is no manifest of a backfill",
+                where=where,
+                why=f"{type(error).__name__}: {error}",
+                hint="choose another staging folder, or delete this one if nobody needs it",
             ) from error
         raise StateError(
             f"the manifest has format {version}, this version of pystreams reads {FORMAT_VERSION}",
             where=where,
             hint="go on with the version that began the backfill, or begin a new one",
         )
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(names) or "empty"
 
 
 def _input_json(input: InputRange) -> list[Any]:
@@ -220,4 +231,6 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
         },
         folders={int(index): folder for index, folder in content["folders"].items()},
         rules=content["rules"],
+        # Manifests of before stores could keep headers do not tell of it.
+        with_headers=tuple(content.get("with_headers", ())),
     )

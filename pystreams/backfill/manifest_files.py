@@ -9,9 +9,10 @@ over.
 
 What is promised where: a driver that finds a manifest which is not its own writes none, on every file system: another
 one has taken over. That two drivers write the same number, so that neither finds the other's, cannot happen on local
-disks, HDFS, Azure's and Google's storage, which make a file once. On S3, Hadoop looks whether there is a file before it
-makes one: two drivers that do this within the same moment both go on until the next slice, where one of them finds out.
-What each has computed by then is in folders of its own, so nothing gets mixed.
+disks, HDFS, Azure's and Google's storage, and on S3 with Hadoop 3.4.2 or later, which make a file once. An older
+Hadoop looks whether there is a file on S3 before it makes one: two drivers that do this within the same moment both go
+on until the next slice, where one of them finds out. What each has computed by then is in folders of its own, so
+nothing gets mixed.
 """
 
 from __future__ import annotations

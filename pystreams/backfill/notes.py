@@ -8,6 +8,8 @@ from typing import Literal
 
 from pystreams.backfill.application import Loaded
 from pystreams.backfill.plan import Plan, Slice
+from pystreams.backfill.users_steps import runs_processor
+from pystreams.dsl.operators.global_table_join import GlobalTableJoin
 from pystreams.dsl.operators.stateless import FlatMap, Foreach, Map, Peek, Print, SelectKey
 from pystreams.timestamps import WallClockTimestamp, resolve_extractor
 from pystreams.topology.built import SubTopology
@@ -28,6 +30,14 @@ _MIXED = (
 _FLUSHED = (
     "its cache passes on the last update since a commit: live commits by time, the backfill every so many records"
     " (state is the same; statestore_cache_max_bytes=0 passes on all updates)"
+)
+_GLOBAL = (
+    "every record is joined with all that topic {topic} holds up to its cut; live takes what has come by then (the same"
+    " where the topic does not change while live runs)"
+)
+_SEES_GLOBAL = (
+    "if it reads a global store, it finds all that its topic ({topics}) holds up to the cut; live finds what has come"
+    " by then"
 )
 _KEY_CHANGING = (Map, SelectKey, FlatMap, Process)
 
@@ -73,6 +83,10 @@ def _of_slice(plan: Plan, one: Slice, sub: SubTopology, loaded: Loaded) -> Itera
                 yield from _of_sink(plan, one, node, mixed)
             case ProcessorNode():
                 yield from _of_operation(one, node)
+                yield from _of_global_table(node, loaded)
+    for spec in sub.stores:
+        if spec.max_entries is not None:
+            yield Note("exempt", spec.name, "which of its entries were used last is not handed over")
     # A store that is made of a topic is restored from that.
     made = {spec.name for spec in sub.stores if spec.source_topic is not None}
     for store, changelog in one.stores.items():
@@ -89,21 +103,27 @@ def _of_source(node: SourceNode, loaded: Loaded) -> Iterator[Note]:
 
 
 def _of_operation(one: Slice, node: ProcessorNode) -> Iterator[Note]:
-    match node.operation:
-        case Process():
-            yield Note(
-                "exempt",
-                node.name,
-                "punctuation by wall-clock time never fires, what it keeps in attributes is not handed over",
-            )
-            if any(input.internal for input in one.inputs):
-                yield Note(
-                    "exempt", node.name, "offsets that it sees of an internal topic are not the live ones"
-                )
-        case Foreach() | Peek() | Print():
-            yield Note("side effect", node.name, "runs in the backfill, again where a task is tried again")
-        case _:
-            return
+    if runs_processor(node):
+        yield Note(
+            "exempt",
+            node.name,
+            "punctuation by wall-clock time never fires, what it keeps in attributes is not handed over",
+        )
+        if any(input.internal for input in one.inputs):
+            yield Note("exempt", node.name, "offsets that it sees of an internal topic are not the live ones")
+    if isinstance(node.operation, Foreach | Peek | Print):
+        yield Note("side effect", node.name, "runs in the backfill, again where a task is tried again")
+
+
+def _of_global_table(node: ProcessorNode, loaded: Loaded) -> Iterator[Note]:
+    if isinstance(node.operation, GlobalTableJoin):
+        table = node.operation.table
+        for store in loaded.built.global_stores:
+            if store.spec.name == table:
+                yield Note("one legal result", node.name, _GLOBAL.format(topic=store.topic))
+    elif runs_processor(node) and loaded.built.global_stores:
+        topics = ", ".join(sorted(loaded.built.global_topics))
+        yield Note("one legal result", node.name, _SEES_GLOBAL.format(topics=topics))
 
 
 def _of_sink(plan: Plan, one: Slice, node: SinkNode, changing: set[str]) -> Iterator[Note]:

@@ -28,9 +28,10 @@ class Digest:
         self.total = total
         self.oldest_ms = oldest_ms
 
-    def add(self, key: bytes, value: bytes, timestamp: int) -> None:
-        head = _LENGTHS.pack(len(key), len(value), timestamp)
-        hashed = blake2b(head + key + value, digest_size=_DIGEST_BYTES).digest()
+    def add(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        """``value`` None: a deletion, which a versioned store keeps."""
+        head = _LENGTHS.pack(len(key), -1 if value is None else len(value), timestamp)
+        hashed = blake2b(head + key + (value or b""), digest_size=_DIGEST_BYTES).digest()
         self.total = (self.total + int.from_bytes(hashed, "big")) % (1 << 8 * _DIGEST_BYTES)
         self.entries += 1
         if self.oldest_ms is None or timestamp < self.oldest_ms:

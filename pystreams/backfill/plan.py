@@ -7,10 +7,10 @@ partition of it, as live. What a slice writes to an internal topic is staged and
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pystreams.backfill.dependencies import Visit, visits
-from pystreams.errors import TopologyError
+from pystreams.errors import TopicError, TopologyError
 from pystreams.ids import TopicPartition
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.partitions import Partitioning, resolve_partitions
@@ -55,16 +55,20 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The slices of an application, and the partition counts of all topics that they read or write."""
+    """The slices of an application, and the partition counts of all topics that they read or write. ``global_topics``
+    are those of global stores, with the store that each fills; the tasks of all slices may read these."""
 
     application_id: str
     fingerprint: str
     slices: tuple[Slice, ...]
     partitions: Mapping[str, int]
+    global_topics: Mapping[str, str] = field(default_factory=dict)
+    #: The stores whose values have headers with them, sorted. The fingerprint does not tell: live may change it.
+    with_headers: tuple[str, ...] = ()
 
     @property
     def external_inputs(self) -> list[TopicPartition]:
-        """All partitions to read from outside, sorted."""
+        """All partitions that slices read from outside, sorted."""
         return sorted(
             {
                 TopicPartition(input.topic, partition)
@@ -74,6 +78,15 @@ class Plan:
                 for partition in range(input.partitions)
             }
         )
+
+    @property
+    def global_inputs(self) -> list[TopicPartition]:
+        """All partitions of global topics, sorted."""
+        return [
+            TopicPartition(topic, partition)
+            for topic in sorted(self.global_topics)
+            for partition in range(self.partitions[topic])
+        ]
 
     @property
     def widest(self) -> int:
@@ -103,8 +116,7 @@ def make_plan(built: BuiltTopology, partitions: Mapping[str, int]) -> Plan:
     ``TopicError`` for inputs that do not exist or are not partitioned alike, ``TopologyError`` for a topic that the
     application both writes and reads, and for one that feeds itself.
     """
-    _refuse_global_stores(built)
-    _refuse_versioned_stores(built)
+    _require_global_topics(built, partitions)
     partitioning = resolve_partitions(built, partitions)
     topics = _topics(built, partitioning)
     _refuse_written_inputs(built, topics)
@@ -114,7 +126,9 @@ def make_plan(built: BuiltTopology, partitions: Mapping[str, int]) -> Plan:
         for topic in one.sinks:
             if topic not in partitions:
                 counts[topic] = max(counts.get(topic, 0), one.tasks)
-    return Plan(built.application_id, built.fingerprint, tuple(slices), counts)
+    global_topics = {store.topic: store.spec.name for store in built.global_stores}
+    with_headers = tuple(sorted(spec.name for spec in built.stores if spec.headers))
+    return Plan(built.application_id, built.fingerprint, tuple(slices), counts, global_topics, with_headers)
 
 
 def _topics(built: BuiltTopology, partitioning: Partitioning) -> dict[int, list[str]]:
@@ -125,32 +139,20 @@ def _topics(built: BuiltTopology, partitioning: Partitioning) -> dict[int, list[
     return {sub: sorted(found) for sub, found in topics.items()}
 
 
-def _refuse_global_stores(built: BuiltTopology) -> None:
-    if built.global_stores:
-        names = ", ".join(store.spec.name for store in built.global_stores)
-        raise TopologyError(
-            f"a backfill cannot fill global stores yet: {names}",
-            where=f"application {built.application_id}",
-            why="every task of every slice would have to read their topics whole before it begins",
-            hint="read the topic with table() and join by its key, or by foreign_key=; or start the application live "
-            "from the beginning of its inputs",
-        )
-
-
-def _refuse_versioned_stores(built: BuiltTopology) -> None:
-    names = [spec.name for spec in built.stores if spec.kind == "versioned"]
-    if names:
-        raise TopologyError(
-            f"a backfill cannot hand versioned stores over yet: {', '.join(names)}",
-            where=f"application {built.application_id}",
-            why="a changelog gets the last record of each key from a backfill, and they need all versions",
-            hint="leave history= out, or start the application live from the beginning of its inputs",
-        )
+def _require_global_topics(built: BuiltTopology, partitions: Mapping[str, int]) -> None:
+    for store in built.global_stores:
+        if store.topic not in partitions:
+            raise TopicError(
+                f"topic {store.topic} does not exist",
+                where=f"global store {store.spec.name} of application {built.application_id}",
+                why="input topics are never created by the application",
+                hint="create it, or name a source that has it",
+            )
 
 
 def _refuse_written_inputs(built: BuiltTopology, topics: Mapping[int, list[str]]) -> None:
     own = built.internal_topics
-    read = {topic for of_sub in topics.values() for topic in of_sub if topic not in own}
+    read = {topic for of_sub in topics.values() for topic in of_sub if topic not in own} | built.global_topics
     for sub in built.subtopologies:
         for topic in sub.sink_topics:
             if topic in read:

@@ -1,6 +1,9 @@
 """Brings a store partition's changelog to what a backfill has computed: the last value of each key, and tombstones for
 what an earlier run has left. What is there already is not written again.
 
+The changelog of a versioned store has every version, in the order of time, and nothing before: no record takes the
+place of one that an earlier run has left, so the hand-over makes the topic anew.
+
 It runs where the executor works, and bears to be killed and done again: its transactional id ends what a former attempt
 has begun, and the changelog is read after that. If it holds much, that goes to a database on the disk, so memory is
 bounded whatever its size (last_values.py).
@@ -13,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from pystreams.backfill.last_values import LastValues
+from pystreams.backfill.last_values import LastValues, committed_records
 from pystreams.backfill.records import Arrow
 from pystreams.broker.port import Broker, TransactionalProducer
 from pystreams.clock import SystemClock
@@ -22,6 +25,7 @@ from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.hand_over_check import read_record
 from pystreams.state.formats import pack_int64
+from pystreams.state.value_forms import headers_apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,10 @@ class PublishStore:
     attempt: str
     cut_time_ms: int
     headers: Headers = NO_HEADERS
+    #: All versions are written, to a changelog that holds at most some of them.
+    versions: bool = False
+    #: Entries have headers before their values.
+    with_headers: bool = False
 
     def __call__(self, partition: int, batches: Iterator[Arrow]) -> bytes:
         """Raises ``StateError`` if another hand-over has begun since."""
@@ -72,10 +80,15 @@ class PublishStore:
             # Asked now: a later hand-over's publisher ends our transaction, an earlier one's is ended by it.
             require_attempt(broker, self.application_id, self.attempt)
             changelog = TopicPartition(self.changelog, partition)
-            left = stack.enter_context(LastValues(broker, changelog))
-            return (
-                _Publishing(producer, changelog, left, self.cut_time_ms, self.headers).run(batches).to_json()
-            )
+            headers = None if self.with_headers else self.headers
+            publishing = _Publishing(producer, changelog, self.cut_time_ms, headers)
+            if self.versions:
+                there = stack.enter_context(closing(committed_records(broker, changelog)))
+                return publishing.append(batches, there).to_json()
+            return publishing.replace(
+                batches,
+                stack.enter_context(LastValues(broker, changelog, with_headers=self.with_headers)),
+            ).to_json()
 
 
 def transactional_id(application_id: str, store: str, partition: int) -> str:
@@ -103,24 +116,24 @@ class _Publishing:
         self,
         producer: TransactionalProducer,
         changelog: TopicPartition,
-        left: LastValues,
         cut_time_ms: int,
-        headers: Headers,
+        headers: Headers | None,
     ) -> None:
+        """``headers`` None: they stand before the values."""
         self._producer = producer
         self._changelog = changelog
-        self._left = left
         self._cut_time_ms = cut_time_ms
         self._headers = headers
         self._sent = 0
 
-    def run(self, batches: Iterator[Arrow]) -> Published:
+    def replace(self, batches: Iterator[Arrow], left: LastValues) -> Published:
+        """Bring the changelog, in which ``left`` are the last values, to what ``batches`` hold."""
         written = unchanged = deleted = 0
         for batch in batches:
-            columns = (batch.column(name).to_pylist() for name in ("key", "value", "timestamp"))
             taken: dict[bytes, bytes | None] = {}
-            for key, value, timestamp in zip(*columns, strict=True):
-                last = self._left.get(key)
+            for key, value, timestamp in _entries(batch):
+                assert value is not None, "only a versioned store keeps deletions"
+                last = left.get(key)
                 if last is not None:
                     taken[key] = None
                 if last is not None and last == pack_int64(timestamp) + value:
@@ -128,18 +141,53 @@ class _Publishing:
                 else:
                     self._send(key, value, timestamp)
                     written += 1
-            self._left.update(taken)
-        for key in self._left.remaining():
+            left.update(taken)
+        for key in left.remaining():
             self._send(key, None, self._cut_time_ms)
             deleted += 1
         self._producer.commit()
         return Published(written, unchanged, deleted)
 
+    def append(
+        self, batches: Iterator[Arrow], there: Iterator[tuple[list[bytes], list[bytes | None]]]
+    ) -> Published:
+        """Write what ``batches`` hold behind what an attempt that was killed has left ``there``, as far as it came."""
+        written = unchanged = 0
+        known = (pair for keys, packed in there for pair in zip(keys, packed, strict=True))
+        for batch in batches:
+            for key, value, timestamp in _entries(batch):
+                found = next(known, None)
+                if found is None:
+                    self._send(key, value, timestamp)
+                    written += 1
+                elif found == (key, None if value is None else pack_int64(timestamp) + value):
+                    unchanged += 1
+                else:
+                    raise self._another_writer()
+        if next(known, None) is not None:
+            raise self._another_writer()
+        self._producer.commit()
+        return Published(written, unchanged)
+
+    def _another_writer(self) -> StateError:
+        return StateError(
+            f"changelog {self._changelog} holds what this hand-over has not written",
+            why="the topic was made anew for it, and somebody else has written there since",
+            hint="stop all instances of the application, then hand over again",
+        )
+
     def _send(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        headers = NO_HEADERS if value is None else self._headers
+        headers = NO_HEADERS
+        if value is not None:
+            headers, value = headers_apart(value) if self._headers is None else (self._headers, value)
         self._producer.send(*self._changelog, key, value, timestamp, headers)
         self._sent += 1
         limit = self._producer.transaction_records_max
         if limit is not None and self._sent % limit == 0:
             # Readers may see a part: that the whole is there is told when the hand-over is complete.
             self._producer.commit()
+
+
+def _entries(batch: Arrow) -> Iterator[tuple[bytes, bytes | None, int]]:
+    columns = (batch.column(name).to_pylist() for name in ("key", "value", "timestamp"))
+    return zip(*columns, strict=True)

@@ -88,6 +88,10 @@ class InputReader:
             resolve_extractor(source.timestamp_extractor or loaded.config.default_timestamp_extractor),
             ManualClock(cut_time_ms).now_ms,
             partition_time,
+            by_header=(
+                key_serde.header_deserializer(topic, "key"),
+                value_serde.header_deserializer(topic, "value"),
+            ),
         )
 
     def rows(self, batches: Iterable[Arrow]) -> Iterator[Arrow]:

@@ -28,14 +28,21 @@ from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.offset_metadata import NO_TIME, encode_committed
+from pystreams.state.value_forms import headers_apart
 
 
 class ChangelogEntry(NamedTuple):
-    """The last change of a key, in the bytes of the changelog."""
+    """The last change of a key, in the bytes of the changelog; of a versioned store any version (None: a deletion)."""
 
     key: bytes
-    value: bytes
+    value: bytes | None
     timestamp: int
+    headers: Headers = NO_HEADERS
+
+    @property
+    def place(self) -> tuple[bytes, int]:
+        """By which entries are sorted; what a versioned store has of one place stays in its order."""
+        return self.key, self.timestamp
 
 
 class SinkRecord(NamedTuple):
@@ -83,12 +90,15 @@ class BackfillResult:
         return self.executor.for_each_partition(self.staging, selection, function)
 
     def changelog(self, store: str) -> dict[int, list[ChangelogEntry]]:
-        """The entries of a store by partition, sorted by key: its changelog after compaction, without tombstones."""
+        """The entries of a store by partition, sorted by key: its changelog after compaction, without tombstones. A
+        versioned store has all versions of a key, by time."""
         selection = self.store_rows(store)
-        return {
-            task: sorted(changelog_entries(self.rows(selection, task)))
-            for task in range(selection.partitions)
-        }
+        has_headers = any(spec.headers for spec in self.loaded.built.stores if spec.name == store)
+        found = {}
+        for task in range(selection.partitions):
+            entries = changelog_entries(self.rows(selection, task), headers=has_headers)
+            found[task] = sorted(entries, key=lambda one: one.place)
+        return found
 
     def sink(self, topic: str) -> dict[int, list[SinkRecord]]:
         """What was written to a topic, by partition. Where several tasks wrote to one, they follow in order of time."""
@@ -166,11 +176,16 @@ def outcome_row(outcome: Outcome, task: int) -> Arrow:
     )
 
 
-def changelog_entries(batches: Iterable[Arrow]) -> Iterator[ChangelogEntry]:
-    """Rows of a store as objects."""
+def changelog_entries(batches: Iterable[Arrow], *, headers: bool = False) -> Iterator[ChangelogEntry]:
+    """Rows of a store as objects. ``headers``: it keeps them, and they stand before the values."""
     for rows in batches:
         columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("key", "value", "timestamp")]
-        yield from map(ChangelogEntry, *columns)
+        if headers:
+            for key, both, timestamp in zip(*columns, strict=True):
+                of_value, value = headers_apart(both)
+                yield ChangelogEntry(key, value, timestamp, of_value)
+        else:
+            yield from map(ChangelogEntry, *columns)
 
 
 def sink_records(batches: Iterable[Arrow]) -> Iterator[SinkRecord]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 from pystreams.backfill.places import shown
 from pystreams.backfill.sources import Source
 from pystreams.config import StreamsConfig
+from pystreams.config.serde_settings import SERDE_SETTINGS
 from pystreams.errors import ConfigError
 from pystreams.serde import Serde
 
@@ -29,6 +30,7 @@ SETTINGS: Final = (
     "production_exception_handler",
     "errors_dead_letter_queue_topic_name",
     "dead_letter_dropped_records",
+    "processor_wrapper",
 )
 
 SOURCE: Final = "source of the records"
@@ -40,6 +42,7 @@ def rules_of(config: StreamsConfig, source: Source) -> dict[str, str]:
     """By name what a result depends on. A source is told as a digest: its description may be long, and a secret may
     stand in it."""
     settings = {name: _text(getattr(config, name)) for name in SETTINGS}
+    settings |= {name: value for name, value in config.serde_settings.items() if name in SERDE_SETTINGS}
     return {**settings, SOURCE: blake2b(source.description.encode(), digest_size=8).hexdigest()}
 
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from pystreams.backfill.application import Application, Loaded, check_fingerprint
+from pystreams.backfill.by_time import Entry
 from pystreams.backfill.feeding import Feed, GivenOrder, chunks
+from pystreams.backfill.global_tables import GlobalTables
 from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.outcome import Digest, Outcome
 from pystreams.backfill.plan import Slice
@@ -33,7 +36,8 @@ from pystreams.backfill.records import (
     repeated,
     upstream_id,
 )
-from pystreams.backfill.stored import ChangeTimes, Entry, entries
+from pystreams.backfill.sources import Source
+from pystreams.backfill.stored import ChangeTimes, entries
 from pystreams.clock import ManualClock
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
@@ -43,6 +47,7 @@ from pystreams.runtime.partition_group import NEVER_IDLE
 from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.runtime.task_lifecycle import TaskStatus
 from pystreams.state.cache import ThreadCache
+from pystreams.state.value_forms import with_headers_apart
 
 #: Entries of a store that are handed on together, or so many bytes of them.
 _ENTRIES = 10_000
@@ -80,12 +85,14 @@ def run_stage(
     *,
     work_dir: str | None = None,
     report: Callable[[int], None] | None = None,
+    source: Source | None = None,
 ) -> Iterator[Arrow]:
     """Run the task with number ``task``. Yields batches of ``EXCHANGE_SCHEMA``, each of one kind,
     topic and partition; the outcome last.
 
     ``work_dir`` is where the task keeps its stores while it runs (None: the machine's temporary folder); ``report`` is
-    told again and again how many records have been processed.
+    told again and again how many records have been processed. ``source`` has the topics of global stores, if there are
+    any; what is made of them stays in ``work_dir`` for the tasks that come after (global_tables.py).
 
     Raises what the task raises: ``ProcessingError``, ``SerializationError``, ``ProductionError``; ``TopologyError`` if
     this process has another topology.
@@ -96,11 +103,15 @@ def run_stage(
         Path(work_dir).mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="pystreams-backfill-", dir=work_dir))
     try:
-        run = _TaskRun(work, loaded, task, folder, report or _nothing)
-        try:
-            yield from run.rows(batches)
-        finally:
-            run.close()
+        shared = Path(work_dir or tempfile.gettempdir())
+        with closing(
+            GlobalTables(loaded, work.ranges, source, work.cut_time_ms, shared=shared, own=folder)
+        ) as global_tables:
+            run = _TaskRun(work, loaded, task, folder, report or _nothing, global_tables)
+            try:
+                yield from run.rows(batches)
+            finally:
+                run.close()
     finally:
         shutil.rmtree(folder)
 
@@ -109,10 +120,18 @@ class _TaskRun:
     """One task at work."""
 
     def __init__(
-        self, work: StageWork, loaded: Loaded, task: int, folder: Path, report: Callable[[int], None]
+        self,
+        work: StageWork,
+        loaded: Loaded,
+        task: int,
+        folder: Path,
+        report: Callable[[int], None],
+        global_tables: GlobalTables,
     ) -> None:
         self._work = work
+        self._folder = folder
         self._report = report
+        self._global_tables = global_tables
         self._loaded = loaded
         self._id = TaskId(work.slice.subtopology, task)
         self._metrics = Metrics()
@@ -135,6 +154,7 @@ class _TaskRun:
     def rows(self, batches: Iterable[Arrow]) -> Iterator[Arrow]:
         """Everything that the task gives."""
         records = self._restored(batches)
+        self._global_tables.open_for(self._sub.nodes)
         self._start()
         feed = Feed(self._id.partition, self._order, dict(self._carried.taken))
         for batch in records:
@@ -179,11 +199,14 @@ class _TaskRun:
     def _restore(self, batch: Arrow) -> Arrow:
         for outcome in of_kind(batch, Kind.OUTCOME).column("value").to_pylist():
             self._carried = Outcome.from_json(outcome)
+            self._state.hold(self._carried.operator_state)
         for name in self._state.stores:
             rows = of_kind(batch, Kind.STATE)
             rows = rows.filter(pc.equal(rows.column("topic"), name))
             if rows.num_rows:
                 changes = record_batch(rows, TopicPartition(name, 0), rows.column("sequence").to_pylist())
+                if self._state.stores[name].spec.headers:
+                    changes = with_headers_apart(changes)
                 self._state.restore(name, changes)
                 keys = [key for key in changes.keys if key is not None]
                 self._times.restore(name, zip(keys, changes.timestamps, strict=True))
@@ -199,6 +222,7 @@ class _TaskRun:
             partition_count=self._partition_count,
             lag=lambda _: 0,
             thread_id=_THREAD,
+            global_stores=self._global_tables,
         )
         return new_task(
             task,
@@ -255,10 +279,10 @@ class _TaskRun:
     def _content(self, store: str, digest: Digest) -> Iterator[Arrow]:
         batch: list[Entry] = []
         size = 0
-        for entry in entries(self._state.stores[store], self._times):
+        for entry in entries(self._state.stores[store], self._times, self._folder):
             digest.add(*entry)
             batch.append(entry)
-            size += len(entry[0]) + len(entry[1])
+            size += len(entry[0]) + len(entry[1] or b"")
             if len(batch) == _ENTRIES or size >= _ENTRIES_BYTES:
                 yield self._state_rows(store, batch, digest.entries)
                 batch, size = [], 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import shutil
 import tempfile
 import time
@@ -11,24 +9,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from pystreams.backfill.local_disks import linked_copy
 from pystreams.backfill.manifest import MANIFEST_FILE
 from pystreams.backfill.records import Arrow, Kind
 from pystreams.backfill.snapshot.format import StoredAs
 from pystreams.backfill.snapshot.reading import SnapshotStaging
 from pystreams.backfill.spans import spans_of
 from pystreams.backfill.staging import Selection
-from pystreams.backfill.tables import StoreColumns, Types
+from pystreams.backfill.tables import Shown, StoreColumns, Types, compacted_in
 from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import StateError, StateLockedError
 from pystreams.ids import TaskId
 from pystreams.record import ContextCell
-from pystreams.state.directory import LOCK_FILE, OFFSETS_FILE, DirectoryLock, StateDirectory
+from pystreams.state.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_state import TaskState
-
-log = logging.getLogger(__name__)
+from pystreams.state.value_forms import headers_apart
 
 _LOCK_TIMEOUT_MS: Final = 5_000
 _LOCK_PAUSE_S: Final = 0.01
@@ -88,7 +86,7 @@ class StateTable:
             with closing(opened) as state:
                 store = state.stores[self.spec.name]
                 where = f"store {self.spec.name}, task {task}"
-                yield from self.columns.batches(store.logged(), partition, where)
+                yield from self.columns.batches(_shown(store), partition, where)
         finally:
             shutil.rmtree(copy.parent)
 
@@ -122,14 +120,33 @@ class SnapshotTable:
         try:
             shutil.copy2(Path(self.path) / MANIFEST_FILE, copy)
             if Path(directory).exists():
-                _linked(Path(directory), copy / Path(directory).name)
+                linked_copy(Path(directory), copy / Path(directory).name)
             staging = SnapshotStaging(copy)
             stored, tasks = _stored(staging, self.store)
-            selection = Selection(Kind.STATE, self.store, (stored.slice,), tasks)
-            entries = (entry for rows in staging.rows(selection, partition) for entry in _entries(rows))
-            yield from self.columns.batches(entries, partition, f"store {self.store}, {directory}")
+            rows = staging.rows(Selection(Kind.STATE, self.store, (stored.slice,), tasks), partition)
+            where = f"store {self.store}, {directory}"
+            if not stored.versioned:
+                entries = _entries(rows)
+                shown = _without_headers(entries) if stored.format.headers else entries
+                yield from self.columns.batches(shown, partition, where)
+                return
+            # In the order of time: the last version of a key is its latest.
+            with compacted_in(str(copy)) as compacted:
+                for some in rows:
+                    compacted.add(some)
+                yield from self.columns.batches(compacted.entries(), partition, where)
         finally:
             shutil.rmtree(copy)
+
+
+def _shown(store: Any) -> Iterator[Shown]:
+    """The entries of a store; of a versioned one the latest versions."""
+    entries: Iterator[Shown] = store.latest() if store.spec.kind == "versioned" else store.logged()
+    return _without_headers(entries) if store.spec.headers else entries
+
+
+def _without_headers(entries: Iterator[Shown]) -> Iterator[Shown]:
+    return ((key, headers_apart(both)[1], timestamp) for key, both, timestamp in entries)
 
 
 def is_snapshot(path: str) -> bool:
@@ -149,9 +166,10 @@ def _stored(staging: SnapshotStaging, store: str) -> tuple[StoredAs, int]:
     return stored, len(staging.outcomes(stored.slice))
 
 
-def _entries(rows: Arrow) -> Iterator[tuple[bytes, bytes, int | None]]:
-    columns = (rows.column(name).to_pylist() for name in ("key", "value", "timestamp"))
-    return zip(*columns, strict=True)
+def _entries(batches: Iterator[Arrow]) -> Iterator[Shown]:
+    for rows in batches:
+        columns = (rows.column(name).to_pylist() for name in ("key", "value", "timestamp"))
+        yield from zip(*columns, strict=True)
 
 
 def _copy(directory: Path, to: Path) -> None:
@@ -160,7 +178,7 @@ def _copy(directory: Path, to: Path) -> None:
     try:
         if not (directory / OFFSETS_FILE).exists():
             raise StateError("the directory of a task was deleted", where=str(directory))
-        _linked(directory, to)
+        linked_copy(directory, to)
     finally:
         lock.release()
 
@@ -179,19 +197,3 @@ def _locked(directory: Path) -> DirectoryLock:
                 )
                 raise
         time.sleep(_LOCK_PAUSE_S)
-
-
-def _linked(directory: Path, to: Path) -> None:
-    """Copy a database's directory. Its tables never change, so links do for them."""
-    shutil.copytree(directory, to, copy_function=_link_or_copy, ignore=shutil.ignore_patterns(LOCK_FILE))
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    if source.endswith(".sst"):
-        try:
-            os.link(source, target)
-            return
-        except OSError as error:
-            # Another disk, or a file system without links.
-            log.debug("%s is copied: %s", source, error)
-    shutil.copy2(source, target)

@@ -1,6 +1,7 @@
 """What a task's stores hold, in the format of their changelogs; and back.
 
-A plain store does not keep the timestamp that its changelog has: ``ChangeTimes`` does, beside it.
+A plain store does not keep the timestamp that its changelog has: ``ChangeTimes`` does, beside it. A versioned store is
+told version by version, in the order of time: that of its changelog.
 """
 
 from __future__ import annotations
@@ -8,30 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from pystreams.backfill.by_time import Entry, by_time
 from pystreams.record import Headers
 from pystreams.state.formats import pack_int64, unpack_int64
 from pystreams.state.resources import RocksResources, shared_resources
 from pystreams.state.rocksdb import RocksDatabase
-from pystreams.state.spec import TIMESTAMPED_KINDS, StoreSpec
+from pystreams.state.spec import TIMED_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store
 
-#: Changelog key, value, timestamp.
-Entry = tuple[bytes, bytes, int]
-
 _DIRECTORY = "change-times"
+#: So many are kept in memory.
+MEMORY_ENTRIES = 50_000
 
 
 class ChangeTimes:
-    """The timestamp of the last change of each entry of a task's plain stores, in a database of its own."""
+    """The timestamp of the last change of each entry of a task's plain stores: in memory as long as they are few, else
+    in a database of its own."""
 
     def __init__(
         self, directory: Path, specs: Sequence[StoreSpec], resources: RocksResources | None = None
     ) -> None:
-        plain = [spec.name for spec in specs if spec.kind not in TIMESTAMPED_KINDS]
-        self._changes: dict[str, dict[bytes, bytes | None]] = {name: {} for name in plain}
-        self._database = (
-            RocksDatabase(directory / _DIRECTORY, plain, resources or shared_resources()) if plain else None
-        )
+        self._directory = directory / _DIRECTORY
+        self._resources = resources
+        #: By store, what is not in the database.
+        self._changes: dict[str, dict[bytes, bytes | None]] = {
+            spec.name: {} for spec in specs if spec.kind not in TIMED_KINDS
+        }
+        self._database: RocksDatabase | None = None
 
     def log_change(self, store: str) -> LogChange:
         """What stands in for the changelog of a store."""
@@ -52,15 +56,21 @@ class ChangeTimes:
             self.commit()
 
     def of(self, store: str, key: bytes) -> int:
-        """The timestamp of an entry's last change (ms), as of the last commit."""
-        assert self._database is not None, "only plain stores are asked for"
-        packed = self._database.tables[store].get(key)
+        """The timestamp of an entry's last change (ms); 0: it has none."""
+        changes = self._changes[store]
+        if key in changes:
+            packed = changes[key]
+        else:
+            packed = None if self._database is None else self._database.tables[store].get(key)
         return 0 if packed is None else int(unpack_int64(packed)[0])
 
     def commit(self) -> None:
-        """Write the changes since the last commit; keeps memory bounded."""
+        """Bring what is too much for memory to the disk."""
         if self._database is None:
-            return
+            if sum(map(len, self._changes.values())) <= MEMORY_ENTRIES:
+                return
+            resources = self._resources or shared_resources()
+            self._database = RocksDatabase(self._directory, self._changes, resources)
         written = [
             (self._database.tables[name], changes) for name, changes in self._changes.items() if changes
         ]
@@ -74,14 +84,16 @@ class ChangeTimes:
             self._database.close()
 
 
-def entries(store: Store, times: ChangeTimes) -> Iterator[Entry]:
-    """All entries of a store as its changelog has them; expired windows are left out. Commit before."""
+def entries(store: Store, times: ChangeTimes, folder: Path) -> Iterator[Entry]:
+    """All entries of a store as its changelog has them; expired windows are left out. Commit before. ``folder`` is for
+    temporary files."""
     name = store.name
-    return (
+    found = (
         (key, value, times.of(name, key) if timestamp is None else timestamp)
         for key, value, timestamp in store.logged()
     )
+    return by_time(found, folder) if store.spec.kind == "versioned" else found
 
 
 def _nothing(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
-    """A timestamped store has the time of its changelog in its value."""
+    """The store itself has the times of its changelog."""

@@ -135,8 +135,10 @@ def _store(given: Mapping[str, str]) -> Table:
             raise StateError(
                 f"store {given['store']} has no changelog", hint="read it from a state directory: path"
             )
-    retention_ms = owner.spec.retention_ms if owner is not None else 0
-    return ChangelogTable(_source(given, "changelog"), changelog, columns, retention_ms)
+    source = _source(given, "changelog")
+    if owner is None:
+        return ChangelogTable(source, changelog, columns)
+    return ChangelogTable(source, changelog, columns, owner.spec.retention_ms, owner.spec.history_ms)
 
 
 def _owner(given: Mapping[str, str]) -> _Owner | None:
@@ -149,6 +151,13 @@ def _owner(given: Mapping[str, str]) -> _Owner | None:
             if spec.name == given["store"]:
                 return _Owner(loaded, sub, spec)
     known = sorted(spec.name for spec in loaded.built.stores)
+    for store in loaded.built.global_stores:
+        if store.spec.name == given["store"]:
+            raise ConfigError(
+                f"store {given['store']} of application {given['application']} is a global one",
+                why="it has no changelog but the topic that fills it",
+                hint=f"read that: option topic, {store.topic}",
+            )
     raise ConfigError(
         f"application {given['application']} has no store {given['store']}",
         why=f"it has {', '.join(known) or 'none'}",

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -23,6 +23,12 @@ from pystreams.ids import TopicPartition
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.resources import shared_resources
 from pystreams.state.rocksdb import RocksDatabase
+
+#: A row of a store: changelog key, value, timestamp (None: it is not known).
+Shown: TypeAlias = "tuple[bytes, bytes, int | None]"
+
+#: Before the value of a versioned store: there is one, or none.
+_VALUE, _DELETED = b"\x01", b"\x00"
 
 _MOMENT: Final = pa.timestamp("us", "UTC")
 #: The end of the year 9999.
@@ -116,14 +122,12 @@ class StoreColumns:
             [*place, *self.types.fields(), ("key_bytes", pa.binary()), ("value_bytes", pa.binary())]
         )
 
-    def batches(
-        self, entries: Iterator[tuple[bytes, bytes, int | None]], partition: int, where: str
-    ) -> Iterator[Arrow]:
+    def batches(self, entries: Iterator[Shown], partition: int, where: str) -> Iterator[Arrow]:
         """Entries (changelog key, value, timestamp) as batches."""
         while some := list(islice(entries, BATCH_ROWS)):
             yield self._batch(some, partition, where)
 
-    def _batch(self, entries: list[tuple[bytes, bytes, int | None]], partition: int, where: str) -> Arrow:
+    def _batch(self, entries: list[Shown], partition: int, where: str) -> Arrow:
         split_keys = [split(key, self.spans, where) for key, _, _ in entries]
         keys = [key for key, _ in split_keys]
         windows = [
@@ -147,13 +151,15 @@ class StoreColumns:
 class ChangelogTable:
     """A store as its changelog has it: the last value of each key, as of now.
 
-    ``retention_ms`` leaves out windows and sessions that the store would not show any more (0: none).
+    ``retention_ms`` leaves out windows and sessions that the store would not show any more (0: none). ``history_ms``
+    is that of a versioned store (None: it is none), of which each key's latest version counts, however late it came.
     """
 
     source: Source
     changelog: str
     columns: StoreColumns
     retention_ms: int = 0
+    history_ms: int | None = None
 
     @property
     def schema(self) -> Arrow:
@@ -164,7 +170,7 @@ class ChangelogTable:
 
     def read(self, part: InputRange, folder: str | None) -> Iterator[Arrow]:
         where = str(part.partition)
-        with _compacted(folder) as compacted:
+        with compacted_in(folder, self.history_ms) as compacted:
             for rows in self.source.read(part):
                 compacted.add(rows)
             oldest: int | None = None
@@ -183,37 +189,57 @@ class ChangelogTable:
         return split(key, self.columns.spans, where)[1][-1]
 
 
-class _Compacted:
-    """The last value of each key, on the disk: memory is bounded whatever the changelog's size."""
+class Compacted:
+    """The last value of each key, on the disk: memory is bounded whatever the changelog's size. With ``history_ms``,
+    that of a versioned store, the value of the greatest timestamp."""
 
-    def __init__(self, database: RocksDatabase) -> None:
+    def __init__(self, database: RocksDatabase, history_ms: int | None) -> None:
         self._database = database
         self._table = database.tables["last"]
+        self._history_ms = history_ms
+        self._observed_ms = -1
 
     def add(self, rows: Arrow) -> None:
         """Rows of a changelog, in order."""
-        names = ("key", "value", "timestamp")
-        columns: list[list[Any]] = [rows.column(name).to_pylist() for name in names]
-        changes = {
-            key: None if value is None else pack_int64(timestamp) + value
-            for key, value, timestamp in zip(*columns, strict=True)
-            if key is not None
-        }
+        columns = (rows.column(name).to_pylist() for name in ("key", "value", "timestamp"))
+        entries = [entry for entry in zip(*columns, strict=True) if entry[0] is not None]
+        changes = self._latest(entries) if self._history_ms is not None else _last(entries)
         if changes:
             self._database.write([(self._table, changes)])
 
-    def entries(self) -> Iterator[tuple[bytes, bytes, int | None]]:
+    def _latest(self, entries: list[tuple[bytes, bytes | None, int]]) -> dict[bytes, bytes | None]:
+        """Deletions stay, so that what comes late is known to be late."""
+        assert self._history_ms is not None
+        changes: dict[bytes, bytes | None] = {}
+        for key, value, timestamp in entries:
+            held = changes.get(key) or self._table.get(key)
+            late = timestamp < self._observed_ms - self._history_ms
+            if not late and (held is None or unpack_int64(held)[0] <= timestamp):
+                changes[key] = pack_int64(timestamp) + (_DELETED if value is None else _VALUE + value)
+            self._observed_ms = max(self._observed_ms, timestamp)
+        return changes
+
+    def entries(self) -> Iterator[Shown]:
         """Key, value, timestamp, sorted by key."""
+        value_from = TIMESTAMP_BYTES + (0 if self._history_ms is None else len(_VALUE))
         for key, raw in self._table.scan(None, None, upper_inclusive=False, reverse=False):
-            yield key, raw[TIMESTAMP_BYTES:], int(unpack_int64(raw)[0])
+            if self._history_ms is None or raw[TIMESTAMP_BYTES:] != _DELETED:
+                yield key, raw[value_from:], int(unpack_int64(raw)[0])
+
+
+def _last(entries: list[tuple[bytes, bytes | None, int]]) -> dict[bytes, bytes | None]:
+    return {
+        key: None if value is None else pack_int64(timestamp) + value for key, value, timestamp in entries
+    }
 
 
 @contextmanager
-def _compacted(folder: str | None) -> Iterator[_Compacted]:
+def compacted_in(folder: str | None, history_ms: int | None = None) -> Iterator[Compacted]:
+    """A ``Compacted`` in a temporary folder in ``folder`` (None: the machine's)."""
     path = Path(tempfile.mkdtemp(prefix="pystreams-table-", dir=folder))
     try:
         with closing(RocksDatabase(path / "rocksdb", ["last"], shared_resources())) as database:
-            yield _Compacted(database)
+            yield Compacted(database, history_ms)
     finally:
         shutil.rmtree(path)
 

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from pystreams.config import StreamsConfig
 from pystreams.topology.built import BuiltTopology
-from pystreams.topology.topology import Topology
-
-
-def topology_of(application: Any, config: StreamsConfig | None = None) -> Topology:
-    """The application's graph, as ``config`` has it optimized. Raises ``TopologyError`` as building it does."""
-    return application if isinstance(application, Topology) else application.build(config)
 
 
 def input_topics(built: BuiltTopology) -> list[str]:

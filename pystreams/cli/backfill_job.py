@@ -64,7 +64,7 @@ class BackfillJob:
             config.embedded_log, config.bootstrap_servers, config.client_settings, self.approximate
         )
         built = build_topology(program.loaded, config)
-        source = open_sources(texts, input_topics(built), places)
+        source = open_sources(texts, sorted({*input_topics(built), *built.global_topics}), places)
         run = BackfillRun(self, program, source, until, hand_over, emit, output_topics(built))
         try:
             if dry_run:

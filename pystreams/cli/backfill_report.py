@@ -42,6 +42,7 @@ def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence
         ["slice", "tasks", "reads", "records", "stores", "writes"],
         [_slice_row(one, cut, len(plan.slices)) for one in plan.slices],
     )
+    show_rows("global table", ["global table", "topic", "records", "each worker"], _global_rows(planned))
     show_rows("input", ["input", "from", "up to", "records", "source"], _input_rows(planned))
     show_rows("write", ["it will write", "where"], writes)
     show_rows("note", ["to know", "step", "why"], [[one.kind, one.step, one.text] for one in notes])
@@ -117,6 +118,16 @@ def tell_dropped(manifest: Manifest) -> None:
             f"{dropped:,} {steps} dropped: too late for a window, or without a key or value where one is needed."
             " -s dead_letter_dropped_records=true keeps them."
         )
+
+
+def _global_rows(planned: Planned) -> list[list[str]]:
+    """What tasks find whole, whichever records they have."""
+    rows: list[list[str]] = []
+    for store in planned.loaded.built.global_stores:
+        records = sum(i.end - i.start for i in planned.manifest.inputs if i.partition.topic == store.topic)
+        kept = "reads it once, to its disk" if store.spec.persistent else "reads it for every task, to memory"
+        rows.append([store.spec.name, store.topic, f"{records:,}", kept])
+    return rows
 
 
 def _input_rows(planned: Planned) -> list[list[str]]:

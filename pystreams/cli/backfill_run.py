@@ -258,7 +258,11 @@ class BackfillRun:
             return rows
         place = hand_over.place(config, self._staging)
         stores = [store for one in plan.slices if one.final for store in one.stores.items()]
-        rows += [[f"store {name}, changelog {changelog}", place] for name, changelog in stores if changelog]
+        versioned = {spec.name for spec in planned.loaded.built.stores if spec.kind == "versioned"}
+        for name, changelog in stores:
+            if changelog:
+                anew = ", made anew" if name in versioned and hand_over.to != "snapshot" else ""
+                rows.append([f"store {name}, changelog {changelog}{anew}", place])
         rows.append([f"offsets of group {plan.application_id}", place])
         if hand_over.to != "snapshot":
             from pystreams.runtime.hand_over_check import manifest_topic

@@ -74,7 +74,8 @@ def consume(
 
     [bold]pystreams consume flights --json --max 3 | jq .value[/]
     """
-    keys, values = format_named(key_type, auto=True), format_named(value_type, auto=True)
+    keys = format_named(key_type, topic, "key", auto=True)
+    values = format_named(value_type, topic, "value", auto=True)
     with open_broker(embedded_log, bootstrap_servers) as broker:
         with open_admin(broker) as admin:
             found = partitions_of(existing_topic(admin, broker, topic))

@@ -57,8 +57,8 @@ def describe(
 
 def describe_text(app: Any, setting: list[str] | None = None) -> str:
     """Java's text."""
-    from pystreams.cli.application import topology_of
     from pystreams.cli.settings import settings_of
+    from pystreams.dsl.builder import topology_of
 
     return topology_of(app, settings_of(app, setting, default_id="application")).describe().rstrip()
 
@@ -68,7 +68,7 @@ def describe_json(app: Any, setting: list[str] | None = None) -> str:
     from pystreams.topology.fingerprint import shape
 
     built = _build(app, setting)
-    topology = shape(built.subtopologies, built.global_stores)
+    topology = shape(built)
     return json.dumps({"application_id": built.application_id, "topology": topology}, indent=1)
 
 

@@ -34,7 +34,7 @@ def diff(
     setting: SetOption = None,
     state_dir: StateDirOption = None,
 ) -> None:
-    """Show what a new version keeps, loses or must build anew: stores, repartition topics, inputs.
+    """Show what a new version keeps, loses or must build anew: stores, repartition topics, inputs, outputs.
 
     [bold]pystreams diff apps.wordcount[/]: what ran here last, and apps.wordcount as it is now.
     [bold]pystreams diff running.json apps.wordcount[/]: after [bold]describe --format json > running.json[/] with the
@@ -42,6 +42,7 @@ def diff(
     """
     from pystreams.cli.loading import load_application
     from pystreams.topology.difference import changes
+    from pystreams.topology.fingerprint import without_headers
 
     if new is None:
         application = load_application(old)
@@ -51,13 +52,19 @@ def diff(
         before, after = _shape(old, setting), _shape(new, setting)
     found = changes(before["topology"], after["topology"])
     if before["topology"] == after["topology"]:
-        note("The topologies are equal: the new version can take the place of the old one, member by member.")
+        note(f"The topologies are equal (what functions do is not compared): {_ONE_BY_ONE}")
         return
     show_table(
         ("what", "name", "what becomes of it", "why"),
         [(change.kind, change.name, change.verdict.value, change.why) for change in found],
     )
+    if without_headers(before["topology"]) == without_headers(after["topology"]):
+        note(f"But for headers in stores the topologies are equal: {_ONE_BY_ONE}")
+        return
     note(_advice(found, after["application_id"]))
+
+
+_ONE_BY_ONE = "the new version can take the place of the old one, member by member."
 
 
 def _advice(found: list[Change], application_id: str) -> str:

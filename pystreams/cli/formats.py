@@ -130,20 +130,28 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
     }
 )
 
+#: Records whose schemas are in a registry.
+SCHEMA_FORMATS = ("avro", "json_schema", "protobuf")
+
 #: For people.
-FORMAT_NAMES = listing(FORMATS, most=len(FORMATS))
+FORMAT_NAMES = listing([*FORMATS, *SCHEMA_FORMATS], most=len(FORMATS) + len(SCHEMA_FORMATS))
 
 #: What ``consume`` shows when nothing is said.
 AUTO = Format("auto", str.encode, _guess)
 
 
-def format_named(name: str, *, auto: bool) -> Format:
-    """The format of that name; ``auto`` tells whether guessing is allowed. Raises ``ConfigError``."""
+def format_named(name: str, topic: str, part: str, *, auto: bool) -> Format:
+    """The format of that name for a topic's keys or values (``part``); ``auto`` tells whether guessing is allowed.
+    Raises ``ConfigError``."""
     if auto and name == AUTO.name:
         return AUTO
     if name in FORMATS:
         return FORMATS[name]
-    names = [*FORMATS, *([AUTO.name] if auto else [])]
+    if name in SCHEMA_FORMATS:
+        from pystreams.cli.schema_formats import schema_format
+
+        return schema_format(name, topic, part)
+    names = [*FORMATS, *SCHEMA_FORMATS, *([AUTO.name] if auto else [])]
     raise ConfigError(
         f"There is no format {name!r}",
         why=f"there are {listing(names, most=len(names))}",

@@ -65,7 +65,8 @@ def produce(
 
     [bold]echo 'alice=3' | pystreams produce scores --key-separator = --value-type int[/]
     """
-    keys, values = format_named(key_type, auto=False), format_named(value_type, auto=False)
+    keys = format_named(key_type, topic, "key", auto=False)
+    values = format_named(value_type, topic, "value", auto=False)
     at = None if timestamp is None else read_time(timestamp)
     with open_broker(embedded_log, bootstrap_servers) as broker:
         with open_admin(broker) as admin:

@@ -9,6 +9,7 @@ from pystreams.config import StreamsConfig, is_secret
 from pystreams.config.client_setting import PRECEDENCE, Role
 from pystreams.config.client_settings import client_security, in_force
 from pystreams.config.client_table import CLIENT_SETTINGS
+from pystreams.config.secret import without_login
 
 #: Name, value, origin.
 Row = tuple[str, str, str]
@@ -40,14 +41,23 @@ def _application(config: StreamsConfig, origins: Mapping[str, str]) -> list[Row]
         java_name = name.replace("_", ".")
         if name == "client_settings":
             continue
-        if name == "topic_config":
-            topics = {f"topic.{setting}": text for setting, text in config.topic_config.items()}
-            rows += [(full, _shown(full, text), origins.get(full, _DEFAULT)) for full, text in topics.items()]
+        if name in ("topic_config", "serde_settings"):
+            rows += [
+                (full, _shown(full, text), origins.get(full, _DEFAULT))
+                for full, text in _in_parts(config, name).items()
+            ]
             continue
         prefixed = [prefix + java_name for prefix in reversed(PRECEDENCE["main.consumer"]) if prefix]
         origin = next((origins[given] for given in (*prefixed, name) if given in origins), _DEFAULT)
         rows.append((java_name, value, origin))
     return rows
+
+
+def _in_parts(config: StreamsConfig, name: str) -> Mapping[str, str]:
+    """Full names and values of what is given in parts."""
+    if name == "serde_settings":
+        return config.serde_settings
+    return {f"topic.{setting}": text for setting, text in config.topic_config.items()}
 
 
 def _clients(config: StreamsConfig, origins: Mapping[str, str]) -> dict[str, list[Row]]:
@@ -76,4 +86,4 @@ def _origin(name: str, role: Role, origins: Mapping[str, str]) -> str:
 
 
 def _shown(name: str, value: str) -> str:
-    return "[hidden]" if is_secret(name) else value
+    return "[hidden]" if is_secret(name) else without_login(value)

@@ -7,6 +7,7 @@ from typing import Final
 from pystreams.config.client_setting import PREFIXES
 from pystreams.config.client_settings import full_name, split_prefix
 from pystreams.config.client_table import CLIENT_SETTINGS
+from pystreams.config.serde_settings import known_serde_settings, serde_setting
 from pystreams.errors import ConfigError
 
 _ITS_NAME: Final = "its name is {}"
@@ -16,7 +17,7 @@ _STANDBYS: Final = (
     "standby replicas and warm-ups come later; until then a task that moves restores its state first"
 )
 _RACKS: Final = "standby replicas come later, and with them their distribution over racks"
-_LISTS: Final = "give a serde, or a type like list[int], where the list is read or written"
+_LISTS: Final = "give ListSerde(int), or a type like list[int] for JSON, where the list is read or written"
 
 #: Settings of Kafka Streams that are none here.
 REFUSED: Final = {
@@ -33,14 +34,13 @@ REFUSED: Final = {
     "default_list_value_serde_inner": _LISTS,
     "default_list_value_serde_type": _LISTS,
     "default_production_exception_handler": _ITS_NAME.format("production_exception_handler"),
-    "dsl_store_format": "stores have one format: values with timestamps, as Java's default",
     "dsl_store_suppliers_class": _STORES,
     "ensure_explicit_internal_resource_naming": "the topology is checked while it is made:"
     " App(..., ensure_explicit_internal_resource_naming=True)",
     "max_warmup_replicas": _STANDBYS,
     "num_standby_replicas": _STANDBYS,
     "probing_rebalance_interval_ms": _STANDBYS,
-    "processor_wrapper_class": "it names a class of Java: wrap the processor where it is given",
+    "processor_wrapper_class": _ITS_NAME.format("processor_wrapper"),
     "rack_aware_assignment_non_overlap_cost": _RACKS,
     "rack_aware_assignment_strategy": _RACKS,
     "rack_aware_assignment_tags": _RACKS,
@@ -113,6 +113,9 @@ def resolved(given_name: str, fields: frozenset[str]) -> tuple[str, str]:
     client_setting = full_name(name, given_name)
     if client_setting is not None:
         return "client_settings", client_setting
+    of_serdes = serde_setting(name)
+    if of_serdes is not None:
+        return "serde_settings", of_serdes
     why = REFUSED.get(name) or next(
         (why for prefix, why in _REFUSED_PREFIXES.items() if name.startswith(prefix)), ""
     )
@@ -139,7 +142,7 @@ def nearest(given_name: str, fields: frozenset[str], cutoff: float = _SURE) -> s
     if prefix:
         known = [n for n, row in CLIENT_SETTINGS.items() if row.parse and PREFIXES[prefix] in row.clients]
     else:
-        known = [*fields, *(n for n, row in CLIENT_SETTINGS.items() if row.parse)]
+        known = [*fields, *(n for n, row in CLIENT_SETTINGS.items() if row.parse), *known_serde_settings()]
     meant = _closest(rest, sorted({n.replace(".", "_") for n in known}), cutoff)
     if not meant:
         return ""

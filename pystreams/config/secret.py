@@ -9,12 +9,12 @@ from typing import Any, Final
 
 _SECRET: Final = re.compile(
     r"passw|passphrase|secret|token|credential|jaas|(private|api|access|signing|keystore)[._-]?key|key[._-]pem"
-    r"|(keystore|truststore)[._-]certificate"
+    r"|(keystore|truststore)[._-]certificate|user[._-]info"
 )
 #: Where something is, not what it is.
 _PLACE: Final = re.compile(r"[._-](url|location|file|id|provider)$")
 #: What is given for these by mistake may be the secret itself: one text for all settings, or a token.
-_NEIGHBOURS: Final = frozenset({"client_settings", "oauth_token_provider"})
+_NEIGHBOURS: Final = frozenset({"client_settings", "oauth_token_provider", "serde_settings"})
 #: A login that stands in an address: ``https://alice:secret@host``.
 _LOGIN: Final = re.compile(r"[^\s,'\"/]*:[^\s,'\"]*@")
 _HIDDEN: Final = "[hidden]"
@@ -34,4 +34,9 @@ def shown(name: str, value: Any) -> str:
         return str(getattr(value, "__qualname__", None) or type(value).__qualname__)
     if is_secret(name) or name in _NEIGHBOURS:
         return _HIDDEN
-    return _LOGIN.sub(f"{_HIDDEN}@", str(value) if isinstance(value, Path) else repr(value))
+    return without_login(str(value) if isinstance(value, Path) else repr(value))
+
+
+def without_login(text: str) -> str:
+    """A text that may hold addresses, without the logins in them."""
+    return _LOGIN.sub(f"{_HIDDEN}@", text)

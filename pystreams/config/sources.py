@@ -8,13 +8,18 @@ from typing import Any, Final
 from pystreams.config.client_settings import client_settings, split_prefix
 from pystreams.config.names import nearest, resolved
 from pystreams.config.secret import shown
+from pystreams.config.serde_settings import serde_settings
 from pystreams.config.values import Parse, topic_settings
 from pystreams.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "PYSTREAMS_"
 
 #: Mappings that are given in parts (``topic.retention.ms``), and joined over all sources.
-GATHERED: Final[Mapping[str, Parse]] = {"topic_config": topic_settings, "client_settings": client_settings}
+GATHERED: Final[Mapping[str, Parse]] = {
+    "topic_config": topic_settings,
+    "client_settings": client_settings,
+    "serde_settings": serde_settings,
+}
 
 
 def _parts(source: Mapping[str, Any], fields: frozenset[str]) -> Iterator[tuple[str, str, Any]]:

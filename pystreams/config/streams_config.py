@@ -16,6 +16,7 @@ from pystreams.config import sources
 from pystreams.config.client_settings import client_settings, client_value, held_by_application
 from pystreams.config.offset_reset import offset_reset
 from pystreams.config.secret import is_secret, shown
+from pystreams.config.serde_settings import serde_settings, serde_value
 from pystreams.config.values import (
     INT_MAX,
     Parse,
@@ -24,6 +25,7 @@ from pystreams.config.values import (
     extractor,
     flag,
     handler,
+    imported,
     name_of_application,
     number,
     optimizations,
@@ -35,6 +37,7 @@ from pystreams.config.values import (
     token_provider,
     topic_settings,
     trimmed,
+    word,
 )
 from pystreams.errors import ConfigError
 
@@ -114,6 +117,11 @@ class StreamsConfig:
     default_key_serde: Any = _setting(bytes, serde)
     #: Serde (or type) of values where the topology names none.
     default_value_serde: Any = _setting(bytes, serde)
+    #: The schema registry (``schema.registry.url``, ``schema.registry.basic.auth.user.info``) and what serdes do with
+    #: schemas (``auto.register.schemas``); one by one they are given by these names.
+    serde_settings: Mapping[str, str] = field(
+        default_factory=dict, repr=False, metadata={"parse": serde_settings}
+    )
     #: Gives a record its time; None: the record's own timestamp, and a negative one is an error.
     default_timestamp_extractor: Any = _setting(None, extractor)
     #: Where to begin in an input without a committed offset: earliest, latest, ``by_duration:PT1H`` (or a timedelta)
@@ -136,6 +144,12 @@ class StreamsConfig:
     #: Which rewritings of the topology are allowed: ``none``, ``all``, or some of ``reuse.ktable.source.topics``,
     #: ``merge.repartition.topics``, ``single.store.self.join`` with commas between them.
     topology_optimization: str = _setting("none", optimizations)
+    #: Code of the program's around every step: a ``ProcessorWrapper``, its class, a function of (name, supplier), or
+    #: where one of them is to be imported from: ``MODULE:NAME``.
+    processor_wrapper: Any = _setting(None, imported)
+    #: What the stores on disk that steps of the language have keep of a record: ``DEFAULT``, or ``HEADERS``, too, which
+    #: such steps leave empty so far. It may change between runs: what is stored is converted.
+    dsl_store_format: str = _setting("DEFAULT", word("DEFAULT", "HEADERS"))
     #: Replicas of internal topics; -1: the broker's default.
     replication_factor: int = _setting(-1, number(1, besides=-1, maximum=2**15 - 1))
     #: Settings of all internal topics, by Kafka's names; one by one they are given as ``topic.retention.ms``.
@@ -267,8 +281,9 @@ def merge_settings(*given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of all sources by their underscored names; the first source that has one wins, None has none.
 
     Topic settings (``topic.retention.ms``) are gathered in ``topic_config``, those of Kafka's clients
-    (``producer.linger.ms``) in ``client_settings``, name by name. Raises ``ConfigError`` for an unknown name, and for
-    one that a source gives twice (dotted and underscored).
+    (``producer.linger.ms``) in ``client_settings``, those of serdes (``schema.registry.url``) in ``serde_settings``,
+    name by name. Raises ``ConfigError`` for an unknown name, and for one that a source gives twice (dotted and
+    underscored).
     """
     return sources.merged(given, _NAMES)
 
@@ -286,6 +301,8 @@ def _parsed_part(name: str, part: str, given: Any) -> Any:
     """``part`` is that of a mapping that is given in parts."""
     if name == "client_settings" and part:
         return client_value(part, given)
+    if name == "serde_settings" and part:
+        return serde_value(part, given)
     return given if part else _parsed(name, given, _PARSERS[name])
 
 

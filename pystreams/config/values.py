@@ -9,6 +9,7 @@ import re
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -138,6 +139,12 @@ def choice(*choices: str) -> Parse:
     return parse
 
 
+def word(*choices: str) -> Parse:
+    """One of a few words in capital letters, which may be given in small ones."""
+    among = choice(*choices)
+    return lambda given: among(given.upper() if isinstance(given, str) else given)
+
+
 #: The rewritings of a topology that can be allowed, by Java's names.
 OPTIMIZATIONS: Final = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
 
@@ -180,6 +187,23 @@ def extractor(given: Any) -> Any:
             "the name of a timestamp extractor, or a function of (record) or (record, partition_time)"
         )
     return given
+
+
+def imported(given: Any) -> Any:
+    """A class or function, or ``MODULE:NAME`` to import one from."""
+    expected = "a class or a function, or MODULE:NAME to import one from"
+    if not isinstance(given, str):
+        return given
+    module, _, name = given.partition(":")
+    if not module or not name:
+        raise ValueError(expected)
+    try:
+        found = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"{expected} ({error})") from None
+    return found
 
 
 def token_provider(given: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Protocol, TypeVar, Unpack, overload
 
 from pystreams.config import StreamsConfig
 from pystreams.dsl.context import Context, Place
@@ -15,7 +15,10 @@ from pystreams.dsl.serdes import TypeOrSerde
 from pystreams.dsl.sources import Topics, source_node, source_serdes
 from pystreams.dsl.stream import KStream
 from pystreams.dsl.table import KTable
+from pystreams.errors import TopologyError
 from pystreams.state.spec import StoreSpec
+from pystreams.timestamps import Extractor
+from pystreams.topology.arguments import checked_store
 from pystreams.topology.graph import StoreGraphNode, StreamSourceGraphNode, TableSourceGraphNode
 from pystreams.topology.names import checked
 from pystreams.topology.optimizer import rewritings
@@ -23,6 +26,12 @@ from pystreams.topology.topology import Topology
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+class Buildable(Protocol):
+    """What gives a topology: an ``App`` or a ``StreamsBuilder``."""
+
+    def build(self, config: StreamsConfig | None = None) -> Topology: ...
 
 
 class StreamsBuilder(GlobalTables):
@@ -50,7 +59,7 @@ class StreamsBuilder(GlobalTables):
         *,
         key: TypeOrSerde[K],
         value: TypeOrSerde[V],
-        timestamp_extractor: Any = ...,
+        timestamp_extractor: Extractor | None = ...,
         auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
     ) -> KStream[K, V]: ...
@@ -60,7 +69,7 @@ class StreamsBuilder(GlobalTables):
         topics: Topics,
         *,
         key: TypeOrSerde[K],
-        timestamp_extractor: Any = ...,
+        timestamp_extractor: Extractor | None = ...,
         auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
     ) -> KStream[K, Any]: ...
@@ -70,7 +79,7 @@ class StreamsBuilder(GlobalTables):
         topics: Topics,
         *,
         value: TypeOrSerde[V],
-        timestamp_extractor: Any = ...,
+        timestamp_extractor: Extractor | None = ...,
         auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
     ) -> KStream[Any, V]: ...
@@ -79,7 +88,7 @@ class StreamsBuilder(GlobalTables):
         self,
         topics: Topics,
         *,
-        timestamp_extractor: Any = ...,
+        timestamp_extractor: Extractor | None = ...,
         auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
     ) -> KStream[Any, Any]: ...
@@ -112,7 +121,7 @@ class StreamsBuilder(GlobalTables):
         *,
         key: TypeOrSerde[K],
         value: TypeOrSerde[V],
-        timestamp_extractor: Any = ...,
+        timestamp_extractor: Extractor | None = ...,
         auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
         **store: Unpack[UntypedStoreArguments],
@@ -123,7 +132,7 @@ class StreamsBuilder(GlobalTables):
         topic: str,
         *,
         key: TypeOrSerde[K],
-        timestamp_extractor: Any = ...,
+        timestamp_extractor: Extractor | None = ...,
         auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
         **store: Unpack[UntypedStoreArguments],
@@ -134,7 +143,7 @@ class StreamsBuilder(GlobalTables):
         topic: str,
         *,
         value: TypeOrSerde[V],
-        timestamp_extractor: Any = ...,
+        timestamp_extractor: Extractor | None = ...,
         auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
         **store: Unpack[UntypedStoreArguments],
@@ -144,7 +153,7 @@ class StreamsBuilder(GlobalTables):
         self,
         topic: str,
         *,
-        timestamp_extractor: Any = ...,
+        timestamp_extractor: Extractor | None = ...,
         auto_offset_reset: str | timedelta | None = ...,
         step: str | None = ...,
         **store: Unpack[UntypedStoreArguments],
@@ -164,6 +173,11 @@ class StreamsBuilder(GlobalTables):
 
         It gets a store if it has a ``name``, or if a step needs one.
         """
+        if not isinstance(topic, str):
+            raise TopologyError(
+                f"a table is read from one topic, not from {topic!r}",
+                hint="read several topics as a stream, and make a table of it with to_table()",
+            )
         names = self._context.names
         options = StoreOptions.of("table", store)
         store_name = options.named(self._context, f"{topic}-")
@@ -180,11 +194,12 @@ class StreamsBuilder(GlobalTables):
 
     def add_state_store(self, store: StoreSpec) -> None:
         """Add a store for ``process``, where ``stores=`` names it. ``pystreams.state`` has a factory: ``Stores``."""
-        checked(store.name)
+        checked(checked_store(store).name)
         self._context.graph.add(StoreGraphNode(store.name, store))
 
     def build(self, config: StreamsConfig | None = None) -> Topology:
-        """The topology of all steps so far, rewritten as ``topology_optimization`` of ``config`` allows.
+        """The topology of all steps so far, rewritten as ``topology_optimization`` of ``config`` allows, with its steps
+        wrapped by ``processor_wrapper`` and its stores in ``dsl_store_format``.
 
         Raises ``TopologyError`` where steps contradict each other: a name twice, topics read twice in different ways,
         different stores with one name, joined topics with different fixed numbers of partitions.
@@ -194,4 +209,19 @@ class StreamsBuilder(GlobalTables):
         )
         if self._all_named:
             self._context.check_all_named()
-        return topology
+        if config is not None and config.dsl_store_format == "HEADERS":
+            topology.change_stores(StoreSpec.in_headers_format)
+        return topology if config is None else topology.wrapped(config.processor_wrapper)
+
+
+def topology_of(application: Topology | Buildable, config: StreamsConfig | None = None) -> Topology:
+    """The application's graph as ``config`` has it: optimized, with processors wrapped. Raises ``TopologyError`` as
+    building it does."""
+    if not isinstance(application, Topology):
+        if not hasattr(application, "build"):
+            raise TopologyError(
+                f"{type(application).__name__} is no application",
+                hint="give the App, the StreamsBuilder or the Topology, not a stream or table of it",
+            )
+        return application.build(config)
+    return application if config is None else application.wrapped(config.processor_wrapper)

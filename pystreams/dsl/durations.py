@@ -24,3 +24,14 @@ def milliseconds(duration: object, argument: str, *, least: int = 0) -> int:
     if value < least:
         raise TopologyError(f"{argument} must be at least {least} ms, not {value}")
     return value
+
+
+def check_milliseconds(owner: object, **least: int) -> None:
+    """Raise ``TopologyError`` where an attribute of ``owner`` is no number, or below the ``least`` that makes sense."""
+    for name, least_ms in least.items():
+        value = getattr(owner, name)
+        if isinstance(value, timedelta):
+            raise TopologyError(
+                f"{name}={value!r} is no number of milliseconds", hint="the class's methods take timedeltas"
+            )
+        milliseconds(value, name, least=least_ms)

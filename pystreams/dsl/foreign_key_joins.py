@@ -31,10 +31,10 @@ from pystreams.serde import BYTES
 from pystreams.serde.base import AnySerde
 from pystreams.serde.subscriptions import ResponseSerde, SubscriptionSerde
 from pystreams.state.spec import StoreSpec
+from pystreams.topology.arguments import checked_partitioner
 from pystreams.topology.deferred import wrapped
 from pystreams.topology.graph import ProcessorGraphNode, RepartitionGraphNode
 from pystreams.topology.nodes import SinkNode, SourceNode
-from pystreams.topology.topology import checked_partitioner
 
 _PREFIX: Final = "KTABLE-FK-JOIN-"
 _OUTPUT: Final = f"{_PREFIX}OUTPUT-"
@@ -141,6 +141,9 @@ class _Join:
             SubscriptionSerde(),
             persistent=self._store.persistent,
             logs_headers=True,
+            # In memory it has them always, as in Java.
+            headers=not self._store.persistent,
+            of_language=True,
         )
         receive_name = self._name("-subscription-receive", _PROCESSOR)
         receive = ProcessorGraphNode(receive_name, SubscriptionReceive(serdes, spec.name), spec)

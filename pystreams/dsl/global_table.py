@@ -15,7 +15,8 @@ from pystreams.dsl.sources import source_node, source_serdes
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.state.spec import StoreSpec
-from pystreams.timestamps import ConsumedRecord, RecordTimestamp
+from pystreams.timestamps import GlobalRecordTimestamp
+from pystreams.topology.arguments import checked_store
 from pystreams.topology.graph import GlobalStoreGraphNode, ProcessorGraphNode
 from pystreams.topology.names import checked
 from pystreams.topology.nodes import Operation, Process
@@ -25,15 +26,6 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-class _RecordTime(RecordTimestamp):
-    """The record's own time. One without is as good as any other: only its order within its partition counts."""
-
-    name = "global_table"
-
-    def invalid(self, record: ConsumedRecord, partition_time: int) -> int:
-        return 0
 
 
 class GlobalKTable(Generic[K, V]):
@@ -112,7 +104,8 @@ class GlobalTables:
         """
         names = self._context.names
         options = StoreOptions.of("global_table", store)
-        store_name = options.named(self._context, f"{topic}-")
+        # Its topic is its changelog.
+        store_name = replace(options, logged=False).named(self._context, f"{topic}-")
         source_name = names.step("KSTREAM-SOURCE-", None if step is None else f"{step}-source")
         name = names.step("KTABLE-SOURCE-", step)
         keys, values = source_serdes(source_name, key, value)
@@ -151,7 +144,7 @@ class GlobalTables:
                 hint="give the class, or a function that makes a new processor at each call",
             )
         UserFunction.of(supplier, "supply", f"add_global_store {name}")
-        checked(store.name)
+        checked(checked_store(store).name)
         spec = replace(store, cached=False, logged=False)
         self._fill(spec, source_name, topic, name, Process(supplier), key, value)
 
@@ -161,7 +154,7 @@ class GlobalTables:
         if not isinstance(topic, str):
             raise TopologyError(f"{name} fills a global store from one topic, not from {topic!r}")
         keys, values = source_serdes(source, key, value)
-        node = source_node(source, topic, keys, values, _RecordTime(), None)
+        node = source_node(source, topic, keys, values, GlobalRecordTimestamp(), None)
         self._context.graph.add(GlobalStoreGraphNode(name, node, operation, spec))
 
 

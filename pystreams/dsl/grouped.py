@@ -13,6 +13,7 @@ from pystreams.dsl.operators.aggregate import Aggregate, Reduce
 from pystreams.dsl.operators.base import ObjectOperation
 from pystreams.dsl.operators.folding import ONE_MORE, ZERO
 from pystreams.dsl.origins import AggregateOrigin
+from pystreams.dsl.prefixes import AGGREGATE, REDUCE
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import aggregate_serde
 from pystreams.dsl.windows import SessionWindows, checked_windows
@@ -26,14 +27,12 @@ K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
 
-_AGGREGATE = "KSTREAM-AGGREGATE-"
-_REDUCE = "KSTREAM-REDUCE-"
-
 
 class KGroupedStream(Generic[K, V]):
     """Records by key. If the key was changed before, an aggregation first writes them to a repartition topic.
 
-    Null keys and null values are dropped and counted. Source: KGroupedStream, GroupedStreamAggregateBuilder.
+    Null keys and null values are dropped and counted; null values not in all windows. Source: KGroupedStream,
+    GroupedStreamAggregateBuilder.
     """
 
     def __init__(self, place: Place, repartition: str | None) -> None:
@@ -47,8 +46,8 @@ class KGroupedStream(Generic[K, V]):
     def count(self, *, step: str | None = None, **store: Unpack[StoreArguments]) -> table.KTable[K, int]:
         """The number of records of each key."""
         options = StoreOptions.of("count", store)
-        name = options.named_for_count(self._place.context, _AGGREGATE)
-        return self._aggregated(Aggregate(name.name, ZERO, ONE_MORE), _AGGREGATE, step, options, name, INT)
+        name = options.named_for_count(self._place.context, AGGREGATE)
+        return self._aggregated(Aggregate(name.name, ZERO, ONE_MORE), AGGREGATE, step, options, name, INT)
 
     @overload
     def reduce(
@@ -66,9 +65,9 @@ class KGroupedStream(Generic[K, V]):
         None deletes the row: a function that changes its aggregate in place must return it.
         """
         options = StoreOptions.of("reduce", store)
-        name = options.named(self._place.context, _REDUCE)
+        name = options.named(self._place.context, REDUCE)
         operation = Reduce(name.name, UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
-        return self._aggregated(operation, _REDUCE, step, options, name, self._place.value)
+        return self._aggregated(operation, REDUCE, step, options, name, self._place.value)
 
     @overload
     def aggregate(
@@ -103,14 +102,14 @@ class KGroupedStream(Generic[K, V]):
         (``int``, ``dict``).
         """
         options = StoreOptions.of("aggregate", store)
-        name = options.named(self._place.context, _AGGREGATE)
+        name = options.named(self._place.context, AGGREGATE)
         operation = Aggregate(
             name.name,
             UserFunction.of(initializer, "supply", f"aggregate {name.name}"),
             UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}"),
         )
         value = aggregate_serde(operation.initializer, name.name)
-        return self._aggregated(operation, _AGGREGATE, step, options, name, value)
+        return self._aggregated(operation, AGGREGATE, step, options, name, value)
 
     @overload
     def windowed_by(self, windows: AnyTimeWindows) -> windowed.TimeWindowedKStream[K, V]: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pystreams.dsl.durations import Duration, milliseconds
+from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
 from pystreams.errors import TopologyError
 
 _INT64_MIN = -(1 << 63)
@@ -25,6 +25,7 @@ class JoinWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
+        check_milliseconds(self, before_ms=_INT64_MIN, after_ms=_INT64_MIN, grace_ms=0)
         if self.size_ms < 0:
             raise TopologyError(
                 f"a join window from {-self.before_ms} ms to {self.after_ms} ms ends before it begins",

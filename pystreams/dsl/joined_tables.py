@@ -9,6 +9,7 @@ from pystreams.dsl import foreign_key_joins, table_joins
 from pystreams.dsl.foreign_key_joins import ForeignKeyOptions
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.value_getter import JoinKind
+from pystreams.processor import Partitioner
 
 if TYPE_CHECKING:
     from pystreams.dsl.table import KTable
@@ -48,8 +49,8 @@ class TableJoins(Generic[K, V]):
         joiner: Callable[[V, T], V2],
         *,
         foreign_key: Callable[[V], K2 | None],
-        partitioner: Any = ...,
-        other_partitioner: Any = ...,
+        partitioner: Partitioner[K, Any] | None = ...,
+        other_partitioner: Partitioner[K2, Any] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]: ...
@@ -60,8 +61,8 @@ class TableJoins(Generic[K, V]):
         joiner: Callable[[V, T], V2],
         *,
         foreign_key: Callable[[K, V], K2 | None],
-        partitioner: Any = ...,
-        other_partitioner: Any = ...,
+        partitioner: Partitioner[K, Any] | None = ...,
+        other_partitioner: Partitioner[K2, Any] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]: ...
@@ -72,8 +73,8 @@ class TableJoins(Generic[K, V]):
         joiner: Callable[[K, V, T], V2],
         *,
         foreign_key: Callable[[V], K2 | None],
-        partitioner: Any = ...,
-        other_partitioner: Any = ...,
+        partitioner: Partitioner[K, Any] | None = ...,
+        other_partitioner: Partitioner[K2, Any] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]: ...
@@ -84,8 +85,8 @@ class TableJoins(Generic[K, V]):
         joiner: Callable[[K, V, T], V2],
         *,
         foreign_key: Callable[[K, V], K2 | None],
-        partitioner: Any = ...,
-        other_partitioner: Any = ...,
+        partitioner: Partitioner[K, Any] | None = ...,
+        other_partitioner: Partitioner[K2, Any] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]: ...
@@ -141,8 +142,8 @@ class TableJoins(Generic[K, V]):
         joiner: Callable[[V, T | None], V2],
         *,
         foreign_key: Callable[[V], K2 | None],
-        partitioner: Any = ...,
-        other_partitioner: Any = ...,
+        partitioner: Partitioner[K, Any] | None = ...,
+        other_partitioner: Partitioner[K2, Any] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]: ...
@@ -153,8 +154,8 @@ class TableJoins(Generic[K, V]):
         joiner: Callable[[V, T | None], V2],
         *,
         foreign_key: Callable[[K, V], K2 | None],
-        partitioner: Any = ...,
-        other_partitioner: Any = ...,
+        partitioner: Partitioner[K, Any] | None = ...,
+        other_partitioner: Partitioner[K2, Any] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]: ...
@@ -165,8 +166,8 @@ class TableJoins(Generic[K, V]):
         joiner: Callable[[K, V, T | None], V2],
         *,
         foreign_key: Callable[[V], K2 | None],
-        partitioner: Any = ...,
-        other_partitioner: Any = ...,
+        partitioner: Partitioner[K, Any] | None = ...,
+        other_partitioner: Partitioner[K2, Any] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]: ...
@@ -177,8 +178,8 @@ class TableJoins(Generic[K, V]):
         joiner: Callable[[K, V, T | None], V2],
         *,
         foreign_key: Callable[[K, V], K2 | None],
-        partitioner: Any = ...,
-        other_partitioner: Any = ...,
+        partitioner: Partitioner[K, Any] | None = ...,
+        other_partitioner: Partitioner[K2, Any] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]: ...

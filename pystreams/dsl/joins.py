@@ -13,7 +13,7 @@ from pystreams.dsl.join_windows import JoinWindows
 from pystreams.dsl.operators.join import StreamTableJoin
 from pystreams.dsl.operators.value_getter import JoinKind
 from pystreams.dsl.repartition import repartition_node
-from pystreams.dsl.serdes import TypeOrSerde, computed
+from pystreams.dsl.serdes import TypeOrSerde, check_keys_meet, computed
 from pystreams.dsl.stream_joins import JoinStoreArguments
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
@@ -345,6 +345,7 @@ class Joins(Generic[K, V]):
                 hint="read a topic as a table with table(...), or as a stream with stream(...)",
             )
         place = self._place
+        check_keys_meet(method, place.name, place.key, other._place.name, other._place.key)
         if place.needs_repartition:
             place = self._repartitioned_for_join(step, place.key)
         sources = place.copartitioned_with(other._place)

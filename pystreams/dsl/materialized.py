@@ -109,6 +109,7 @@ class StoreOptions:
             cached=self.cached and not versioned,
             logged=self.logged,
             changelog_config=self.changelog_config or {},
+            of_language=not versioned,
             max_entries=self.max_entries,
             **versioned,
         )
@@ -161,6 +162,7 @@ class StoreOptions:
             retention_ms=self._retention_ms(name, windows),
             by_time=on_close,
             changelog_config=self.changelog_config or {},
+            of_language=True,
         )
 
     def session(
@@ -178,6 +180,7 @@ class StoreOptions:
             retention_ms=self._retention_ms(name, windows),
             by_time=on_close,
             changelog_config=self.changelog_config or {},
+            of_language=True,
         )
 
     def _retention_ms(self, name: str, windows: AnyTimeWindows | SessionWindows) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pystreams.dsl.context import Context
-from pystreams.dsl.operators.stateless import Forward, NotNullKey
+from pystreams.dsl.operators.stateless import AnyKey, NotNullKey
 from pystreams.serde.base import AnySerde
 from pystreams.timestamps import FailOnInvalidTimestamp
 from pystreams.topology.graph import NullKeyFilter, RepartitionGraphNode
@@ -43,7 +43,7 @@ def repartition_node(
         _sink(sink, topic, key, value, partitioner),
         _source(source, topic, key, value),
         partitions,
-        NullKeyFilter(filter_, NotNullKey(), Forward()),
+        NullKeyFilter(filter_, NotNullKey(), AnyKey()),
         optimizable,
     )
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from types import BuiltinFunctionType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any
 
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde import BYTES, STR, serde_for
-from pystreams.serde.base import AnySerde, Serde
-from pystreams.serde.primitives import StrSerde
+from pystreams.serde.base import AnySerde, TypeOrSerde
+from pystreams.serde.primitives import BoolSerde, BytesSerde, FloatSerde, IntSerde, StrSerde, UUIDSerde
 from pystreams.topology.deferred import DeferredSerde
 
-T = TypeVar("T")
-
-#: How users give a serde: as the type of the values, or as the serde itself.
-TypeOrSerde: TypeAlias = type[T] | Serde[T]
+__all__ = [
+    "TypeOrSerde",
+    "aggregate_serde",
+    "common",
+    "computed",
+    "given_or",
+    "is_text",
+    "read_from_topic",
+    "returned_by",
+]
 
 
 def given_or(given: Any, otherwise: AnySerde) -> AnySerde:
@@ -67,6 +73,20 @@ def is_text(serde: AnySerde) -> bool:
     # Not by identity: an application that was sent to another process has serdes of its own.
     known = serde.fallback if isinstance(serde, DeferredSerde) else serde
     return isinstance(known, StrSerde)
+
+
+_PRIMITIVES = (StrSerde, IntSerde, FloatSerde, BytesSerde, BoolSerde, UUIDSerde)
+
+
+def check_keys_meet(method: str, this: str, one: AnySerde, other: str, two: AnySerde) -> None:
+    """Raise ``TopologyError`` where rows are looked up by keys of another type. Serdes of one's own may have the same
+    bytes all the same; those of plain types have not."""
+    if isinstance(one, _PRIMITIVES) and isinstance(two, _PRIMITIVES) and repr(one) != repr(two):
+        raise TopologyError(
+            f"{method} compares keys of different types: {one!r} of {this}, {two!r} of {other}",
+            why="keys meet by their bytes",
+            hint="select_key(...) makes keys of another type; a foreign key may be of the other table's",
+        )
 
 
 def common(one: AnySerde, other: AnySerde, what: str) -> AnySerde:

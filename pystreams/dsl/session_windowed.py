@@ -11,6 +11,7 @@ from pystreams.dsl.materialized import StoreName, StoreOptions, WindowStoreArgum
 from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, SUM, ZERO, aggregator_of
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
 from pystreams.dsl.origins import AggregateOrigin
+from pystreams.dsl.prefixes import AGGREGATE, REDUCE
 from pystreams.dsl.serdes import aggregate_serde
 from pystreams.dsl.windows import EmitStrategy, SessionWindows, emits_on_close
 from pystreams.functions import UserFunction
@@ -23,12 +24,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
 
-_AGGREGATE = "KSTREAM-AGGREGATE-"
-_REDUCE = "KSTREAM-REDUCE-"
-
 
 class SessionWindowedKStream(Generic[K, V]):
-    """Records by key and session. Late ones, past their session's gap and grace, are dropped and counted.
+    """Records by key and session. Late ones, past their session's gap and grace, are dropped and counted. So are null
+    keys; null values are aggregated, as in Java.
 
     A session that grows or merges with others gets a new key: each old one is deleted, with a change of its own. The
     store keeps sessions for gap and grace, or for ``retention=``. Source: SessionWindowedKStreamImpl.
@@ -46,8 +45,7 @@ class SessionWindowedKStream(Generic[K, V]):
         """When results are emitted: ``EmitStrategy.on_window_update()`` (the default) or ``on_window_close()``.
 
         Each session that has closed is emitted once, when a record arrives that moves stream time past its end, gap
-        and grace. As in Java, a store in memory has lost it by then, unless it has a longer ``retention=``; one on
-        disk may have lost it if stream time jumps by more than that.
+        and grace, by however much. In Java, one is lost that its store shows no more by then.
         """
         self._on_close = emits_on_close(strategy)
         return self
@@ -57,8 +55,8 @@ class SessionWindowedKStream(Generic[K, V]):
     ) -> table.KTable[Windowed[K], int]:
         """The number of records of each key and session."""
         options = StoreOptions.of("count", store)
-        name = options.named_for_count(self._grouped._place.context, _AGGREGATE)
-        return self._aggregated(ZERO, ONE_MORE, SUM, _AGGREGATE, step, options, name, INT)
+        name = options.named_for_count(self._grouped._place.context, AGGREGATE)
+        return self._aggregated(ZERO, ONE_MORE, SUM, AGGREGATE, step, options, name, INT)
 
     @overload
     def reduce(
@@ -77,10 +75,10 @@ class SessionWindowedKStream(Generic[K, V]):
     ) -> table.KTable[Windowed[K], V]:
         """The values of a key and session combined. The first value is the first aggregate."""
         options = StoreOptions.of("reduce", store)
-        name = options.named(self._grouped._place.context, _REDUCE)
+        name = options.named(self._grouped._place.context, REDUCE)
         aggregator = aggregator_of(UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
         value = self._grouped._place.value
-        return self._aggregated(NOTHING, aggregator, aggregator, _REDUCE, step, options, name, value)
+        return self._aggregated(NOTHING, aggregator, aggregator, REDUCE, step, options, name, value)
 
     @overload
     def aggregate(
@@ -137,12 +135,12 @@ class SessionWindowedKStream(Generic[K, V]):
         ``initializer()``, and of each that it takes the place of, in the order of their ends.
         """
         options = StoreOptions.of("aggregate", store)
-        name = options.named(self._grouped._place.context, _AGGREGATE)
+        name = options.named(self._grouped._place.context, AGGREGATE)
         start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
         function = UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}")
         merging = UserFunction.of(merger, "merge", f"aggregate {name.name}")
         value = aggregate_serde(start, name.name)
-        return self._aggregated(start, function, merging, _AGGREGATE, step, options, name, value)
+        return self._aggregated(start, function, merging, AGGREGATE, step, options, name, value)
 
     def _aggregated(
         self,

@@ -11,9 +11,9 @@ from pystreams.dsl.serdes import read_from_topic
 from pystreams.errors import TopologyError
 from pystreams.serde.base import AnySerde
 from pystreams.timestamps import resolve_extractor
+from pystreams.topology.arguments import checked_offset_reset, topic_names
 from pystreams.topology.names import checked
 from pystreams.topology.nodes import SourceNode
-from pystreams.topology.topology import checked_offset_reset, topic_names
 
 #: One topic, several, or all that match a pattern.
 Topics = str | Iterable[str] | re.Pattern[str]

@@ -8,7 +8,6 @@ from typing import Any, TypeVar, Unpack, overload
 
 from pystreams.dsl import branches, grouped, table
 from pystreams.dsl.context import Place
-from pystreams.dsl.joins import Joins
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.stateless import (
     Filter,
@@ -24,17 +23,17 @@ from pystreams.dsl.operators.stateless import (
 )
 from pystreams.dsl.operators.table import TableSource
 from pystreams.dsl.origins import TopicOrigin
+from pystreams.dsl.processing import Processing
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import TypeOrSerde, common, computed, given_or, returned_by
 from pystreams.errors import TopologyError
-from pystreams.functions import UserFunction, locate
-from pystreams.processor import Processor
+from pystreams.functions import UserFunction
+from pystreams.processor import Partitioner, RecordContext
 from pystreams.serde.base import AnySerde
-from pystreams.state.spec import StoreSpec
+from pystreams.topology.arguments import checked_partitioner, topic_chooser
 from pystreams.topology.graph import ProcessorGraphNode, SinkGraphNode
 from pystreams.topology.names import checked
-from pystreams.topology.nodes import Operation, Process, SinkNode
-from pystreams.topology.topology import checked_partitioner, store_list, topic_chooser
+from pystreams.topology.nodes import Operation, SinkNode
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -42,7 +41,7 @@ K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
 
-class KStream(Joins[K, V]):
+class KStream(Processing[K, V]):
     """A stream of independent records. Steps return new streams; nothing runs before the topology is built and started.
 
     A function argument takes the value, or key and value. What the keyword arguments mean stands in ``pystreams.dsl``.
@@ -250,7 +249,7 @@ class KStream(Joins[K, V]):
         *,
         key: TypeOrSerde[K] | None = ...,
         value: TypeOrSerde[V] | None = ...,
-        partitioner: Any = ...,
+        partitioner: Partitioner[K, V] | None = ...,
         step: str | None = ...,
     ) -> None: ...
     @overload
@@ -260,7 +259,7 @@ class KStream(Joins[K, V]):
         *,
         key: TypeOrSerde[K] | None = ...,
         value: TypeOrSerde[V] | None = ...,
-        partitioner: Any = ...,
+        partitioner: Partitioner[K, V] | None = ...,
         step: str | None = ...,
     ) -> None: ...
     @overload
@@ -270,7 +269,17 @@ class KStream(Joins[K, V]):
         *,
         key: TypeOrSerde[K] | None = ...,
         value: TypeOrSerde[V] | None = ...,
-        partitioner: Any = ...,
+        partitioner: Partitioner[K, V] | None = ...,
+        step: str | None = ...,
+    ) -> None: ...
+    @overload
+    def to(
+        self,
+        topic: Callable[[K, V, RecordContext], str],
+        *,
+        key: TypeOrSerde[K] | None = ...,
+        value: TypeOrSerde[V] | None = ...,
+        partitioner: Partitioner[K, V] | None = ...,
         step: str | None = ...,
     ) -> None: ...
     def to(
@@ -282,7 +291,10 @@ class KStream(Joins[K, V]):
         partitioner: Any = None,
         step: str | None = None,
     ) -> None:
-        """Write to a topic, or to the one that a function names for each record. The topics must exist."""
+        """Write to a topic, or to the one that a function names for each record. The topics must exist.
+
+        The function takes the value, key and value, or key, value and a ``RecordContext``: where the record came from.
+        """
         name = self._place.context.names.step("KSTREAM-SINK-", step)
         chooser = topic_chooser(topic, f"to {name}")
         sink = SinkNode(
@@ -302,7 +314,7 @@ class KStream(Joins[K, V]):
         name: str | None = None,
         key: TypeOrSerde[K] | None = None,
         value: TypeOrSerde[V] | None = None,
-        partitioner: Any = None,
+        partitioner: Partitioner[K, V] | None = None,
         partitions: int | None = None,
     ) -> KStream[K, V]:
         """Write the records to the topic ``<application>-<name>-repartition`` and go on from there.
@@ -391,54 +403,6 @@ class KStream(Joins[K, V]):
         serde = returned_by(key, f"the key that {name} computes", function, self._place.value)
         rekeyed: KStream[Any, V] = self._rekeyed(name, SelectKey(function), serde, self._place.value)
         return rekeyed.group_by_key(value=value, repartition=repartition)
-
-    # The Processor API
-
-    def process(
-        self,
-        supplier: Callable[[], Processor[K, V, K2, V2]],
-        *,
-        stores: Iterable[str | StoreSpec] = (),
-        key: TypeOrSerde[K2] | None = None,
-        value: TypeOrSerde[V2] | None = None,
-        step: str | None = None,
-    ) -> KStream[K2, V2]:
-        """Run a ``Processor``; ``supplier`` (its class, say) gives a new one for each task.
-
-        ``stores`` are the names of stores that it may use, or stores that are added with it.
-        """
-        name = self._processor_name("KSTREAM-PROCESSOR-", step, supplier)
-        place = self._place
-        node = ProcessorGraphNode(name, Process(supplier), connected=store_list(stores))
-        place.add(node)
-        new_key = computed(key, f"the key that {name} forwards", locate(supplier), place.value)
-        new_value = computed(value, f"the value that {name} forwards", locate(supplier), place.value)
-        return KStream(Place(place.context, name, node, place.sources, new_key, new_value, True))
-
-    def process_values(
-        self,
-        supplier: Callable[[], Processor[K, V, K, V2]],
-        *,
-        stores: Iterable[str | StoreSpec] = (),
-        value: TypeOrSerde[V2] | None = None,
-        step: str | None = None,
-    ) -> KStream[K, V2]:
-        """As ``process``, but the processor must not change the key, so that no repartitioning follows."""
-        name = self._processor_name("KSTREAM-PROCESSVALUES-", step, supplier)
-        serde = computed(value, f"the value that {name} forwards", locate(supplier), self._place.value)
-        node = ProcessorGraphNode(name, Process(supplier, fixed_key=True), connected=store_list(stores))
-        self._place.add(node)
-        return KStream(replace(self._place, name=name, node=node, value=serde))
-
-    def _processor_name(self, prefix: str, step: str | None, supplier: Callable[[], Any]) -> str:
-        name = self._place.context.names.step(prefix) if step is None else checked(step)
-        if not callable(supplier):
-            raise TopologyError(
-                f"{name} got {supplier!r}, one processor for all tasks",
-                hint="give the class, or a function that makes a new processor at each call",
-            )
-        UserFunction.of(supplier, "supply", f"process {name}")
-        return name
 
     # Helpers
 

@@ -129,11 +129,11 @@ def joined(
     node = JoinGraphNode(
         names.merge,
         (
-            (names.sides[0], names.kept[0], sides[0], (stores[1].name, *both)),
-            (names.sides[1], names.kept[1], sides[1], (stores[0].name, *both)),
+            (names.sides[0], names.kept[0], sides[0], (stores[1], *both)),
+            (names.sides[1], names.kept[1], sides[1], (stores[0], *both)),
         ),
         Forward(),
-        with_itself=(SelfJoin(stores[0].name, function, windows), stores[0].name),
+        with_itself=(SelfJoin(stores[0].name, function, windows), stores[0]),
         keeps_null_keys=kind is not JoinKind.INNER,
     )
     context.graph.add(node, left.node, right.node)
@@ -215,6 +215,9 @@ def _kept(
         window_size_ms=windows.size_ms,
         retention_ms=windows.retention_ms,
         retain_duplicates=True,
+        # In memory it has them always, as in Java.
+        headers=not options.persistent,
+        of_language=True,
         changelog_config={**(options.changelog_config or {}), "cleanup.policy": "delete"},
     )
 

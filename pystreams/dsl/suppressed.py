@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from pystreams.dsl import table
 from pystreams.dsl.context import Place
-from pystreams.dsl.durations import Duration, milliseconds
+from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
 from pystreams.dsl.operators.suppress import Suppress
@@ -52,6 +52,8 @@ class Suppressed(Generic[K_contra]):
     changelog_config: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.wait_ms is not None:
+            check_milliseconds(self, wait_ms=0)
         for name in ("max_records", "max_bytes"):
             bound = getattr(self, name)
             if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 0):

@@ -16,7 +16,9 @@ from pystreams.dsl.serdes import TypeOrSerde, computed, given_or, returned_by
 from pystreams.functions import UserFunction
 from pystreams.processor import ValueTransformer
 from pystreams.state.spec import StoreSpec
+from pystreams.topology.arguments import store_list
 from pystreams.topology.graph import ProcessorGraphNode
+from pystreams.topology.wrapping import provided_stores
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -129,14 +131,15 @@ class KTable(TableJoins[K, V]):
         self,
         supplier: Callable[[], ValueTransformer[K, V, V2]],
         *,
-        stores: str | Iterable[str] = (),
+        stores: str | StoreSpec | Iterable[str | StoreSpec] = (),
         step: str | None = None,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]:
         """The value of each row replaced by what a ``ValueTransformer`` makes of it; ``supplier`` (its class, say)
         gives a new one for each task. It is called for deleted rows, too.
 
-        ``stores`` are the names of stores that it may use. ``value=`` is the type of what it returns.
+        ``stores`` are the names of stores that it may use, or stores that are added with it; what ``supplier.stores()``
+        gives, where there is such a method, is added, too. ``value=`` is the type of what it returns.
         """
         options = StoreOptions.of("transform_values", store)
         prefix = "KTABLE-TRANSFORMVALUES-"
@@ -144,8 +147,9 @@ class KTable(TableJoins[K, V]):
         store_name = None if options.name is None else options.named(self._place.context, prefix).name
         name = self._place.context.names.step(prefix, step)
         function = UserFunction.of(supplier, "supply", f"transform_values {name}")
-        connected = (stores,) if isinstance(stores, str) else tuple(stores)
-        operation = TableTransformValues(function, connected, store_name)
+        connected = (*provided_stores(supplier), *store_list(stores))
+        names = tuple(store if isinstance(store, str) else store.name for store in connected)
+        operation = TableTransformValues(function, names, store_name)
         key = given_or(options.key, self._place.key)
         value = computed(
             options.value, f"the value that {name} computes", function.location, self._place.value
@@ -243,7 +247,7 @@ class KTable(TableJoins[K, V]):
         store: StoreSpec | None,
         key: Any,
         value: Any,
-        connected: Sequence[str] = (),
+        connected: Sequence[str | StoreSpec] = (),
     ) -> KTable[K, Any]:
         node = ProcessorGraphNode(name, operation, store, connected)
         self._place.add(node)

@@ -11,7 +11,7 @@ from pystreams.dsl.materialized import StoreOptions
 from pystreams.dsl.operators.table_join import TableJoin, TableJoinMerge
 from pystreams.dsl.operators.value_getter import JoinKind
 from pystreams.dsl.origins import JoinOrigin
-from pystreams.dsl.serdes import computed, given_or
+from pystreams.dsl.serdes import check_keys_meet, computed, given_or
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.topology.graph import JoinGraphNode
@@ -34,6 +34,7 @@ def joined(
             f"{method} of a table takes a table, not {type(other).__name__}",
             hint="read a topic as a table with table(...), or make one of a stream with to_table()",
         )
+    check_keys_meet(method, this._place.name, this._place.key, other._place.name, other._place.key)
     name, store_name = this._draw_names(_PREFIX, step, options)
     sources = this._place.copartitioned_with(other._place)
     this_needed, other_needed = kind.value

@@ -12,6 +12,7 @@ from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, ZERO, aggregator_
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
 from pystreams.dsl.origins import AggregateOrigin
+from pystreams.dsl.prefixes import AGGREGATE, REDUCE
 from pystreams.dsl.serdes import aggregate_serde
 from pystreams.dsl.windows import EmitStrategy, SlidingWindows, UnlimitedWindows, emits_on_close
 from pystreams.errors import TopologyError
@@ -26,12 +27,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 A = TypeVar("A")
 
-_AGGREGATE = "KSTREAM-AGGREGATE-"
-_REDUCE = "KSTREAM-REDUCE-"
-
 
 class TimeWindowedKStream(Generic[K, V]):
-    """Records by key and window. Late ones, past the window's grace, are dropped and counted.
+    """Records by key and window. Late ones, past the window's grace, are dropped and counted. So are null keys, and
+    null values in sliding windows; in other windows null values are aggregated, as in Java.
 
     The store keeps windows for size and grace (sliding ones for twice their difference and grace), or for
     ``retention=``. Source: TimeWindowedKStreamImpl, SlidingWindowedKStreamImpl.
@@ -49,8 +48,7 @@ class TimeWindowedKStream(Generic[K, V]):
         """When results are emitted: ``EmitStrategy.on_window_update()`` (the default) or ``on_window_close()``.
 
         Each window that has closed is emitted once, when a record arrives that moves stream time past its end and
-        grace. As in Java, one that its store does not show any more by then is lost: if stream time jumps by more than
-        the store's retention. A longer ``retention=`` keeps it.
+        grace, by however much. In Java, one is lost that its store shows no more by then.
         """
         self._on_close = emits_on_close(strategy)
         if self._on_close and isinstance(self._windows, UnlimitedWindows):
@@ -67,10 +65,10 @@ class TimeWindowedKStream(Generic[K, V]):
         options = StoreOptions.of("count", store)
         context = self._grouped._place.context
         if isinstance(self._windows, SlidingWindows):
-            name = options.named(context, _AGGREGATE)
+            name = options.named(context, AGGREGATE)
         else:
-            name = options.named_for_count(context, _AGGREGATE)
-        return self._aggregated(ZERO, ONE_MORE, _AGGREGATE, step, options, name, INT)
+            name = options.named_for_count(context, AGGREGATE)
+        return self._aggregated(ZERO, ONE_MORE, AGGREGATE, step, options, name, INT)
 
     @overload
     def reduce(
@@ -89,10 +87,10 @@ class TimeWindowedKStream(Generic[K, V]):
     ) -> table.KTable[Windowed[K], V]:
         """The values of a key and window combined. The first value is the first aggregate."""
         options = StoreOptions.of("reduce", store)
-        name = options.named(self._grouped._place.context, _REDUCE)
+        name = options.named(self._grouped._place.context, REDUCE)
         aggregator = aggregator_of(UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
         value = self._grouped._place.value
-        return self._aggregated(NOTHING, aggregator, _REDUCE, step, options, name, value)
+        return self._aggregated(NOTHING, aggregator, REDUCE, step, options, name, value)
 
     @overload
     def aggregate(
@@ -122,11 +120,11 @@ class TimeWindowedKStream(Generic[K, V]):
     ) -> table.KTable[Windowed[K], Any]:
         """The values of a key and window folded into something else, as ``KGroupedStream.aggregate``."""
         options = StoreOptions.of("aggregate", store)
-        name = options.named(self._grouped._place.context, _AGGREGATE)
+        name = options.named(self._grouped._place.context, AGGREGATE)
         start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
         function = UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}")
         value = aggregate_serde(start, name.name)
-        return self._aggregated(start, function, _AGGREGATE, step, options, name, value)
+        return self._aggregated(start, function, AGGREGATE, step, options, name, value)
 
     def _aggregated(
         self,

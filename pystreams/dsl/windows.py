@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from pystreams.dsl.durations import Duration, milliseconds
+from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
 from pystreams.errors import TopologyError
 from pystreams.state.time_layer import TIME_MAX
 
@@ -39,6 +39,14 @@ class TimeWindows:
     advance_ms: int
     grace_ms: int
 
+    def __post_init__(self) -> None:
+        check_milliseconds(self, size_ms=1, advance_ms=1, grace_ms=0)
+        if self.advance_ms > self.size_ms:
+            raise TopologyError(
+                f"windows of {self.size_ms} ms cannot advance by {self.advance_ms} ms",
+                why="records between two windows would be in none",
+            )
+
     @classmethod
     def tumbling(cls, size: Duration, *, grace: Duration = 0) -> TimeWindows:
         """Windows one after the other: every record is in exactly one."""
@@ -49,11 +57,6 @@ class TimeWindows:
         """A new window every ``advance``: they overlap if that is less than ``size``, and a record is in several."""
         size_ms = milliseconds(size, "size", least=1)
         advance_ms = milliseconds(advance, "advance", least=1)
-        if advance_ms > size_ms:
-            raise TopologyError(
-                f"windows of {size_ms} ms cannot advance by {advance_ms} ms",
-                why="records between two windows would be in none",
-            )
         return cls(size_ms, advance_ms, milliseconds(grace, "grace"))
 
     @property
@@ -70,6 +73,9 @@ class UnlimitedWindows:
     """
 
     start_ms: int
+
+    def __post_init__(self) -> None:
+        check_milliseconds(self, start_ms=0)
 
     @classmethod
     def of(cls, *, start: int = 0) -> UnlimitedWindows:
@@ -105,6 +111,9 @@ class SlidingWindows:
     difference_ms: int
     grace_ms: int
 
+    def __post_init__(self) -> None:
+        check_milliseconds(self, difference_ms=0, grace_ms=0)
+
     @classmethod
     def of(cls, time_difference: Duration, *, grace: Duration = 0) -> SlidingWindows:
         """Windows in which no two records are further apart than ``time_difference``."""
@@ -133,6 +142,9 @@ class SessionWindows:
 
     gap_ms: int
     grace_ms: int
+
+    def __post_init__(self) -> None:
+        check_milliseconds(self, gap_ms=1, grace_ms=0)
 
     @classmethod
     def of(cls, inactivity_gap: Duration, *, grace: Duration = 0) -> SessionWindows:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from pystreams.broker.port import CommittedOffset
 from pystreams.ids import TaskId, TopicPartition
+from pystreams.record import RecordBatch
+from pystreams.runtime.input_decoding import InputForStore
 from pystreams.runtime.offset_metadata import NO_TIME, encode_committed, merge_committed
 from pystreams.runtime.stream_task import Position, StreamTask
 from pystreams.runtime.task_lifecycle import TaskStatus
@@ -34,6 +36,7 @@ class ActiveTask:
     log_changes: Mapping[str, LogChange] = field(default_factory=dict)
     logged: dict[str, int] = field(default_factory=dict)
     log_ends: dict[str, int] = field(default_factory=dict)
+    _inputs_for_stores: dict[str, InputForStore] = field(default_factory=dict)
 
     @property
     def task_id(self) -> TaskId:
@@ -56,6 +59,15 @@ class ActiveTask:
             if p in self.committed
         }
         return written | read
+
+    def restore(self, store: str, batch: RecordBatch) -> None:
+        """Apply records of what a store is restored from. Raises ``StateCorruptedError``, and ``ProcessingError`` where
+        a serde of the user's cannot be set up."""
+        if store in self.source_changelogs:
+            if store not in self._inputs_for_stores:
+                self._inputs_for_stores[store] = self.stream.input_for_store(batch.topic)
+            batch = self._inputs_for_stores[store].processed(batch)
+        self.state.restore(store, batch)
 
     def needs_commit(self, position_of: Callable[[TopicPartition], int]) -> bool:
         """There is work to commit, or a place where reading began and that the next start would not find again:

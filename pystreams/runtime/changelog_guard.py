@@ -22,6 +22,7 @@ from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TopicPartition
+from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.active_task import ActiveTask
 
 log = logging.getLogger(__name__)
@@ -33,8 +34,8 @@ _CHECK_TIMEOUT_MS: Final = 2_000.0
 _READ_TIMEOUT_MS: Final = 10_000.0
 _READ_POLL_MS: Final = 100.0
 
-#: Value and timestamp of a record, as a changelog holds them.
-Logged = tuple[bytes | None, int]
+#: Value, timestamp and headers of a record, as a changelog holds them.
+Logged = tuple[bytes | None, int, Headers]
 
 
 class ChangelogGuard:
@@ -157,9 +158,11 @@ class ChangelogGuard:
                         why=f"the position is {consumer.position(partition)} after {_READ_TIMEOUT_MS / 1000:g} s",
                     )
                 for batch in consumer.poll(_READ_POLL_MS):
-                    for key, value, timestamp in zip(batch.keys, batch.values, batch.timestamps, strict=True):
-                        if key is not None:
-                            found[key] = value, timestamp
+                    headers = batch.headers or [NO_HEADERS] * len(batch)
+                    logged = zip(batch.values, batch.timestamps, headers, strict=True)
+                    found.update(
+                        (key, last) for key, last in zip(batch.keys, logged, strict=True) if key is not None
+                    )
         return found
 
 
@@ -170,9 +173,10 @@ def _log_again(task: ActiveTask, store: str, found: Mapping[bytes, Logged]) -> i
         current = task.state.as_logged(store, key)
         if current is None:
             continue
-        value, timestamp = current
-        if (value, last[1] if timestamp is None else timestamp) != last:
-            headers = task.state.changelog_headers(store, value)
-            task.log_changes[store](key, value, timestamp, headers)
+        value, timestamp, headers = current
+        # What the store does not know may be as it is.
+        told = (value, last[1] if timestamp is None else timestamp, last[2] if headers is None else headers)
+        if told != last:
+            task.log_changes[store](key, value, timestamp, headers or NO_HEADERS)
             repaired += 1
     return repaired

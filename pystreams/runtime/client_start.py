@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import closing
-from typing import Protocol
 
 from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
+from pystreams.dsl.builder import Buildable, topology_of
 from pystreams.errors import TopicError
 from pystreams.metrics import Metrics
 from pystreams.runtime.client_context import ClientContext
@@ -29,19 +29,13 @@ from pystreams.topology.topology import Topology
 log = logging.getLogger(__name__)
 
 
-class Buildable(Protocol):
-    """What gives a topology: an ``App`` or a ``StreamsBuilder``."""
-
-    def build(self, config: StreamsConfig | None = None) -> Topology: ...
-
-
 def build_topology(application: Topology | Buildable, config: StreamsConfig) -> BuiltTopology:
     """The topology as it runs under ``config``. Raises ``TopologyError``."""
-    topology = application if isinstance(application, Topology) else application.build(config)
-    return topology.build(
+    return topology_of(application, config).build(
         config.application_id,
         default_key_serde=serde_for(config.default_key_serde),
         default_value_serde=serde_for(config.default_value_serde),
+        serde_settings=config.serde_settings,
     )
 
 
@@ -97,7 +91,7 @@ def prepare(
     cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
     cleanup.at_start(config.state_cleanup_dir_max_age_ms)
     admin.create_topics(plan.missing)
-    directory.remember_topology(shape(built.subtopologies, built.global_stores))
+    directory.remember_topology(shape(built))
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(
         "application %s on %s: %d sub-topologies, %d tasks; %s",

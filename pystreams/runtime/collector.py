@@ -6,19 +6,16 @@ Source: org.apache.kafka.streams.processor.internals.RecordCollectorImpl, Window
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from pystreams.errors import ProductionError
 from pystreams.functions import UserFunction
 from pystreams.partitioning import partition_for_key
-from pystreams.record import Headers
+from pystreams.processor import Partitioner, RecordContext
+from pystreams.record import ContextCell, Headers
 from pystreams.runtime.failures import Failures, Send
 from pystreams.serde.base import AnySerde
 from pystreams.topology.nodes import SinkNode
-
-#: ``partitioner(topic, key, value, partitions)`` gives a partition, several (the record goes to each), none (an empty
-#: collection: dropped and counted), or None (the default: the key's hash).
-Partitioner: TypeAlias = Callable[[str, Any, Any, int], "int | Collection[int] | None"]
 
 
 class _Writers(NamedTuple):
@@ -39,11 +36,13 @@ class ChoosingSink:
         send: Send,
         partition_count: Callable[[str], int],
         failures: Failures,
+        cell: ContextCell,
     ) -> None:
         self._step = node.name
+        self._cell = cell
         self._topic = node.topic
         self._choose: UserFunction | None = node.topic_chooser
-        self._partitioner: Partitioner | None = node.partitioner
+        self._partitioner: Partitioner[Any, Any] | None = node.partitioner
         self._key_serde = key_serde
         self._value_serde = value_serde
         self._send = send
@@ -54,7 +53,7 @@ class ChoosingSink:
     def write(self, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
         """Serialize and send one record."""
         try:
-            topic = self._topic or self._chosen_topic(key, value)
+            topic = self._topic or self._chosen_topic(key, value, timestamp, headers)
             partitions = self._chosen_partitions(topic, key, value)
         except Exception as error:  # noqa: BLE001 - users' functions raise what they like
             self._failures.failed(self._step, error, key, value)
@@ -73,10 +72,14 @@ class ChoosingSink:
         except Exception as error:  # noqa: BLE001 - serdes raise what they like
             self._failures.unwritable(self._step, topic, error, key, value, timestamp, headers)
 
-    def _chosen_topic(self, key: Any, value: Any) -> str:
+    def _chosen_topic(self, key: Any, value: Any, timestamp: int, headers: Headers) -> str:
         choose = self._choose
         assert choose is not None
-        topic: object = choose.call(key, value) if choose.takes_key else choose.call(value)
+        topic: object
+        if choose.takes_context:
+            topic = choose.call(key, value, RecordContext(*self._cell.record[:3], timestamp, headers))
+        else:
+            topic = choose.call(key, value) if choose.takes_key else choose.call(value)
         if not isinstance(topic, str) or not topic:
             raise TypeError(
                 f"the topic chooser {choose.location} returned {topic!r}, not the name of a topic"

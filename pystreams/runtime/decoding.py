@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Literal, TypeAlias, cast
 
+from pystreams.errors import SchemaRegistryError
 from pystreams.functions import locate
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.timestamps import ConsumedRecord, RecordTimestamp, TimestampExtractor, WallClockTimestamp
 
 Decode: TypeAlias = Callable[[bytes], Any]
+#: The name of the header that may say how bytes are to be read, and what reads them then; None: there is none.
+DecodeByHeader: TypeAlias = tuple[str, Callable[[bytes, bytes], Any]] | None
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -42,6 +44,8 @@ class Rows:
     keys: list[Any]
     values: list[Any]
     timestamps: list[int]
+    #: As in the batch, but for what they said about how to read it.
+    headers: list[Headers] | None
     refused: dict[int, Refusal] = field(default_factory=dict)
     size: int = field(init=False)
     max_timestamp: int = field(init=False)
@@ -67,7 +71,7 @@ class Rows:
 
     def rows(self, start: int, end: int) -> Iterable[tuple[Any, Any, int, int, Headers]]:
         """Key, value, timestamp, offset and headers of each record of a stretch."""
-        headers = self.raw.headers
+        headers = self.headers
         if end - start == self.size:
             return zip(
                 self.keys,
@@ -90,7 +94,7 @@ class Rows:
         """The place of the record with that offset."""
         return bisect_left(self.raw.offsets, offset)
 
-    def headers(self, position: int) -> Headers:
+    def raw_headers(self, position: int) -> Headers:
         return NO_HEADERS if self.raw.headers is None else self.raw.headers[position]
 
 
@@ -104,20 +108,26 @@ class BatchDecoder:
         extractor: TimestampExtractor | WallClockTimestamp,
         now_ms: Callable[[], int],
         partition_time: int = -1,
+        *,
+        by_header: tuple[DecodeByHeader, DecodeByHeader] = (None, None),
     ) -> None:
         self._decode_key = decode_key
         self._decode_value = decode_value
+        self._key_by_header, self._value_by_header = by_header
         self._extractor = extractor
         self._now_ms = now_ms
         self.partition_time = partition_time
 
     def decode(self, batch: RecordBatch) -> Rows:
-        """The rows of a batch. Never raises for what the batch holds."""
+        """The rows of a batch. Never raises for what the batch holds, only for want of a schema registry's answer."""
         refused: dict[int, Refusal] = {}
-        keys = _column(batch.keys, self._decode_key, "key", refused)
-        values = _column(batch.values, self._decode_value, "value", refused)
+        headers = batch.headers
+        keys = _decoded(batch.keys, headers, self._decode_key, self._key_by_header, "key", refused)
+        values = _decoded(batch.values, headers, self._decode_value, self._value_by_header, "value", refused)
         timestamps = self._timestamps(batch, keys, values, refused)
-        rows = Rows(batch, keys, values, timestamps, refused)
+        for by_header in (self._key_by_header, self._value_by_header):
+            headers = _without(headers, by_header)
+        rows = Rows(batch, keys, values, timestamps, headers, refused)
         self.partition_time = max(self.partition_time, rows.max_timestamp)
         return rows
 
@@ -167,15 +177,51 @@ class BatchDecoder:
         return time
 
 
-def _column(raw: list[bytes | None], decode: Decode, what: str, refused: dict[int, Refusal]) -> list[Any]:
-    with suppress(Exception):  # serdes raise what they like; the second look tells which record it was
+def _decoded(
+    raw: list[bytes | None],
+    headers: list[Headers] | None,
+    decode: Decode,
+    by_header: DecodeByHeader,
+    what: str,
+    refused: dict[int, Refusal],
+) -> list[Any]:
+    if by_header is None or headers is None:
+        return _column(raw, decode, what, refused)
+    name, decode_as_told = by_header
+    told = [next((said for header, said in of if header == name and said), None) for of in headers]
+
+    def decode_pair(pair: tuple[bytes, bytes | None]) -> Any:
+        data, said = pair
+        return decode(data) if said is None else decode_as_told(data, said)
+
+    pairs = [None if item is None else (item, said) for item, said in zip(raw, told, strict=True)]
+    return _column(pairs, decode_pair, what, refused)
+
+
+def _without(headers: list[Headers] | None, by_header: DecodeByHeader) -> list[Headers] | None:
+    """Headers without those that said how a record was to be read."""
+    if headers is None or by_header is None:
+        return headers
+    name = by_header[0]
+    return [of if not of else tuple(header for header in of if header[0] != name) for of in headers]
+
+
+def _column(
+    raw: Sequence[Any], decode: Callable[[Any], Any], what: str, refused: dict[int, Refusal]
+) -> list[Any]:
+    try:
         return [None if item is None else decode(item) for item in raw]
-    return [_cell(i, item, decode, what, refused) for i, item in enumerate(raw)]
+    except SchemaRegistryError:
+        raise
+    except Exception:  # noqa: BLE001 - serdes raise what they like; the second look tells which record it was
+        return [_cell(i, item, decode, what, refused) for i, item in enumerate(raw)]
 
 
-def _cell(i: int, item: bytes | None, decode: Decode, what: str, refused: dict[int, Refusal]) -> Any:
+def _cell(i: int, item: Any, decode: Callable[[Any], Any], what: str, refused: dict[int, Refusal]) -> Any:
     try:
         return None if item is None else decode(item)
+    except SchemaRegistryError:
+        raise
     except Exception as error:  # noqa: BLE001 - serdes raise what they like
         error.add_note(f"while the {what} was deserialized")
         refused.setdefault(i, Refusal("undecodable", error))

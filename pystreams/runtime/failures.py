@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from pystreams.clock import Clock
@@ -18,6 +18,7 @@ from pystreams.errors import (
     DroppedRecordError,
     ProcessingError,
     ProductionError,
+    SchemaRegistryError,
     SerializationError,
     StateError,
     StreamsError,
@@ -38,7 +39,7 @@ Send = Callable[[str, int | None, bytes | None, bytes | None, int, Headers], Non
 
 
 #: Not the record's fault: no handler is asked, the task or its thread must act.
-_FATAL = (ProductionError, BrokerError, TaskMigratedError, StateError)
+_FATAL = (ProductionError, BrokerError, TaskMigratedError, StateError, SchemaRegistryError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,19 @@ class Failures:
         """A step raised. Returns if the record's branch is to be skipped, else raises."""
         if error is self._verdict:
             raise error
+        self._judge(self._context(step, error, key, value))
+
+    def failed_waiting(
+        self, step: str, error: Exception, key: Any, value: Any, raw: tuple[bytes | None, bytes | None]
+    ) -> None:
+        """As ``failed``, for a record that waited in the step, which has these bytes of its key and value."""
+        if error is self._verdict:
+            raise error
         context = self._context(step, error, key, value)
+        self._judge(replace(context, raw_key=raw[0], raw_value=raw[1], waited=True))
+
+    def _judge(self, context: ErrorContext) -> None:
+        step, error = context.step, context.exception
         if isinstance(error, _FATAL):
             self._stop(error, context)
         if self._ask(self._handlers.processing, context, "processing") is Response.FAIL:
@@ -166,7 +179,7 @@ class Failures:
         """A bad record is next in its queue."""
         offset, timestamp = rows.offsets[position], rows.raw.timestamps[position]
         self.rows = (rows,)
-        self._cell.record = (rows.topic, rows.partition, offset, timestamp, rows.headers(position))
+        self._cell.record = (rows.topic, rows.partition, offset, timestamp, rows.raw_headers(position))
         error = refusal.error
         if error is None:
             self.count_drop(step, "negative timestamp")
@@ -214,13 +227,13 @@ class Failures:
 
     def _context(self, step: str, error: Exception, key: Any, value: Any) -> ErrorContext:
         topic, partition, offset, timestamp, headers = self._cell.record
-        raw_key, raw_value = self._raw(topic, partition, offset)
+        raw_key, raw_value, raw_headers = self._raw(topic, partition, offset)
         return ErrorContext(
             topic,
             partition,
             offset,
             timestamp,
-            headers,
+            headers if raw_headers is None else raw_headers,
             step,
             self._task_id,
             raw_key,
@@ -230,15 +243,19 @@ class Failures:
             error,
         )
 
-    def _raw(self, topic: str | None, partition: int, offset: int) -> tuple[bytes | None, bytes | None]:
-        """The record's bytes, if it is in the batch at work (a flushed cache entry's usually is not)."""
+    def _raw(
+        self, topic: str | None, partition: int, offset: int
+    ) -> tuple[bytes | None, bytes | None, Headers | None]:
+        """The record's bytes, if it is in the batch at work (a flushed cache entry's usually is not), and its headers
+        if some of them went no further than the source."""
         for rows in self.rows:
             if (rows.topic, rows.partition) != (topic, partition):
                 continue
             position = bisect_left(rows.offsets, offset)
             if position < rows.size and rows.offsets[position] == offset:
-                return rows.raw.keys[position], rows.raw.values[position]
-        return None, None
+                headers = None if rows.headers is rows.raw.headers else rows.raw_headers(position)
+                return rows.raw.keys[position], rows.raw.values[position], headers
+        return None, None, None
 
     def _stop(self, error: StreamsError, context: ErrorContext, hint: str = "") -> NoReturn:
         """Have an error that no handler is asked about, or that it let pass, stop the task."""
@@ -305,5 +322,5 @@ def _guarded(values: Iterable[Any]) -> Iterator[Any]:
 def _position(context: RecordContext) -> str:
     topic, partition, offset, timestamp, _ = context
     return (
-        "in punctuation" if topic is None else f"{topic}-{partition} offset {offset}, timestamp {timestamp}"
+        "no input record" if topic is None else f"{topic}-{partition} offset {offset}, timestamp {timestamp}"
     )

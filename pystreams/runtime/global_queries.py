@@ -20,8 +20,8 @@ class GlobalLocalStore(LocalStore):
     Every method raises ``StateError`` before the store is filled and after the client has ended.
     """
 
-    def __init__(self, name: str, context: ClientContext | None) -> None:
-        super().__init__(name, lambda: ())
+    def __init__(self, name: str, context: ClientContext | None, *, headers: bool = False) -> None:
+        super().__init__(name, lambda: (), headers=headers)
         self._context = context
 
     def query(self, read: Callable[[Any], R]) -> list[R]:
@@ -33,7 +33,7 @@ class GlobalLocalStore(LocalStore):
                 why="the client has not been started, or has ended",
                 hint="start() returns when global stores are filled",
             )
-        return [read(stores[self._name])]
+        return [read(self._shown(stores[self._name]))]
 
 
 def local_store(
@@ -41,11 +41,14 @@ def local_store(
     built: BuiltTopology,
     threads: Callable[[], Sequence[StreamThread]],
     context: ClientContext | None,
+    *,
+    headers: bool = False,
 ) -> LocalStore:
-    """The store of that name, of tasks or a global one. Raises ``StateError`` for an unknown name."""
+    """The store of that name, of tasks or a global one; ``headers``: what it keeps of them is shown. Raises
+    ``StateError`` for an unknown name."""
     global_stores = [one.spec.name for one in built.global_stores]
     if name in global_stores:
-        return GlobalLocalStore(name, context)
+        return GlobalLocalStore(name, context, headers=headers)
     known = [spec.name for spec in built.stores] + global_stores
     if name not in known:
         raise StateError(f"there is no store {name}", why=f"the topology has: {', '.join(known) or 'none'}")
@@ -55,4 +58,4 @@ def local_store(
             why="it holds back what nobody is to see yet",
             hint="give a table before or behind it a store, with name=",
         )
-    return LocalStore(name, threads)
+    return LocalStore(name, threads, headers=headers)

@@ -34,7 +34,18 @@ GLOBAL_TASK: Final = TaskId(-1, -1)
 
 _RECORDS_AT_ONCE: Final = 10_000
 #: How the names of methods begin that read.
-_READS: Final = ("all", "approximate", "backward", "fetch", "find", "get", "prefix", "range", "reverse")
+_READS: Final = (
+    "all",
+    "approximate",
+    "backward",
+    "fetch",
+    "find",
+    "get",
+    "prefix",
+    "range",
+    "read",
+    "reverse",
+)
 
 
 class GlobalStoreView:
@@ -46,12 +57,16 @@ class GlobalStoreView:
         self.encode_key: Callable[[Any], bytes] = store.encode_key
         self._store = store
         self._lock = lock
-        if hasattr(store, "read"):
+        if hasattr(store, "read") and store.spec.max_entries is None:
             #: The item of a serialised key. It needs no lock: what it looks into changes from one moment to the other.
             self.read: Callable[[bytes], Any] = store.read
 
     def __repr__(self) -> str:
         return f"GlobalStoreView({self._store!r})"
+
+    def without_headers(self) -> GlobalStoreView:
+        """The same for readers that are to see no headers."""
+        return GlobalStoreView(self._store.without_headers(), self._lock)
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
@@ -158,9 +173,14 @@ class GlobalState:
         self._task.stream_punctuations = self._task.wall_punctuations = _NoPunctuation()
         self._task.start({p: Position(offset, -1) for p, offset in positions.items()}, {})
 
-    def apply(self, batches: Iterable[RecordBatch]) -> None:
-        """Process what was read, and keep it. Raises ``ProcessingError`` or ``SerializationError`` if a handler says
-        so."""
+    def add(self, batch: RecordBatch) -> None:
+        """Take what was read, to be processed by ``apply``."""
+        with self._lock:
+            self._task.add_batch(batch)
+
+    def apply(self, batches: Iterable[RecordBatch] = ()) -> None:
+        """Process what was added and ``batches``, and keep it. Raises ``ProcessingError`` or ``SerializationError`` if
+        a handler says so."""
         task, now_ms = self._task, self._clock.now_ms()
         with self._lock:
             for batch in batches:

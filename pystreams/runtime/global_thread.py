@@ -15,10 +15,12 @@ from pystreams.clock import Deadline
 from pystreams.errors import (
     BrokerUnavailableError,
     OffsetOutOfRangeError,
+    SchemaRegistryUnavailableError,
     StateCorruptedError,
     StreamsError,
 )
 from pystreams.ids import TopicPartition
+from pystreams.record import RecordBatch
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.hand_over_check import state_origin
@@ -211,8 +213,23 @@ class GlobalThread:
                 "without a time limit",
             ) from error
         if batches:
-            state.apply(batches)
+            for batch in batches:
+                self._add(state, batch)
+            state.apply()
         return {TopicPartition(batch.topic, batch.partition): len(batch) for batch in batches}
+
+    def _add(self, state: GlobalState, batch: RecordBatch) -> None:
+        """Have a batch read; where that takes a schema registry which is away, until it is back."""
+        deadline = self._patience()
+        while True:
+            try:
+                state.add(batch)
+                return
+            except SchemaRegistryUnavailableError as error:
+                if deadline.expired() or self._stopping.is_set():
+                    raise
+                log.warning("[%s] a global store waits: %s", self.name, error)
+                self._stopping.wait(_PAUSE_S)
 
 
 class GlobalStores:

@@ -176,7 +176,7 @@ class HandOverCheck:
         committed = self._admin.group_offsets(application_id)
         self._require_offsets(record, committed, where)
         if record.fingerprint != self._built.fingerprint and not _went_on(record, committed):
-            difference = first_difference(record.shape, shape(self._built.subtopologies))
+            difference = first_difference(record.shape, shape(self._built))
             raise TopologyError(
                 "the application is not the one that a backfill was handed over to",
                 where=where,

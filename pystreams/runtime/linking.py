@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TextIO
 
 from pystreams.broker.port import Producer
 from pystreams.config import StreamsConfig
-from pystreams.dsl.operators.base import ObjectOperation, Operator
+from pystreams.dsl.operators.base import Forward, ObjectOperation, Operator
 from pystreams.dsl.operators.stateless import Print
 from pystreams.errors import ProcessingError, StreamsError, summarize
 from pystreams.ids import TaskId
 from pystreams.runtime.codegen import CompiledCode
+from pystreams.runtime.codegen.graph import TABLE_EDGE
 from pystreams.runtime.collector import ChoosingSink
 from pystreams.runtime.decoding import Rows
 from pystreams.runtime.operator_environment import NodeEnvironment, OperatorMemory
 from pystreams.runtime.processor_context import ProcessorRunner, TaskView
+from pystreams.runtime.wrapped_step import WrappedStep
 from pystreams.serde import serde_for
 from pystreams.serde.base import AnySerde
 from pystreams.topology.nodes import Node, Process, ProcessorNode, SinkNode, SourceNode
@@ -32,8 +34,6 @@ ReadInTurns = Callable[[Rows, int, int], Iterator[None]]
 class Linkable(TaskView, Protocol):
     """What linking needs of a task."""
 
-    @property
-    def config(self) -> StreamsConfig: ...
     @property
     def producer(self) -> Producer: ...
     @property
@@ -52,6 +52,7 @@ class LinkedCode:
         self._operator_closers: list[Callable[[], None]] = []
         self._shared: dict[str, Any] = {}
         self._processors: dict[str, ProcessorRunner] = {}
+        self._wrapped_steps: dict[str, WrappedStep] = {}
         self._initialized: list[ProcessorRunner] = []
         self._printers: list[Printer] = []
         self._globals: dict[str, Any] = {
@@ -68,9 +69,15 @@ class LinkedCode:
             "no_pair": no_pair,
         }
         exec(code.code, self._globals)  # noqa: S102 - our own generated code
-        for name, (node, what) in code.objects.items():
-            with setting_up(f"step {node}", task.task_id):
-                self._globals[name] = self._object(code.graph.nodes[node], what)
+        try:
+            for name, (node, what) in code.objects.items():
+                with setting_up(f"step {node}", task.task_id):
+                    self._globals[name] = self._object(code.graph.nodes[node], what)
+        except BaseException:
+            # Nobody else knows of what is open already. The first error is the one to tell.
+            with suppress(Exception):
+                self.close()
+            raise
         self.readers: dict[str, Read] = {source: self._globals[name] for source, name in code.readers.items()}
         self.turns: dict[str, ReadInTurns] = {
             source: self._globals[name] for source, name in code.turns.items()
@@ -98,24 +105,57 @@ class LinkedCode:
             return self._sink_part(node, what)
         assert isinstance(node, ProcessorNode)
         operation = node.operation
+        if node.supplier is not None and what in ("process", "hand_on"):
+            step = self._wrapped(node)
+            return step.enter if what == "process" else step.hand_on
         if isinstance(operation, Print):
             printer = Printer(operation)
             self._printers.append(printer)
             return printer.write
         if isinstance(operation, Process):
             return self._processor(node, operation)
-        assert isinstance(operation, ObjectOperation)
-        task, forward = self._task, self._globals[self._code.after[node.name]]
-        operator = operation.open(
-            NodeEnvironment(node.name, task, forward, self._shared, self._operator_closers.append)
-        )
+        operator = self._operator(node, self._globals[self._code.after[node.name]])
         self._operators.append(operator)
         return operator.process
 
+    def _operator(self, node: ProcessorNode, forward: Forward) -> Operator:
+        assert isinstance(node.operation, ObjectOperation)
+        return node.operation.open(
+            NodeEnvironment(node.name, self._task, forward, self._shared, self._operator_closers.append)
+        )
+
+    def _wrapped(self, node: ProcessorNode) -> WrappedStep:
+        """The processors around a step; the first to ask for them makes them."""
+        found = self._wrapped_steps.get(node.name)
+        if found is not None:
+            return found
+        graph = self._code.graph
+
+        def open_inside(hand_on: Forward) -> tuple[Callable[..., None], Callable[[], None]]:
+            name = self._code.insides.get(node.name)
+            if name is not None:
+                return self._globals[name], lambda: None
+            with setting_up(f"step {node.name}", self._task.task_id):
+                operator = self._operator(node, hand_on)
+            return operator.process, operator.close
+
+        step = self._wrapped_steps[node.name] = self._processors[node.name] = WrappedStep(
+            node,
+            self._task,
+            self._globals[self._code.after[node.name]],
+            self._children(node),
+            takes_changes=graph.edge_into(node) is TABLE_EDGE,
+            makes_changes=graph.edge_out(node) is TABLE_EDGE,
+            open_inside=open_inside,
+        )
+        return step
+
+    def _children(self, node: ProcessorNode) -> dict[str, Any]:
+        return {child: self._globals[name] for child, name in self._code.children[node.name].items()}
+
     def _processor(self, node: ProcessorNode, operation: Process) -> Any:
         forward = self._globals[self._code.after[node.name]]
-        children = {child: self._globals[name] for child, name in self._code.children[node.name].items()}
-        runner = ProcessorRunner(node, operation, self._task, forward, children)
+        runner = ProcessorRunner(node, operation, self._task, forward, self._children(node))
         self._processors[node.name] = runner
         return runner.process
 
@@ -124,7 +164,9 @@ class LinkedCode:
         if what == "sink":
             task = self._task
             send = self._globals["send"]
-            sink = ChoosingSink(node, key_serde, value_serde, send, task.partition_count, task.failures)
+            sink = ChoosingSink(
+                node, key_serde, value_serde, send, task.partition_count, task.failures, task.cell
+            )
             return sink.write
         assert node.topic is not None
         return key_serde.key_serializer(node.topic) if what == "key" else value_serde.serializer(node.topic)

@@ -67,7 +67,15 @@ def new_task(
         )
     try:
         stream = StreamTask(
-            task_id, nodes, partitions, cell=cell, state=state, services=services, code=code, order=order
+            task_id,
+            nodes,
+            partitions,
+            cell=cell,
+            state=state,
+            services=services,
+            code=code,
+            order=order,
+            directory=directory,
         )
         stream.restoring()
     except BaseException:

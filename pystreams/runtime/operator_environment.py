@@ -102,6 +102,14 @@ class NodeEnvironment:
     def drop_as_usual(self) -> None:
         self._failures.drop_as_usual()
 
+    def failed(self, error: Exception, key: Any, value: Any) -> None:
+        self._failures.failed(self.node_name, error, key, value)
+
+    def failed_waiting(
+        self, error: Exception, key: Any, value: Any, raw: tuple[bytes | None, bytes | None]
+    ) -> None:
+        self._failures.failed_waiting(self.node_name, error, key, value, raw)
+
     def shared(self, name: str, make: Callable[[], T]) -> T:
         if name not in self._shared:
             self._shared[name] = make()

@@ -6,13 +6,16 @@ Source: org.apache.kafka.streams.processor.internals.ProcessorContextImpl.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
 from pystreams.errors import ConfigError, ProcessingError, TopologyError, advice, reason, summarize
 from pystreams.ids import TaskId
+from pystreams.metrics import Metrics
 from pystreams.processor import Cancellable, PunctuationType, Punctuator, RecordMetadata
 from pystreams.record import NO_HEADERS, ContextCell, Headers, Record
 from pystreams.runtime.failures import Failures
@@ -21,6 +24,8 @@ from pystreams.topology.nodes import Process, ProcessorNode
 
 #: (key, value, timestamp, headers)
 Target = Callable[[Any, Any, int, Headers], None]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: In punctuation there is no record whose key had to stay.
 _ANY_KEY: Final = object()
@@ -46,6 +51,12 @@ class TaskView(Protocol):
     def application_id(self) -> str: ...
     @property
     def task_id(self) -> TaskId: ...
+    @property
+    def config(self) -> StreamsConfig: ...
+    @property
+    def metrics(self) -> Metrics: ...
+    @property
+    def state_dir(self) -> Path: ...
     @property
     def cell(self) -> ContextCell: ...
     @property
@@ -81,7 +92,20 @@ class TaskContext:
     def task_id(self) -> TaskId:
         return self._task.task_id
 
-    def store(self, name: str) -> Any:
+    @property
+    def config(self) -> StreamsConfig:
+        return self._task.config
+
+    @property
+    def metrics(self) -> Metrics:
+        return self._task.metrics
+
+    @property
+    def state_dir(self) -> Path:
+        return self._task.state_dir
+
+    def store(self, name: Any) -> Any:
+        name = name if isinstance(name, str) else name.name
         if name in self._task.global_stores:
             return self._task.global_stores[name]
         if name not in self._stores:
@@ -93,13 +117,19 @@ class TaskContext:
         return self._task.stores[name]
 
     def schedule(
-        self, interval: timedelta | int, type: PunctuationType, punctuator: Punctuator
+        self,
+        interval: timedelta | int,
+        type: PunctuationType,
+        punctuator: Punctuator,
+        *,
+        start_time: datetime | int | None = None,
     ) -> Cancellable:
-        interval_ms = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval
-        if interval_ms < 1:
+        given: object = interval
+        interval_ms = given // timedelta(milliseconds=1) if isinstance(given, timedelta) else given
+        if not isinstance(interval_ms, int) or interval_ms < 1:
             raise ConfigError(
                 f"processor {self._step} scheduled a punctuator every {interval}",
-                hint="the least interval is 1 ms",
+                hint="give a timedelta, or milliseconds as an int; the least interval is 1 ms",
             )
         if not isinstance(type, PunctuationType):
             raise ConfigError(
@@ -107,15 +137,34 @@ class TaskContext:
                 hint="the type is PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME",
             )
         task = self._task
-        if type is PunctuationType.STREAM_TIME:
-            # The grid starts at 0, so this one is due as soon as stream time is known.
-            schedule = Schedule(0, interval_ms, punctuator, self.punctuate)
+        in_stream_time = type is PunctuationType.STREAM_TIME
+        now_ms = task.timing.stream_time if in_stream_time else task.clock.now_ms()
+        start_ms = self._start_ms(start_time, 0 if in_stream_time else now_ms + interval_ms)
+        schedule = Schedule(start_ms, interval_ms, punctuator, self.punctuate)
+        if start_time is not None and start_ms < now_ms:
+            schedule.advance(now_ms)
+        if in_stream_time:
             task.stream_punctuations.add(schedule)
+            # It may be due: a grid that starts at 0 is as soon as stream time is known.
             task.timing.interrupted = True
         else:
-            schedule = Schedule(task.clock.now_ms() + interval_ms, interval_ms, punctuator, self.punctuate)
             task.wall_punctuations.add(schedule)
         return schedule
+
+    def _start_ms(self, start_time: datetime | int | None, otherwise_ms: int) -> int:
+        if start_time is None:
+            return otherwise_ms
+        start_ms = (
+            (start_time - _EPOCH) // timedelta(milliseconds=1)
+            if isinstance(start_time, datetime) and start_time.tzinfo is not None
+            else start_time
+        )
+        if not isinstance(start_ms, int) or start_ms < 0:
+            raise ConfigError(
+                f"processor {self._step} scheduled a punctuator that starts at {start_time!r}",
+                hint="give a datetime with a time zone, or milliseconds since 1970; not before 1970",
+            )
+        return start_ms
 
     def punctuate(self, punctuator: Punctuator, now_ms: int) -> None:
         context = self._cell.record
@@ -222,7 +271,14 @@ class ProcessorRunner(TaskContext):
                 where=f"task {self._task.task_id}",
                 hint="forward only while a record or a punctuator is at work",
             )
-        timestamp: object = record.timestamp
+        try:
+            timestamp: object = record.timestamp
+        except AttributeError:
+            raise ProcessingError(
+                f"processor {self._step} forwarded a {type(record).__name__}, which is no record",
+                where=f"task {self._task.task_id}",
+                hint="forward Record(key, value, timestamp), or record.with_value(...)",
+            ) from None
         if type(timestamp) is not int or timestamp < 0:
             wrong = "negative " if isinstance(timestamp, int) else ""
             raise ProcessingError(

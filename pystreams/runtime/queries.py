@@ -17,14 +17,18 @@ _ANSWER_TIMEOUT_S = 30.0
 
 class LocalStore:
     """A store as far as this process has it. Each read is done by the tasks' own threads between two records, so it
-    sees whole updates, cached ones too, and waits for the threads' current round (tens of milliseconds).
+    sees whole updates, cached ones too, and waits for the threads' current round (tens of milliseconds). What the store
+    keeps of headers is shown if it was asked for with them.
 
     Every method raises ``StateError`` if no running task of this process has the store, as during a rebalance.
     """
 
-    def __init__(self, name: str, threads: Callable[[], Sequence[StreamThread]]) -> None:
+    def __init__(
+        self, name: str, threads: Callable[[], Sequence[StreamThread]], *, headers: bool = False
+    ) -> None:
         self._name = name
         self._threads = threads
+        self._headers = headers
 
     def get(self, key: Any) -> Any:
         """The value of a key, None if there is none."""
@@ -60,7 +64,7 @@ class LocalStore:
 
         def of_thread(tasks: TaskManager) -> list[R]:
             stores = [task.state.stores.get(self._name) for task in tasks.running]
-            return [read(store) for store in stores if store is not None]
+            return [read(self._shown(store)) for store in stores if store is not None]
 
         answers = [thread.call(of_thread) for thread in self._threads()]
         try:
@@ -77,6 +81,9 @@ class LocalStore:
                 why="none of its tasks is running here: they are being restored, or belong to other members",
             )
         return found
+
+    def _shown(self, store: Any) -> Any:
+        return store if self._headers else store.without_headers()
 
 
 def _read(entries: Any) -> list[tuple[Any, Any]]:

@@ -135,11 +135,13 @@ class Restorer:
     def _plan(self, task: ActiveTask) -> list[StoreRestore]:
         changelogs, inputs = list(task.changelogs.values()), list(task.source_changelogs.values())
         beginnings = self._admin.beginning_offsets([*inputs, *changelogs])
-        ends = self._admin.end_offsets(changelogs)
+        ends = self._admin.end_offsets([*inputs, *changelogs])
         for partition in inputs:
-            # A store without a changelog holds what was read of its input: up to what was committed.
+            # A store without a changelog holds what was read of its input: up to what was committed, as far as the log
+            # has that. If it has not, the task will refuse to start.
             beginning, committed = beginnings[partition], task.committed.get(partition)
-            ends[partition] = beginning if committed is None else max(beginning, committed.offset)
+            read = beginning if committed is None else max(beginning, committed.offset)
+            ends[partition] = min(read, ends[partition])
         restores = []
         for store, partition in (*task.source_changelogs.items(), *task.changelogs.items()):
             start, beginning, end = task.state.changelog_offset(store), beginnings[partition], ends[partition]
@@ -156,7 +158,7 @@ class Restorer:
         # An input goes on behind what was committed.
         batch = batch.before(restore.end_offset)
         try:
-            self._tasks[restore.task_id].state.restore(restore.store, batch)
+            self._tasks[restore.task_id].restore(restore.store, batch)
         except StateCorruptedError as error:
             outcome.corrupted[restore.task_id] = error
             return

@@ -9,20 +9,21 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from pystreams.broker.port import Producer
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
-from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.metrics.registry import Metrics
 from pystreams.record import ContextCell, RecordBatch
 from pystreams.runtime.codegen import CompiledCode, compile_nodes
-from pystreams.runtime.decoding import BatchDecoder, Refusal, Rows
+from pystreams.runtime.decoding import Refusal, Rows
 from pystreams.runtime.failures import Failures, Handlers
-from pystreams.runtime.linking import LinkedCode, serdes_of, setting_up
+from pystreams.runtime.input_decoding import InputForStore, input_decoder, source_of
+from pystreams.runtime.linking import LinkedCode, setting_up
 from pystreams.runtime.operator_environment import OperatorMemory
 from pystreams.runtime.partition_group import HeadOrder, PartitionGroup, Run, TimestampOrder
 from pystreams.runtime.processor_context import Timing
@@ -30,8 +31,7 @@ from pystreams.runtime.punctuation import NEVER, PunctuationQueue
 from pystreams.runtime.record_queue import RecordQueue, first_above
 from pystreams.runtime.task_lifecycle import TaskStatus, check_status
 from pystreams.runtime.turns import Turns
-from pystreams.timestamps import resolve_extractor
-from pystreams.topology.nodes import Node, SourceNode
+from pystreams.topology.nodes import Node
 
 
 class Stores(Protocol):
@@ -88,6 +88,7 @@ class StreamTask:
         services: TaskServices,
         code: CompiledCode | None = None,
         order: HeadOrder | None = None,
+        directory: Path | None = None,
     ) -> None:
         """``nodes`` are a sub-topology's, with decorated topics; ``cell`` is the one that ``state`` was opened with.
         ``code`` saves compiling the nodes again for each task; ``order`` decides between partitions."""
@@ -101,6 +102,7 @@ class StreamTask:
         self.stream_punctuations = PunctuationQueue()
         self.wall_punctuations = PunctuationQueue()
         self._services = services
+        self._directory = directory
         config = services.config
         self._code = code or compile_nodes(
             nodes, f"<pystreams {config.application_id} {task_id.subtopology}>"
@@ -135,6 +137,18 @@ class StreamTask:
     @property
     def config(self) -> StreamsConfig:
         return self._services.config
+
+    @property
+    def metrics(self) -> Metrics:
+        return self._services.metrics
+
+    @property
+    def state_dir(self) -> Path:
+        """The task's own folder, made when it is asked for."""
+        own = self.config.state_dir / self.application_id / str(self.task_id)
+        directory = own if self._directory is None else self._directory
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
 
     @property
     def clock(self) -> Clock:
@@ -215,13 +229,7 @@ class StreamTask:
 
     def _queue(self, partition: TopicPartition, linked: LinkedCode) -> RecordQueue:
         source = source_of(self._code.graph.sources(), partition.topic)
-        key_serde, value_serde = serdes_of(source, self.config)
-        decoder = BatchDecoder(
-            key_serde.deserializer(partition.topic),
-            value_serde.deserializer(partition.topic),
-            resolve_extractor(source.timestamp_extractor or self.config.default_timestamp_extractor),
-            self.clock.now_ms,
-        )
+        decoder = input_decoder(source, partition.topic, self.config, self.clock.now_ms)
 
         def refuse(rows: Rows, position: int, refusal: Refusal) -> None:
             self._commit_needed = True
@@ -231,6 +239,12 @@ class StreamTask:
         return RecordQueue(partition, decoder, reader, turns, refuse)
 
     # Intake
+
+    def input_for_store(self, topic: str) -> InputForStore:
+        """What reads one of the task's topics for a store that is restored from it."""
+        source = source_of(self._code.graph.sources(), topic)
+        with setting_up(f"the source of {topic}", self.task_id):
+            return InputForStore(source, topic, self.config, self.clock.now_ms)
 
     def add_batch(self, batch: RecordBatch, queue_of: TopicPartition | None = None) -> None:
         """Buffer a batch of one of the task's partitions. Bad records in it show when it is their turn.
@@ -417,18 +431,3 @@ class StreamTask:
     def partition_time(self, partition: TopicPartition) -> int:
         """The greatest timestamp processed of a partition (ms), -1 before the first."""
         return self._group.queues[partition].partition_time
-
-
-def source_of(sources: Sequence[SourceNode], topic: str) -> SourceNode:
-    """The source that reads a topic. Raises ``TopologyError`` if none does."""
-    for source in sources:
-        if topic in source.topics:
-            return source
-    for source in sources:
-        if source.pattern is not None and (
-            source.pattern.fullmatch(topic) or source.pattern.pattern == topic
-        ):
-            return source
-    raise TopologyError(
-        f"no source reads topic {topic}", hint="the task was given a partition that is not its own"
-    )

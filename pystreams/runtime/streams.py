@@ -18,10 +18,11 @@ from datetime import timedelta
 from pystreams.broker.port import Broker
 from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig
+from pystreams.dsl.builder import Buildable
 from pystreams.errors import BrokerUnavailableError, ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, names
 from pystreams.runtime.client_context import ClientContext
-from pystreams.runtime.client_start import Buildable, build_topology, open_broker, prepare
+from pystreams.runtime.client_start import build_topology, open_broker, prepare
 from pystreams.runtime.global_queries import local_store
 from pystreams.runtime.global_thread import GlobalStores
 from pystreams.runtime.progress import Progress, ThreadProgress
@@ -287,10 +288,12 @@ class Streams:
         for thread in list(self._threads):
             thread.request_commit()
 
-    def store(self, name: str) -> LocalStore:
-        """Read a store of the tasks that run in this process. Raises ``StateError`` for an unknown name."""
+    def store(self, name: str, *, headers: bool = False) -> LocalStore:
+        """Read a store of the tasks that run in this process. ``headers``: entries of a store that keeps headers
+        (``dsl_store_format``) are shown with them, else as those of any store. Raises ``StateError`` for an unknown
+        name."""
         threads = lambda: [thread for thread in self._threads if thread.alive]  # noqa: E731
-        return local_store(name, self._built, threads, self._context)
+        return local_store(name, self._built, threads, self._context, headers=headers)
 
     def _settled(self, thread: StreamThread) -> bool:
         if thread.state is not ThreadState.RUNNING:

@@ -275,10 +275,12 @@ class TaskManager:
             # Now, with the directory locked: whoever had the task before has made its last commit.
             committed = self._member.committed(inputs)
             task.committed = {partition: at for partition, at in committed.items() if at is not None}
+            metadata = merge_committed(task.committed)
+            task.state.hold(metadata.foreign)
             if not self._context.broker.transactional or self._context.hand_over.attempt:
                 # The changelogs may hold later windows: of what was not committed, or of before a hand-over that set
                 # the application back.
-                task.state.limit_time(merge_committed(task.committed).stream_time)
+                task.state.limit_time(metadata.stream_time)
             self._restorer.add(task)
             del self._waiting[task_id]
         except StateCorruptedError as error:

@@ -102,9 +102,10 @@ def _changelog_settings(
     store: StoreSpec, everywhere: Mapping[str, str], config: StreamsConfig
 ) -> dict[str, str]:
     if store.history_ms is not None:
-        lag = str(store.history_ms + _COMPACTION_LAG_MORE_MS)
-        policy = {"cleanup.policy": "compact", "min.compaction.lag.ms": lag}
-        return {**_COMMON, **policy, **everywhere, **store.changelog_config}
+        lag = min(store.history_ms + _COMPACTION_LAG_MORE_MS, _RETENTION_MAX_MS)
+        computed = {"min.compaction.lag.ms": str(lag)}
+        policy = {"cleanup.policy": "compact"}
+        return {**_COMMON, **policy, **everywhere, **computed, **store.changelog_config}
     if store.kind not in EXPIRING_KINDS:
         return {**_COMMON, "cleanup.policy": "compact", **everywhere, **store.changelog_config}
     settings = {**_COMMON, "cleanup.policy": "compact,delete", **everywhere, **store.changelog_config}

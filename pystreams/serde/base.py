@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from copy import copy
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from pystreams.errors import TopologyError
 
 T = TypeVar("T")
 
@@ -31,20 +34,49 @@ class Serde(Generic[T]):
         """The function that reads values of ``topic``."""
         raise NotImplementedError
 
+    def header_deserializer(self, topic: str, part: str) -> tuple[str, Callable[[bytes, bytes], T]] | None:
+        """For topics whose records may say in a header how their keys or values (``part``) are to be read: the header's
+        name, and the function of the bytes and of what it says. It goes no further than the source, as what is written
+        then is written in another way. None: no header says anything about it."""
+        return None
+
     def partition_bytes(self, topic: str) -> Callable[[T], bytes] | None:
         """For keys whose partition follows from a part of their bytes (windowed keys: the inner key): the function
         that gives that part. None: the whole key decides."""
         return None
 
+    def configured(self, settings: Mapping[str, str]) -> Serde[T]:
+        """The serde as an application with these settings uses it (``schema.registry.url``, ...): this one, or a copy.
+
+        A serde that holds others as attributes has them configured.
+        """
+        holds = getattr(self, "__dict__", {})
+        inner = {name: part.configured(settings) for name, part in holds.items() if isinstance(part, Serde)}
+        if all(part is holds[name] for name, part in inner.items()):
+            return self
+        configured = copy(self)
+        vars(configured).update(inner)
+        return configured
+
     @staticmethod
     def of(
         serialize: Callable[[T], bytes], deserialize: Callable[[bytes], T], *, immutable: bool = False
     ) -> Serde[T]:
-        """A serde of two functions. ``immutable``: see the attribute of that name."""
+        """A serde of two functions. ``immutable``: see the attribute of that name. Raises ``TopologyError`` for what
+        cannot be called."""
+        for given in (serialize, deserialize):
+            if not callable(given):
+                raise TopologyError(
+                    f"a serde is made of two functions, {given!r} is none",
+                    hint="Serde.of(write, read): write gives bytes, read takes them",
+                )
         return _FunctionSerde(serialize, deserialize, immutable)
 
 
 AnySerde = Serde[Any]
+
+#: How users give a serde: as the type of the values, or as the serde itself.
+TypeOrSerde: TypeAlias = type[T] | Serde[T]
 
 
 class _FunctionSerde(Serde[T]):

@@ -18,6 +18,21 @@ _LEFT, _RIGHT = b"\x01", b"\x00"
 unpack_time_and_side = _TIME_AND_SIDE.unpack_from
 
 
+def since(timestamp: int) -> bytes:
+    """The bytes that no ``WaitingKey`` of that time or later sorts before."""
+    return _TIME_AND_SIDE.pack(timestamp, False)
+
+
+def record_key_of(waiting_key: bytes) -> bytes:
+    """The record key's bytes out of those of a ``WaitingKey``."""
+    return waiting_key[_TIME_AND_SIDE.size :]
+
+
+def value_of(side_value: bytes) -> bytes:
+    """The value's bytes out of those of a ``SideValue``."""
+    return side_value[len(_LEFT) :]
+
+
 class WaitingKey(NamedTuple, Generic[K]):
     """Sorts by time, as its bytes do. Source: TimestampedKeyAndJoinSide."""
 
@@ -53,11 +68,11 @@ class WaitingKeySerde(Serde[WaitingKey[Any]]):
         return serialize
 
     def deserializer(self, topic: str) -> Callable[[bytes], WaitingKey[Any]]:
-        inner, size = self.key.deserializer(topic), _TIME_AND_SIDE.size
+        inner = self.key.deserializer(topic)
 
         def deserialize(data: bytes) -> WaitingKey[Any]:
             timestamp, left = _TIME_AND_SIDE.unpack_from(data)
-            return WaitingKey(timestamp, left, inner(data[size:]))
+            return WaitingKey(timestamp, left, inner(record_key_of(data)))
 
         return deserialize
 
@@ -86,6 +101,6 @@ class SideValueSerde(Serde[SideValue[Any]]):
 
         def deserialize(data: bytes) -> SideValue[Any]:
             is_left = data[:1] == _LEFT
-            return SideValue(is_left, (left if is_left else right)(data[1:]))
+            return SideValue(is_left, (left if is_left else right)(value_of(data)))
 
         return deserialize

@@ -7,6 +7,7 @@ from typing import Any, TypeVar, overload
 
 from pystreams.errors import TopologyError
 from pystreams.serde.base import AnySerde, Serde
+from pystreams.serde.faust_models import FaustSerde, is_faust_model
 from pystreams.serde.primitives import BOOL, BYTES, FLOAT, INT, STR, UUID
 from pystreams.serde.shapes import SUPPORTED, type_name
 from pystreams.serde.structured import JsonSerde
@@ -32,7 +33,8 @@ def serde_for(type_or_serde: type[T]) -> Serde[T]: ...
 def serde_for(type_or_serde: Any) -> AnySerde: ...
 def serde_for(type_or_serde: Any) -> AnySerde:
     """The serde that an argument ``key=`` or ``value=`` names: a ``Serde`` is taken as it is, ``str int float bytes
-    bool UUID`` have Java's bytes, all other types are JSON. Raises ``TopologyError`` for anything else."""
+    bool UUID`` have Java's bytes, models of Faust's those of Faust, all other types are JSON. Raises ``TopologyError``
+    for anything else."""
     if isinstance(type_or_serde, Serde):
         return type_or_serde
     try:
@@ -53,4 +55,4 @@ def serde_for(type_or_serde: Any) -> AnySerde:
         )
     if type_or_serde is None:
         raise TopologyError("None is no type that a serde can be made for", hint=SUPPORTED)
-    return JsonSerde(type_or_serde)
+    return FaustSerde(type_or_serde) if is_faust_model(type_or_serde) else JsonSerde(type_or_serde)

@@ -43,26 +43,26 @@ class IntSerde(Serde[int]):
     immutable = True
 
     def __init__(self, size: Literal[8, 4, 2] = 8) -> None:
-        self._size = size
+        self.size = size
 
     def serializer(self, topic: str) -> Callable[[int], bytes]:
-        return _INTS[self._size].pack
+        return _INTS[self.size].pack
 
     def deserializer(self, topic: str) -> Callable[[bytes], int]:
-        unpack = _INTS[self._size].unpack
+        unpack = _INTS[self.size].unpack
 
         def read_int(data: bytes) -> int:
             value: int
             try:
                 (value,) = unpack(data)
             except struct.error:
-                raise _wrong_length(repr(self), self._size, data, topic) from None
+                raise _wrong_length(repr(self), self.size, data, topic) from None
             return value
 
         return read_int
 
     def __repr__(self) -> str:
-        return "int" if self._size == 8 else f"int{8 * self._size}"
+        return "int" if self.size == 8 else f"int{8 * self.size}"
 
 
 class FloatSerde(Serde[float]):
@@ -72,28 +72,28 @@ class FloatSerde(Serde[float]):
     """
 
     def __init__(self, size: Literal[8, 4] = 8) -> None:
-        self._size = size
+        self.size = size
         # Rounding must not depend on whether a value comes from the cache or from its bytes.
         self.immutable = size == 8
 
     def serializer(self, topic: str) -> Callable[[float], bytes]:
-        return _write_float if self._size == 8 else _write_float32
+        return _write_float if self.size == 8 else _write_float32
 
     def deserializer(self, topic: str) -> Callable[[bytes], float]:
-        unpack = _FLOAT64.unpack if self._size == 8 else _FLOAT32.unpack
+        unpack = _FLOAT64.unpack if self.size == 8 else _FLOAT32.unpack
 
         def read_float(data: bytes) -> float:
             value: float
             try:
                 (value,) = unpack(data)
             except struct.error:
-                raise _wrong_length(repr(self), self._size, data, topic) from None
+                raise _wrong_length(repr(self), self.size, data, topic) from None
             return value
 
         return read_float
 
     def __repr__(self) -> str:
-        return "float" if self._size == 8 else "float32"
+        return "float" if self.size == 8 else "float32"
 
 
 class BytesSerde(Serde[bytes]):

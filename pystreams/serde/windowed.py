@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import TypeVar
 
-from pystreams.errors import SerializationError
+from pystreams.errors import SerializationError, TopologyError
 from pystreams.serde.base import Serde
 from pystreams.serde.lookup import serde_for
 from pystreams.windowed import Windowed
@@ -16,20 +16,34 @@ K = TypeVar("K")
 _INT64 = struct.Struct(">q")
 _SESSION = struct.Struct(">qq")
 _INT64_MAX = (1 << 63) - 1
+_SEQUENCE_BYTES = 4
 
 
 class TimeWindowedSerde(Serde[Windowed[K]]):
     """The inner key's bytes and the window's start (int64, ms); the end follows from ``window_size_ms``.
 
-    ``inner`` is the key's type (``str``, ...) or serde.
+    ``inner`` is the key's type (``str``, ...) or serde. ``changelog`` reads keys as a window store's changelog has
+    them, with a number (int32) behind the start; written are they without it in any case. Raises ``TopologyError`` for
+    a size that is no number of milliseconds.
 
-    Source: org.apache.kafka.streams.kstream.TimeWindowedSerializer, state.internals.WindowKeySchema.
+    Source: org.apache.kafka.streams.kstream.{TimeWindowedSerializer, TimeWindowedDeserializer, WindowedSerdes},
+    state.internals.WindowKeySchema.
     """
 
-    def __init__(self, inner: type[K] | Serde[K], window_size_ms: int) -> None:
+    #: Of an instance only where it is true: nothing else decides what a topology's topics hold.
+    _changelog = False
+
+    def __init__(self, inner: type[K] | Serde[K], window_size_ms: int, *, changelog: bool = False) -> None:
+        size: object = window_size_ms
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+            raise TopologyError(
+                f"window_size_ms={window_size_ms!r} is no size of windows", hint="give milliseconds as an int"
+            )
         self.inner = serde_for(inner)
         self.window_size_ms = window_size_ms
         self.immutable = self.inner.immutable
+        if changelog:
+            self._changelog = True
 
     def serializer(self, topic: str) -> Callable[[Windowed[K]], bytes]:
         write_key = self.inner.key_serializer(topic)
@@ -42,6 +56,8 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
         return write_windowed
 
     def deserializer(self, topic: str) -> Callable[[bytes], Windowed[K]]:
+        if self._changelog:
+            return self._changelog_deserializer(topic)
         read_key = self.inner.deserializer(topic)
         unpack = _INT64.unpack
         size = self.window_size_ms
@@ -56,11 +72,17 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
                     where=f"topic {topic}",
                     hint="check that the topic was written by a windowed aggregation",
                 ) from None
+            if start < 0:
+                raise _negative_start(start, topic)
             end = start + size
             end = min(end, _INT64_MAX)
             return new(Windowed, (read_key(data[:-8]), start, end))
 
         return read_windowed
+
+    def _changelog_deserializer(self, topic: str) -> Callable[[bytes], Windowed[K]]:
+        read_key = TimeWindowedSerde(self.inner, self.window_size_ms).deserializer(topic)
+        return lambda data: read_key(data[:-_SEQUENCE_BYTES])
 
     def partition_bytes(self, topic: str) -> Callable[[Windowed[K]], bytes]:
         """Windows of one key share its partition. Source: WindowedStreamPartitioner."""
@@ -106,6 +128,14 @@ class SessionWindowedSerde(Serde[Windowed[K]]):
                     where=f"topic {topic}",
                     hint="check that the topic was written by an aggregation of sessions",
                 ) from None
+            if start < 0:
+                raise _negative_start(start, topic)
+            if end < start:
+                raise SerializationError(
+                    f"a session ends ({end}) before it begins ({start})",
+                    where=f"topic {topic}",
+                    hint="check that the topic was written by an aggregation of sessions",
+                )
             return Windowed(read_key(data[:-16]), start, end)
 
         return read_windowed
@@ -117,3 +147,12 @@ class SessionWindowedSerde(Serde[Windowed[K]]):
 
     def __repr__(self) -> str:
         return f"SessionWindowedSerde({self.inner!r})"
+
+
+def _negative_start(start: int, topic: str) -> SerializationError:
+    """As in Java, where there is no such window. Source: org.apache.kafka.streams.kstream.Window."""
+    return SerializationError(
+        f"a window begins at {start}, before 1970",
+        where=f"topic {topic}",
+        hint="check that the topic was written by a windowed aggregation, with this type of keys",
+    )

@@ -217,13 +217,17 @@ class NamedCache:
         batch = [(entry.key, entry.item, entry.context) for entry in dirty]
         for entry in dirty:
             entry.updated = 0
-        self.listener(batch)
+        self.listener(self.handed_on(batch))
         for entry in dirty:
             if entry.item is None and not entry.updated and self._get(entry.key) is entry:
                 del self.entries[entry.key]
                 self.removed(entry.key)
                 self.size_bytes -= entry.size
                 self._owner.size_bytes -= entry.size
+
+    def handed_on(self, batch: list[DirtyEntry]) -> list[DirtyEntry]:
+        """What of the entries that a flush begins with the listener gets; for subclasses that cache more than that."""
+        return batch
 
     def clear(self) -> None:
         """Forget everything, dirty or not: what a transaction that is aborted has written."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from pystreams.record import NO_HEADERS, RecordContext
 from pystreams.state.buffer_value import BufferedChange, unpacked
 from pystreams.state.java_bytes import BytesSet
-from pystreams.state.layer import Layer
+from pystreams.state.layer import AsLogged, Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import Logged, Store, StoreContext
@@ -75,9 +75,9 @@ class BufferLayer(Layer):
             self._set(key, None if value is None else unpacked(value), self.entries.get(key))
         return {}
 
-    def as_logged(self, changelog_key: bytes) -> tuple[bytes | None, int | None]:
+    def as_logged(self, changelog_key: bytes) -> AsLogged:
         entry = self.entries.get(changelog_key)
-        return None if entry is None else entry.packed(), None
+        return (None, None, None) if entry is None else (entry.packed(), None, self.spec.changelog_headers)
 
     def committed(self) -> None:
         self._before.clear()

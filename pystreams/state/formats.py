@@ -5,6 +5,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Generic, NamedTuple, TypeVar
 
+from pystreams.record import NO_HEADERS, Headers
+
 V = TypeVar("V")
 
 _INT64 = Struct(">q")
@@ -27,6 +29,22 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
 
     value: V
     timestamp: int
+
+
+class ValueTimestampHeaders(NamedTuple, Generic[V]):
+    """What a timestamped store with headers holds for a key. A plain tuple does as well wherever one is asked for, with
+    headers or without."""
+
+    value: V
+    timestamp: int
+    headers: Headers = NO_HEADERS
+
+
+class AggregationWithHeaders(NamedTuple, Generic[V]):
+    """What a session store with headers holds for a session."""
+
+    aggregation: V
+    headers: Headers = NO_HEADERS
 
 
 def split_window_key(key: bytes) -> tuple[bytes, int, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from copy import copy
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.state.cache import DirtyEntry, entry_bytes
@@ -20,6 +21,15 @@ Decode: TypeAlias = Callable[[bytes], Any]
 
 #: Called for each flushed item with address, new value, old value, timestamp, headers; None where there is no value.
 Tell: TypeAlias = Callable[[A, Any, Any, int, Headers], None]
+
+
+#: Called with what was raised for an item; raises it, unless the others are to go on.
+Failed: TypeAlias = Callable[[Exception], None]
+
+
+def raised(error: Exception) -> None:
+    """Raise it."""
+    raise error
 
 
 class Below(Protocol[A_contra]):
@@ -56,13 +66,19 @@ class Items(Generic[A]):
     else as bytes.
     """
 
+    #: False: items are always cached as bytes.
+    caches_objects: ClassVar[bool] = True
+
     __slots__ = (
         "_below",
         "_cell",
+        "_failed",
         "_log",
         "_put_below",
         "_send_old_values",
+        "_shows_headers",
         "_tell",
+        "_told",
         "cache",
         "cached_objects",
         "decode",
@@ -80,8 +96,13 @@ class Items(Generic[A]):
         self._below = below.get
         self._put_below = below.put
         self._tell: Tell[A] | None = None
+        self._failed: Failed = raised
+        #: Of bytes that the cache flushes: what is told of them.
+        self._told: Decode = self.decode
         self._send_old_values = False
-        self.cached_objects = context.cached and serde.immutable
+        #: Of values that have headers: programs see them.
+        self._shows_headers = True
+        self.cached_objects = context.cached and serde.immutable and self.caches_objects
         self.cache: ItemCache | None = None
         #: The item at an address, or None. Bound once, so that a cached object costs one call.
         self.read: Callable[[A], Any] = self.read_flushed
@@ -121,6 +142,20 @@ class Items(Generic[A]):
 
     # Reading and writing.
 
+    def without_headers(self) -> Self:
+        """The same, for programs that are to see no headers."""
+        twin = copy(self)
+        twin._shows_headers = False
+        return twin
+
+    def get(self, address: A) -> Any:
+        """What programs see of the item at an address, or None."""
+        return self.public(self.read(address))
+
+    def _raw(self, address: A) -> bytes | None:
+        """The bytes at an address, unless the cache has objects."""
+        return self._below(address) if self.cache is None else self.cache.read(address)
+
     def read_flushed(self, address: A) -> Any:
         """The item at an address as it was told of last: what the cache holds back is not seen."""
         raw = self._below(address)
@@ -147,19 +182,21 @@ class Items(Generic[A]):
         size = entry_bytes(key_bytes, 0 if raw is None else len(raw), context)
         cache.put(address, cached, context, size, dirty=True)
 
-    def on_flush(self, tell: Tell[A], send_old_values: bool) -> None:
+    def on_flush(self, tell: Tell[A], send_old_values: bool, failed: Failed = raised) -> None:
         """Have ``tell`` called for each item that the cache flushes, the record context of its entry in force.
 
         Old values are looked up only if they are to be sent. A deletion of what is not stored below is neither
-        written nor told. Source: CachingKeyValueStore.putAndMaybeForward, CachingWindowStore.putAndMaybeForward.
+        written nor told. ``failed`` is called where a value cannot be read again, or ``tell`` raises: with the item's
+        context in force. Source: CachingKeyValueStore.putAndMaybeForward, CachingWindowStore.putAndMaybeForward.
         """
         self._tell = tell
+        self._failed = failed
         self._send_old_values = send_old_values
 
     def _flushed(self, batch: list[DirtyEntry]) -> None:
-        cell, tell, send_old = self._cell, self._tell, self._send_old_values
+        cell, tell, failed, send_old = self._cell, self._tell, self._failed, self._send_old_values
         write = self._write_object if self.cached_objects else self._write_bytes
-        as_item = identity if self.cached_objects else self.decode
+        as_item = identity if self.cached_objects else self._told
         in_force = cell.record
         try:
             for address, cached, context in batch:
@@ -171,9 +208,13 @@ class Items(Generic[A]):
                         continue
                 write(address, cached)
                 if tell is not None:
-                    new = None if cached is None else as_item(cached)
-                    old = self.decode(old_raw) if send_old and old_raw is not None else None
-                    self._forward(tell, address, new, old)
+                    try:
+                        new = None if cached is None else as_item(cached)
+                        old = self.decode(old_raw) if send_old and old_raw is not None else None
+                        self._forward(tell, address, new, old)
+                    except Exception as error:  # noqa: BLE001 - serdes of users raise what they like
+                        # The entries behind this one must get through.
+                        failed(error)
         finally:
             cell.record = in_force
 
@@ -191,6 +232,10 @@ class Items(Generic[A]):
         for key, item, from_cache in merge_cached(cached, stored, order, reverse=reverse):
             yield key, self.encode(item) if from_cache and self.cached_objects and item is not None else item
 
+    def item_of(self, raw: bytes | None) -> Any:
+        """The item of bytes."""
+        return None if raw is None else self.decode(raw)
+
     def public_of(self, raw: bytes | None) -> Any:
         """What programs see for the bytes of an item."""
         return None if raw is None else self.public(self.decode(raw))
@@ -199,7 +244,7 @@ class Items(Generic[A]):
 def _log_of(context: StoreContext) -> Callable[[Any, bytes | None, int, Headers], None]:
     """What appends to the changelog; entries are logged without headers, but for stores that have them logged."""
     log, cell = context.log_change, context.cell
-    if not context.spec.logs_headers:
+    if not context.spec.logs_headers or context.spec.headers:
         return log
     return lambda key, value, timestamp, _: log(key, value, timestamp, cell.record[4])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
 from pystreams.errors import StateError
@@ -70,27 +70,30 @@ class StoreIterator(Generic[K, V]):
 
 
 def override(
-    changes: list[tuple[Any, bytes | None]], stored: Iterator[tuple[Any, bytes]], *, reverse: bool
+    changes: Iterable[tuple[Any, bytes | None]], stored: Iterator[tuple[Any, bytes]], *, reverse: bool
 ) -> Iterator[tuple[Any, bytes]]:
     """Merge changes over what is stored, both in order: a change hides the stored entry, None deletes it."""
-    position, count = 0, len(changes)
+    left = iter(changes)
+    change = next(left, None)
     for entry in stored:
         key = entry[0]
-        while position < count:
-            changed, value = changes[position]
+        while change is not None:
+            changed, value = change
             if changed == key or (changed > key) is not reverse:
                 break
-            position += 1
+            change = next(left, None)
             if value is not None:
                 yield changed, value
-        if position < count and changes[position][0] == key:
-            value = changes[position][1]
-            position += 1
+        if change is not None and change[0] == key:
+            value = change[1]
+            change = next(left, None)
             if value is not None:
                 yield key, value
         else:
             yield entry
-    for changed, value in changes[position:]:
+    while change is not None:
+        changed, value = change
+        change = next(left, None)
         if value is not None:
             yield changed, value
 

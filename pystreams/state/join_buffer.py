@@ -51,15 +51,16 @@ class JoinBuffer(Store):
         self.overlay.put(place, packed)
         self._log(place, packed, None, NO_HEADERS)
 
-    def due(self, until_ms: int) -> Iterator[tuple[bytes, Any, Any, RecordContext]]:
-        """(place, key, value, context) of the records up to a time, as of now."""
+    def due(self, since_ms: int, until_ms: int) -> Iterator[tuple[bytes, tuple[bytes, bytes], RecordContext]]:
+        """(place, bytes of key and value, context) of the records of a span of time, as of now. What was removed before
+        it costs nothing then: in RocksDB it lies there for a time, as deletions."""
         if until_ms < 0:
             return
         upper = _PREFIX + pack_int64(until_ms + 1)
-        for place, packed in self.overlay.scan(None, upper, upper_inclusive=False):
+        lower = _PREFIX + pack_int64(since_ms)
+        for place, packed in self.overlay.scan(lower, upper, upper_inclusive=False):
             entry = unpacked(packed)
-            key = self.decode_key(place[_KEY_FROM:-_SEQUENCE_BYTES])
-            yield place, key, self.decode_value(entry.new or b""), entry.context
+            yield place, (place[_KEY_FROM:-_SEQUENCE_BYTES], entry.new or b""), entry.context
 
     def remove(self, place: bytes) -> None:
         """Delete a record."""

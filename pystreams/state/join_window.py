@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pystreams.state.formats import SEQUENCE_MAX
-from pystreams.state.items import PlainItems
+from pystreams.state.header_items import TimestampedHeaderItems
+from pystreams.state.items import Decode, PlainItems
 from pystreams.state.store import StoreContext
 from pystreams.state.window import WindowStore
 from pystreams.state.window_layer import WindowLayer
@@ -26,13 +27,27 @@ class _JoinItems(PlainItems[tuple[bytes, int]]):
         self._log(self._put_below(address, raw), raw, context[3], context[4])
 
 
-class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
-    """A window store with duplicates, in which each record is a window that starts at its timestamp."""
+class _JoinHeaderItems(TimestampedHeaderItems[tuple[bytes, int]]):
+    """The same with the headers and the time of their records in the store, too."""
 
     __slots__ = ()
 
+    def put(self, address: tuple[bytes, int], item: Any, key: bytes | None = None) -> None:
+        kept = None if item is None else (item, address[1], self._cell.record[4])
+        super().put(address, kept, key)
+
+
+class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
+    """A window store with duplicates, in which each record is a window that starts at its timestamp."""
+
+    __slots__ = ("_value_of",)
+
     def __init__(self, context: StoreContext, layer: WindowLayer) -> None:
-        super().__init__(context, layer, _JoinItems)
+        with_headers = context.spec.headers
+        super().__init__(context, layer, _JoinHeaderItems if with_headers else _JoinItems)
+        decode = self._items.decode
+        #: A record's value by its bytes.
+        self._value_of: Decode = (lambda raw: decode(raw)[0]) if with_headers else decode
 
     @property
     def sequence(self) -> int:
@@ -51,6 +66,6 @@ class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
 
     def between(self, key: bytes, time_from: int, time_to: int) -> Iterator[tuple[int, V]]:
         """(timestamp, value) of a serialised key's records in a span of time, both ends included, in time order."""
-        decode = self._items.decode
+        value_of = self._value_of
         for start, raw in self.layer.fetch(key, time_from, time_to):
-            yield start, decode(raw)
+            yield start, value_of(raw)

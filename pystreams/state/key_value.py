@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 from pystreams.record import Headers
 from pystreams.state.cache import CLEAN_CONTEXT, ENTRY_OVERHEAD_BYTES, CacheEntry
 from pystreams.state.formats import ValueAndTimestamp
+from pystreams.state.header_items import TimestampedHeaderItems
 from pystreams.state.item_cache import ItemCache
-from pystreams.state.items import Below, Items, PlainItems, TimestampedItems
+from pystreams.state.items import Below, Failed, Items, PlainItems, TimestampedItems, raised
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.overlay import Overlay
 from pystreams.state.sorted_map import SortedKeys
@@ -19,7 +20,6 @@ from pystreams.state.store import (
     StoreContext,
     after_prefix,
     plain_pairs,
-    timestamped_pairs,
 )
 
 K = TypeVar("K")
@@ -81,15 +81,18 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
         #: The same as of the last flush.
         self.read_flushed: Callable[[bytes], Any] = items.read_flushed
 
-    def on_flush(self, listener: FlushListener, send_old_values: bool) -> None:
+    def on_flush(self, listener: FlushListener, send_old_values: bool, failed: Failed = raised) -> None:
         """As ``Items.on_flush``."""
-        self._items.on_flush(listener, send_old_values)
+        self._items.on_flush(listener, send_old_values, failed)
+
+    def without_headers(self) -> Self:
+        return self._with_items(self._items.without_headers()) if self.spec.headers else self
 
     # The store as programs see it.
 
     def get(self, key: K) -> V | None:
         """The value of ``key``, None if there is none."""
-        return self._public(self.read(self._encoded(key)))
+        return cast("V | None", self._items.get(self._encoded(key)))
 
     def put(self, key: K, value: V | None) -> None:
         """Set the value of ``key``; None deletes it."""
@@ -98,11 +101,10 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
     def put_if_absent(self, key: K, value: V | None) -> V | None:
         """Set the value of ``key`` if it has none; gives the one it had."""
         key_bytes = self._encoded(key)
-        item = self.read(key_bytes)
-        if item is not None:
-            return self._public(item)
-        self._items.put(key_bytes, value)
-        return None
+        found: V | None = self._items.get(key_bytes)
+        if found is None:
+            self._items.put(key_bytes, value)
+        return found
 
     def put_all(self, entries: Iterable[tuple[K, V | None]]) -> None:
         """Set several values, in order."""
@@ -112,9 +114,9 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
     def delete(self, key: K) -> V | None:
         """Delete ``key``; gives the value it had."""
         key_bytes = self._encoded(key)
-        item = self.read(key_bytes)
+        found: V | None = self._items.get(key_bytes)
         self._items.put(key_bytes, None)
-        return self._public(item)
+        return found
 
     def range(self, from_key: K | None, to_key: K | None) -> StoreIterator[K, V]:
         """Entries from ``from_key`` to ``to_key``, both included, in the order of the keys' bytes; None: open."""
@@ -170,9 +172,6 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
             StoreIterator(self.name, pairs, lambda key, raw: (decode_key(key), value_of(raw)))
         )
 
-    def _public(self, item: Any) -> V | None:
-        return cast("V | None", self._items.public(item))
-
 
 class KeyValueStore(_AnyKeyValueStore[K, V]):
     """Values by key. Source: KeyValueStore, ChangeLoggingKeyValueBytesStore."""
@@ -191,15 +190,16 @@ class KeyValueStore(_AnyKeyValueStore[K, V]):
 
 class TimestampedKeyValueStore(_AnyKeyValueStore[K, ValueAndTimestamp[V]], Generic[K, V]):
     """Values with their timestamps by key; ``read`` gives ``(value, timestamp)``. The changelog has the plain value
-    with its timestamp as the record's."""
+    with its timestamp as the record's. With headers: ``TimestampedHeaderItems``."""
 
     __slots__ = ("write",)
 
     def __init__(self, context: StoreContext, overlay: Overlay, below: Below[bytes]) -> None:
-        items = TimestampedItems(context, below, KeyValueCache)
+        kept = TimestampedHeaderItems if context.spec.headers else TimestampedItems
+        items = kept(context, below, KeyValueCache)
         super().__init__(context, overlay, items)
         #: Set the value (None: delete) and timestamp of a serialised key.
         self.write: Callable[[bytes, Any, int], None] = items.write
 
     def logged(self) -> Iterator[Logged]:
-        return timestamped_pairs(self.overlay.scan(None, None))
+        return self.spec.form.logged(self.overlay.scan(None, None))

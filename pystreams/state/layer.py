@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from pystreams.record import RecordBatch
-from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
+from pystreams.record import Headers, RecordBatch
 from pystreams.state.overlay import Overlay
-from pystreams.state.spec import TIMESTAMPED_KINDS, StoreSpec
+from pystreams.state.spec import StoreSpec
+
+#: Value (None: deleted), timestamp and headers, each of which is None if the store keeps none.
+AsLogged: TypeAlias = "tuple[bytes | None, int | None, Headers | None]"
 
 
 class Layer:
     """The bytes of one store. This one keeps them by the keys of the changelog; others arrange them in an order of
     their own, and remember (``mark``) what their entries do not tell."""
 
-    __slots__ = ("overlay", "spec", "timestamped")
+    __slots__ = ("form", "overlay", "spec")
 
     def __init__(self, spec: StoreSpec, overlay: Overlay) -> None:
         self.spec = spec
         self.overlay = overlay
-        self.timestamped = spec.kind in TIMESTAMPED_KINDS
+        #: How values lie in the table.
+        self.form = spec.form
 
     @property
     def arrangement(self) -> str:
@@ -40,38 +43,38 @@ class Layer:
 
     def restored_batch(self, batch: RecordBatch) -> Mapping[Any, bytes | None]:
         """The same for records as the changelog has them."""
-        if self.timestamped:
-            return self.restored(
-                [
-                    (key, None if value is None else pack_int64(timestamp) + value)
-                    for key, value, timestamp in zip(batch.keys, batch.values, batch.timestamps, strict=True)
-                    if key is not None
-                ]
-            )
-        return self.restored(
-            [(key, value) for key, value in zip(batch.keys, batch.values, strict=True) if key is not None]
-        )
+        # An input topic has headers that nobody has put into the store.
+        headers = batch.headers if self.spec.source_topic is None else None
+        return self.restored(self.form.all_to_stored(batch.keys, batch.values, batch.timestamps, headers))
 
     def physical(self, changelog_key: bytes) -> Any:
         """The key in the table; None if such an entry has expired."""
         return changelog_key
 
-    def as_logged(self, changelog_key: bytes) -> tuple[bytes | None, int | None] | None:
-        """What the changelog should hold last under one of its keys: value (None: deleted) and timestamp (None: the
-        store keeps no timestamps). None if the store has no say, because the entry has expired."""
+    def is_index(self, physical: Any) -> bool:
+        """True if a key of the table has no value of its own."""
+        return False
+
+    def as_logged(self, changelog_key: bytes) -> AsLogged | None:
+        """What the changelog should hold last under one of its keys. None if the store has no say, because the entry
+        has expired."""
         physical = self.physical(changelog_key)
         if physical is None:
             return None
-        value = self.overlay.get(physical)
-        if not self.timestamped or value is None:
-            return value, None
-        return value[TIMESTAMP_BYTES:], unpack_int64(value)[0]
+        stored = self.overlay.get(physical)
+        if stored is None:
+            return None, None, None
+        value, timestamp, headers = self.form.parts(stored)
+        return value, timestamp, headers if self.form.headers else None
 
     def limit_time(self, time_ms: int) -> None:
         """Have what is restored from now on move the store's time no further than this."""
 
-    def expiry(self) -> Any:
-        """The key in the table below which everything has expired, None if nothing has."""
+    def hold(self, time_ms: int) -> None:
+        """Have nothing deleted that is of this time or later, expired or not, until told otherwise."""
+
+    def expiry(self) -> tuple[Any, Any] | None:
+        """The first key in the table that has expired, and the one before which everything has; None if nothing has."""
         return None
 
     def committed(self) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from cachetools import LRUCache
 
 from pystreams.record import NO_HEADERS
 from pystreams.state.layer import Layer
@@ -19,22 +22,22 @@ class LruLayer(Layer):
     Source: MemoryLRUCache, ChangeLoggingKeyValueBytesStore.
     """
 
-    __slots__ = ("_cell", "_log", "_max_entries", "_order")
+    __slots__ = ("_cell", "_log", "_max_entries", "_used")
 
     def __init__(self, context: StoreContext, overlay: Overlay) -> None:
         super().__init__(context.spec, overlay)
         self._cell = context.cell
         self._max_entries = context.spec.max_entries or 0
         # As in Java, where what keeps the timestamps hides the map from what logs.
-        self._log = no_log if self.timestamped else context.log_change
-        #: The keys, those used last at the end.
-        self._order: dict[bytes, None] = {}
+        self._log = no_log if self.form.timestamped else context.log_change
+        #: The keys by when they were used. It has no bound of its own: a map of none must let go of its first key.
+        self._used: LRUCache[bytes, None] = LRUCache(math.inf)
 
     def get(self, key: bytes) -> bytes | None:
         """The bytes of a key, which is used by that."""
         value = self.overlay.get(key)
         if value is not None:
-            self._use(key)
+            self._used[key] = None
         return value
 
     def put(self, key: bytes, value: bytes | None) -> None:
@@ -45,21 +48,14 @@ class LruLayer(Layer):
             self.overlay.put(evicted, None)
             self._log(evicted, None, self._cell.record[3], NO_HEADERS)
 
-    def _use(self, key: bytes) -> None:
-        self._order.pop(key, None)
-        self._order[key] = None
-
     def _changed(self, key: bytes, value: bytes | None) -> bytes | None:
         """Note a change; gives the key that has to go for it."""
+        used = self._used
         if value is None:
-            self._order.pop(key, None)
+            used.pop(key, None)
             return None
-        self._use(key)
-        if len(self._order) <= self._max_entries:
-            return None
-        eldest = next(iter(self._order))
-        del self._order[eldest]
-        return eldest
+        used[key] = None
+        return used.popitem()[0] if len(used) > self._max_entries else None
 
     def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
         changes: dict[bytes, bytes | None] = {}
@@ -72,7 +68,8 @@ class LruLayer(Layer):
 
     def abort(self) -> None:
         super().abort()
-        kept = dict(self.overlay.scan(None, None))
-        used = [key for key in self._order if key in kept]
-        known = set(used)
-        self._order = dict.fromkeys([*(key for key in kept if key not in known), *used])
+        kept, used = dict(self.overlay.scan(None, None)), self._used
+        known = [used.popitem()[0] for _ in range(len(used))]
+        # Those that came back, then those that were there all the time.
+        for key in (*kept, *(key for key in known if key in kept)):
+            used[key] = None

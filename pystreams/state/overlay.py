@@ -86,6 +86,15 @@ class Overlay:
             keys.reverse()
         return override([(key, changes[key]) for key in keys], stored, reverse=reverse)
 
+    def walk(self, lower: Any) -> Iterator[tuple[Any, bytes]]:
+        """(key, value) in order from a key on, for who stops soon: unlike ``scan`` it looks at no more than is asked
+        for. Until then nobody else may read in order, and nothing may change but what has been passed."""
+        changes = self.changes
+        stored = self.table.walk(lower)
+        if not changes:
+            return stored
+        return override(((key, changes[key]) for key in self._keys.walk(lower)), stored, reverse=False)
+
     def windows(
         self, key: bytes, lower: Any, upper: Any, span: tuple[int, int], *, reverse: bool
     ) -> Iterator[tuple[Any, bytes]]:

@@ -55,6 +55,9 @@ class RocksTable:
         self._database.scans.add(bounded)
         return bounded
 
+    def walk(self, lower: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self.scan(lower, None, upper_inclusive=True, reverse=False)
+
     def _up_to(
         self, items: Any, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool
     ) -> Iterator[tuple[bytes, bytes]]:
@@ -175,11 +178,11 @@ class RocksDatabase:
     def write(
         self,
         changes: Iterable[tuple[RocksTable, Mapping[bytes, bytes | None]]],
-        expired: Iterable[tuple[RocksTable, bytes]] = (),
+        expired: Iterable[tuple[RocksTable, bytes, bytes]] = (),
         metadata: Mapping[bytes, bytes] | None = None,
     ) -> None:
-        """Write changes, deletions of all keys below a bound, and metadata: in slices, of which the last has all that
-        is not changes. After a crash in between, the log's tail gives the same entries once more."""
+        """Write changes, deletions of all keys from one up to another, and metadata: in slices, of which the last has
+        all that is not changes. After a crash in between, the log's tail gives the same entries once more."""
         batch = handle = None
         try:
             batch = rocksdict.WriteBatch(raw_mode=True)
@@ -196,8 +199,8 @@ class RocksDatabase:
                         self._db.write(batch)
                         batch = rocksdict.WriteBatch(raw_mode=True)
                         room = SLICE_ENTRIES
-            for table, upper in expired:
-                batch.delete_range(b"", upper, table.handle)
+            for table, lower, upper in expired:
+                batch.delete_range(lower, upper, table.handle)
             for name, value in (metadata or {}).items():
                 batch.put(name, value)
             self._db.write(batch)

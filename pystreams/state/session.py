@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 from pystreams.record import NO_HEADERS, ContextCell, Headers
 from pystreams.state.formats import unpack_int64
+from pystreams.state.header_items import PlainHeaderItems
 from pystreams.state.item_cache import ItemCache
-from pystreams.state.items import PlainItems
+from pystreams.state.items import Failed, PlainItems, raised
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.session_layer import (
     SESSION_SUFFIX_BYTES,
@@ -19,7 +20,7 @@ from pystreams.state.session_layer import (
     split_session_key,
 )
 from pystreams.state.sorted_map import SortedKeys
-from pystreams.state.store import LogChange, Logged, Store, StoreContext, plain_pairs
+from pystreams.state.store import LogChange, Logged, Store, StoreContext
 from pystreams.state.time_layer import TIME_MAX
 from pystreams.windowed import Windowed
 
@@ -113,11 +114,12 @@ class SessionStore(Store, Generic[K, V]):
     start first.
     """
 
-    __slots__ = ("_cell", "_items", "_log", "layer", "read")
+    __slots__ = ("_cell", "_items", "_log", "layer", "read", "write")
 
     def __init__(self, context: StoreContext, layer: SessionLayer) -> None:
         super().__init__(context)
-        items: PlainItems[bytes] = PlainItems(context, layer, SessionCache)
+        with_headers = PlainHeaderItems(context, layer, SessionCache) if context.spec.headers else None
+        items: PlainItems[bytes] = with_headers or PlainItems(context, layer, SessionCache)
         self._items = items
         self._cell: ContextCell = context.cell
         self._log: LogChange = context.log_change
@@ -127,24 +129,24 @@ class SessionStore(Store, Generic[K, V]):
             cast("SessionCache", items.cache).arrange(layer.layout.interval_ms)
         #: Value of a session by its key of the changelog, or None.
         self.read: Callable[[bytes], Any] = items.read
+        #: Set a value by that key; None deletes it.
+        self.write: Callable[[bytes, Any], None] = items.put if with_headers is None else with_headers.write
 
     # What operators use: sessions by their keys of the changelog.
 
-    def on_flush(self, listener: SessionFlushListener, send_old_values: bool) -> None:
+    def on_flush(
+        self, listener: SessionFlushListener, send_old_values: bool, failed: Failed = raised
+    ) -> None:
         """As ``Items.on_flush``."""
 
         def tell(address: bytes, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
             listener(*split_session_key(address), new, old, timestamp, headers)
 
-        self._items.on_flush(tell, send_old_values)
+        self._items.on_flush(tell, send_old_values, failed)
 
     def read_flushed(self, address: bytes) -> Any:
         """As ``read``, as of the last flush."""
         return self._items.read_flushed(address)
-
-    def write(self, address: bytes, value: Any) -> None:
-        """Set a value; None deletes it."""
-        self._items.put(address, value)
 
     def delete(self, address: bytes) -> None:
         """Delete a session."""
@@ -152,7 +154,8 @@ class SessionStore(Store, Generic[K, V]):
             self._items.put(address, None)
             return
         self.layer.remove(address)
-        self._log(address, None, self._cell.record[3], NO_HEADERS)
+        context = self._cell.record
+        self._log(address, None, context[3], context[4] if self.spec.headers else NO_HEADERS)
 
     def sessions(
         self, key: bytes, earliest_end: int, latest_start: int, *, reverse: bool = False
@@ -160,8 +163,25 @@ class SessionStore(Store, Generic[K, V]):
         """(changelog key, value) of a serialised key's sessions that end at ``earliest_end`` or later and start at
         ``latest_start`` or earlier."""
         pairs = self._pairs(key, key, earliest_end, latest_start, reverse=reverse)
-        value_of = self._items.public_of
+        value_of = self._items.item_of
         return ((address, value_of(raw)) for address, raw in pairs)
+
+    def hold(self, time_ms: int) -> None:
+        """Sessions that end at this time or later are not deleted when they expire, until told otherwise."""
+        self.layer.hold(time_ms)
+
+    @property
+    def first_visible_ms(self) -> int:
+        """Sessions that end before are hidden: they have expired."""
+        return self.layer.first_visible_ms
+
+    def find_held(self, earliest_end: int, latest_end: int) -> StoreIterator[Windowed[K], V]:
+        """As ``find_ended_sessions``, with those that are hidden because they have expired, as long as they are
+        there."""
+        return self._iterator(self.layer.find_held(earliest_end, latest_end))
+
+    def without_headers(self) -> Self:
+        return self._with_items(self._items.without_headers()) if self.spec.headers else self
 
     # The store as programs see it.
 
@@ -175,7 +195,7 @@ class SessionStore(Store, Generic[K, V]):
 
     def fetch_session(self, key: K, start: int, end: int) -> V | None:
         """The value of exactly this session, or None."""
-        return cast("V | None", self.read(session_key(self._encoded(key), start, end)))
+        return cast("V | None", self._items.get(session_key(self._encoded(key), start, end)))
 
     def fetch(self, key: K) -> StoreIterator[Windowed[K], V]:
         """(session, value) of all sessions of a key."""
@@ -230,7 +250,7 @@ class SessionStore(Store, Generic[K, V]):
         return self.fetch_range(None, None)
 
     def logged(self) -> Iterator[Logged]:
-        return plain_pairs(self.layer.logged())
+        return self.spec.form.logged(self.layer.logged())
 
     def _address(self, session: Windowed[K]) -> bytes:
         key, start, end = session

@@ -183,9 +183,19 @@ class SessionLayer(TimeLayer):
                 why="only stores of aggregations that emit on window close, and stores in memory, keep that order",
                 hint="find sessions by their key",
             )
-        first_live = (self.observed_ms - self._retention_ms) // self._interval_ms * self._interval_ms
-        first = max(0, earliest_end, first_live)
-        return self._in_time_order(self.layout.spans(first, latest_end, self.segments), reverse=False)
+        return self.find_held(max(0, earliest_end, self._first_live), latest_end)
+
+    @property
+    def _first_live(self) -> int:
+        """Where the first segment begins that has not expired."""
+        return (self.observed_ms - self._retention_ms) // self._interval_ms * self._interval_ms
+
+    def find_held(self, earliest_end: int, latest_end: int) -> Iterator[tuple[bytes, bytes]]:
+        """``find_ended``, with what is hidden because it has expired. For stores that have the order."""
+        if not self._interval_ms:
+            return self._ended_in_memory(earliest_end, latest_end)
+        pieces = self.layout.spans(earliest_end, latest_end, self.segments)
+        return self._in_time_order(pieces, reverse=False)
 
     def _ended_in_memory(self, first: int, last: int) -> Iterator[tuple[bytes, bytes]]:
         for (end, key, start), value in self.overlay.scan((first,), (last + 1,), upper_inclusive=False):
@@ -193,9 +203,11 @@ class SessionLayer(TimeLayer):
 
     def logged(self) -> Iterator[tuple[bytes, bytes]]:
         """All sessions that something can still find, by their keys of the changelog."""
-        if self._interval_ms and self.spec.by_time:
-            return self.find_ended(0, TIME_MAX)
-        return self.find(None, None, 0, TIME_MAX)
+        if not self._interval_ms:
+            return self.find_held(self._first_logged, TIME_MAX)
+        if not self.spec.by_time:
+            return self.find(None, None, 0, TIME_MAX)
+        return self.find_held(max(0, min(self._first_live, self._held_ms)), TIME_MAX)
 
 
 def session_matches(

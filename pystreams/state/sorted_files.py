@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import rocksdict
@@ -18,17 +19,20 @@ from pystreams.state.directory import (
     DirectoryLock,
     write_json,
 )
-from pystreams.state.formats import TIMESTAMP_BYTES, WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
+from pystreams.state.formats import WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
 from pystreams.state.resources import shared_resources
 from pystreams.state.rocksdb import RocksDatabase
 from pystreams.state.session_layer import SESSION_SUFFIX_BYTES, SegmentedSessions
-from pystreams.state.spec import EXPIRING_KINDS, TIMESTAMPED_KINDS, StoreKind, StoreSpec
+from pystreams.state.spec import EXPIRING_KINDS, StoreKind, StoreSpec, value_form
 from pystreams.state.task_state import TaskState
 from pystreams.state.time_layer import Segments
+from pystreams.state.value_forms import ValueForm, with_headers_apart
 from pystreams.state.window_layer import SegmentedLayout
 
 #: Entries are sorted in memory, so many bytes at a time.
 SORTED_BYTES = 32 * 1024 * 1024
+#: So many entries are restored at once.
+_RESTORED_ENTRIES = 10_000
 #: What Python needs for an entry beside the bytes themselves: a tuple, two headers of bytes, their place in a list.
 _ENTRY_BYTES = 2 * sys.getsizeof(b"") + sys.getsizeof(()) + 3 * 8
 
@@ -40,16 +44,22 @@ class TableFormat:
     kind: StoreKind
     retention_ms: int
     by_time: bool = False
+    headers: bool = False
 
     @classmethod
     def of(cls, spec: StoreSpec) -> TableFormat:
         """That of a store."""
-        return cls(spec.kind, spec.retention_ms, spec.by_time)
+        return cls(spec.kind, spec.retention_ms, spec.by_time, spec.headers)
+
+    @property
+    def form(self) -> ValueForm:
+        """How values lie in the table."""
+        return value_form(self.kind, headers=self.headers)
 
     @property
     def timestamped(self) -> bool:
         """The table holds the timestamps of changes."""
-        return self.kind in TIMESTAMPED_KINDS
+        return self.form.timestamped
 
     @property
     def expires(self) -> bool:
@@ -68,8 +78,8 @@ class TableFormat:
         return layout(self.retention_ms, by_time=self.by_time)
 
     def to_table(self, key: bytes, value: bytes, timestamp: int) -> list[tuple[bytes, bytes]]:
-        """Keys and values of the table for those of the changelog."""
-        stored = pack_int64(timestamp) + value if self.timestamped else value
+        """Keys and values of the table for those of the changelog (see ``store.Logged``)."""
+        stored = self.form.of_logged(value, timestamp)
         if not self.expires:
             return [(key, stored)]
         layout = self._layout
@@ -79,11 +89,7 @@ class TableFormat:
     def from_table(self, key: bytes, value: bytes) -> tuple[bytes, bytes, int | None] | None:
         """Back; the timestamp is None where the table has none. None: it is an entry of an index."""
         found = self._layout.to_changelog(key) if self.expires else key
-        if found is None:
-            return None
-        if not self.timestamped:
-            return found, value, None
-        return found, value[TIMESTAMP_BYTES:], unpack_int64(value)[0]
+        return None if found is None else (found, *self.form.logged_value(value))
 
 
 class SortedFiles:
@@ -128,21 +134,26 @@ def build_stores(
     directory: Path,
     specs: Sequence[StoreSpec],
     files: Mapping[str, Sequence[Path]],
-    latest: Mapping[str, Sequence[tuple[bytes, bytes, int]]],
+    restored: Mapping[str, Iterable[tuple[bytes, bytes | None, int]]],
 ) -> None:
     """Make the directory of a task whose persistent stores hold what is in ``files``, which are moved.
 
-    ``latest`` are by store of windows or sessions the entries (as the changelog has them) of the greatest time and
-    sequence number: by them the store knows its time.
+    ``restored`` are entries (as the changelog has them) that a store is to take note of besides: of stores of windows
+    or sessions those of the greatest time and sequence number, by which the store knows its time; of versioned stores
+    all, in the order of time, because they have no files.
     """
+    with_headers = {spec.name for spec in specs if spec.headers}
     state = TaskState.open(directory, specs, cell=ContextCell(), cache=None, log_change=lambda _: None)
     try:
         for store, of_store in files.items():
             state.ingest(store, of_store)
-        for store, entries in latest.items():
-            keys, values, timestamps = (list(column) for column in zip(*entries, strict=True))
-            offsets = list(range(len(keys)))
-            state.restore(store, RecordBatch(store, 0, keys, values, timestamps, offsets, None, 0))
+        for store, entries in restored.items():
+            rest = iter(entries)
+            while some := list(islice(rest, _RESTORED_ENTRIES)):
+                keys, values, timestamps = (list(column) for column in zip(*some, strict=True))
+                offsets = list(range(len(keys)))
+                batch = RecordBatch(store, 0, keys, values, timestamps, offsets, None, 0)
+                state.restore(store, with_headers_apart(batch) if store in with_headers else batch)
     finally:
         state.close()
 

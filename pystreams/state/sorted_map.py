@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
@@ -70,6 +70,11 @@ class SortedKeys(Generic[K]):
             return keys[start:]
         end = bisect_right(keys, upper) if upper_inclusive else bisect_left(keys, upper)
         return keys[start:end]
+
+    def walk(self, lower: K) -> Iterator[Any]:
+        """The keys from ``lower`` on, one by one: who stops soon pays for no more. Nobody else may ask meanwhile."""
+        keys = self.ordered()
+        return (keys[place] for place in range(bisect_left(keys, lower), len(keys)))
 
 
 class TimesByKey:

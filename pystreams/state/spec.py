@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal
 
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.serde.base import AnySerde
+from pystreams.state.value_forms import ValueForm, form_of
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    #: The class of the store. Who does not name it says nothing about it.
+    S = TypeVar("S", default=Any)
+else:
+    from typing import TypeVar
+
+    S = TypeVar("S")
 
 StoreKind = Literal[
     "key_value",
@@ -25,6 +36,8 @@ StoreKind = Literal[
 
 #: Kinds whose values have a timestamp before them, which their changelog has as the record's.
 TIMESTAMPED_KINDS: Final[frozenset[StoreKind]] = frozenset({"timestamped_key_value", "timestamped_window"})
+#: Kinds that know the timestamps of their changelog.
+TIMED_KINDS: Final[frozenset[StoreKind]] = frozenset({*TIMESTAMPED_KINDS, "versioned"})
 #: Kinds whose changelog keys end with a window's start and a sequence number.
 WINDOWED_KINDS: Final[frozenset[StoreKind]] = frozenset({"window", "timestamped_window", "join_window"})
 #: Kinds whose entries expire: windows, and sessions, whose changelog keys end with end and start.
@@ -34,8 +47,14 @@ EXPIRING_KINDS: Final[frozenset[StoreKind]] = frozenset({*WINDOWED_KINDS, "sessi
 _BUFFER_HEADERS: Final[Headers] = (("v", b"\x03"),)
 
 
+def value_form(kind: StoreKind, *, headers: bool) -> ValueForm:
+    """How values lie in a store. The records of a join have a time of their own only beside headers."""
+    timestamped = kind in TIMESTAMPED_KINDS or (headers and kind == "join_window")
+    return form_of(timestamped=timestamped, headers=headers)
+
+
 @dataclass(frozen=True, slots=True)
-class StoreSpec:
+class StoreSpec(Generic[S]):
     """Name, kind, serdes and behaviour of a store.
 
     ``window_size_ms``, ``retention_ms`` and ``retain_duplicates`` are for window stores, ``retention_ms`` for session
@@ -61,11 +80,32 @@ class StoreSpec:
 
     #: The changelog has the headers of the records at work. Nothing reads them: Java logs them for some stores.
     logs_headers: bool = False
+    #: Values have the headers of their records with them.
+    headers: bool = False
+    #: A step of the language made it: the setting ``dsl_store_format`` decides about ``headers``, if it persists.
+    of_language: bool = False
     #: Of versioned stores: how far back versions are kept, and how much of it expires at once (0: as Java chooses).
     history_ms: int | None = None
     segment_ms: int = 0
     #: Of key-value stores in memory: how many entries are kept, those used last; None: all.
     max_entries: int | None = None
+
+    if TYPE_CHECKING:
+
+        @property
+        def opened(self) -> S:
+            """The store that a task has of it: there for type checkers, not when it runs."""
+            ...
+
+    def in_headers_format(self) -> StoreSpec:
+        """The store as ``dsl_store_format`` wants it. Stores in memory stay as they are, and those of the program.
+        Source: KIP-1285, BuiltInDslStoreSuppliers."""
+        return replace(self, headers=True) if self.of_language and self.persistent else self
+
+    @property
+    def form(self) -> ValueForm:
+        """How values lie in the store."""
+        return value_form(self.kind, headers=self.headers)
 
     @property
     def restorable(self) -> bool:

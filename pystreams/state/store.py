@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 from pystreams.record import ContextCell, Headers
 from pystreams.state.cache import NamedCache, ThreadCache
-from pystreams.state.formats import TIMESTAMP_BYTES, unpack_int64
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.spec import StoreSpec
 
@@ -19,8 +19,10 @@ log = logging.getLogger(__name__)
 #: Appends (key, value, timestamp, headers) to a store's changelog; value None deletes.
 LogChange: TypeAlias = Callable[[bytes, "bytes | None", "int | None", Headers], None]
 
-#: What a store's changelog says of a key last: key, value, timestamp (None: the store keeps none).
-Logged: TypeAlias = "tuple[bytes, bytes, int | None]"
+#: What a store's changelog says of a key last: key, value, timestamp (None: the store keeps none). Of a versioned store
+#: all that it says of a key's versions; a value None deletes. Of a store with headers they stand before the value
+#: (``headers_and_value``).
+Logged: TypeAlias = "tuple[bytes, bytes | None, int | None]"
 
 #: The byte before which no key sorts and behind which every longer key with that prefix sorts.
 _BYTE_MAX = 0xFF
@@ -90,6 +92,15 @@ class Store:
         the cache flushed."""
         raise NotImplementedError
 
+    def without_headers(self) -> Self:
+        """The same store for programs that are to see no headers, to be read."""
+        return self
+
+    def _with_items(self, items: object) -> Self:
+        twin: Any = copy(self)
+        twin._items = items
+        return cast("Self", twin)
+
     def flush_cache(self) -> None:
         """Forward and log the cached entries that have changed, in the order of their last update."""
         if self.cache is not None:
@@ -114,7 +125,17 @@ class Store:
         if key is None:
             # The caller's mistake, for the processing handler to judge: the store itself is sound.
             raise TypeError(f"the key must not be None in store {self.name}, a {self.spec.kind} store")
-        return self.encode_key(key)
+        try:
+            return self.encode_key(key)
+        except Exception as error:
+            raise self.wrong_key(key) from error
+
+    def wrong_key(self, key: Any) -> TypeError:
+        """What it means that ``key`` cannot be written."""
+        return TypeError(
+            f"a key of type {type(key).__name__} is none of store {self.name}, whose keys are {self.spec.key_serde!r}: "
+            "give the store or table the type of its keys (key=)"
+        )
 
     def _bound(self, key: Any) -> bytes | None:
         return None if key is None else self.encode_key(key)
@@ -136,13 +157,8 @@ class Store:
 
 
 def plain_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Logged]:
-    """Stored pairs of a store that keeps no timestamps, as its changelog has them."""
+    """Stored pairs of a store that keeps values alone, as its changelog has them."""
     return ((key, stored, None) for key, stored in pairs)
-
-
-def timestamped_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Logged]:
-    """Stored pairs of a timestamped store as its changelog has them."""
-    return ((key, stored[TIMESTAMP_BYTES:], unpack_int64(stored)[0]) for key, stored in pairs)
 
 
 def after_prefix(prefix: bytes) -> bytes | None:

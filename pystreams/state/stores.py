@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from pystreams.errors import TopologyError
 from pystreams.serde import serde_for
+from pystreams.serde.base import TypeOrSerde
 from pystreams.state.spec import StoreKind, StoreSpec
+
+if TYPE_CHECKING:
+    from pystreams.state.key_value import KeyValueStore, TimestampedKeyValueStore
+    from pystreams.state.list_store import ListStore
+    from pystreams.state.session import SessionStore
+    from pystreams.state.versioned import VersionedStore
+    from pystreams.state.window import TimestampedWindowStore, WindowStore
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Stores:
@@ -21,60 +32,99 @@ class Stores:
     @staticmethod
     def key_value_store(
         name: str,
-        key: Any,
-        value: Any,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
         *,
         persistent: bool = True,
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
-    ) -> StoreSpec:
+    ) -> StoreSpec[KeyValueStore[K, V]]:
         """Values by key."""
         return _spec("key_value", name, key, value, persistent, cached, logged, changelog_config)
 
     @staticmethod
     def lru_map(
         name: str,
-        key: Any,
-        value: Any,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
         *,
         max_entries: int,
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
-    ) -> StoreSpec:
+    ) -> StoreSpec[KeyValueStore[K, V]]:
         """Values by key in memory, no more than ``max_entries`` for each partition: one too many deletes the entry that
         was not read or written for longest."""
-        if max_entries < 0:
-            raise TopologyError("max_entries must not be negative", where=f"store {name}")
+        most: object = max_entries
+        if not isinstance(most, int) or isinstance(most, bool) or most < 0:
+            raise TopologyError(f"max_entries={most!r} is no number of entries", where=f"store {name}")
         return _spec(
             "key_value", name, key, value, False, cached, logged, changelog_config, max_entries=max_entries
         )
 
+    @overload
     @staticmethod
     def timestamped_key_value_store(
         name: str,
-        key: Any,
-        value: Any,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
+        *,
+        persistent: bool = ...,
+        cached: bool = ...,
+        logged: bool = ...,
+        changelog_config: Mapping[str, str] | None = ...,
+        headers: Literal[False] = ...,
+    ) -> StoreSpec[TimestampedKeyValueStore[K, V]]: ...
+    @overload
+    @staticmethod
+    def timestamped_key_value_store(
+        name: str,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
+        *,
+        persistent: bool = ...,
+        cached: bool = ...,
+        logged: bool = ...,
+        changelog_config: Mapping[str, str] | None = ...,
+        headers: bool,
+    ) -> StoreSpec[Any]: ...
+    @staticmethod
+    def timestamped_key_value_store(
+        name: str,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
         *,
         persistent: bool = True,
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
-    ) -> StoreSpec:
-        """(value, timestamp) by key: what tables and aggregations have."""
-        return _spec("timestamped_key_value", name, key, value, persistent, cached, logged, changelog_config)
+        headers: bool = False,
+    ) -> StoreSpec[Any]:
+        """(value, timestamp) by key: what tables and aggregations have. With ``headers`` also those:
+        ``ValueTimestampHeaders``."""
+        return _spec(
+            "timestamped_key_value",
+            name,
+            key,
+            value,
+            persistent,
+            cached,
+            logged,
+            changelog_config,
+            headers=headers,
+        )
 
     @staticmethod
     def list_store(
         name: str,
-        key: Any,
-        value: Any,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
         *,
         persistent: bool = True,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
-    ) -> StoreSpec:
+    ) -> StoreSpec[ListStore[K, V]]:
         """Any number of values by key, in the order in which they were put. Never cached; the changelog has a key's
         whole list at each change, so lists should be short. Source: ListValueStore."""
         return _spec("list", name, key, value, persistent, False, logged, changelog_config)
@@ -82,15 +132,15 @@ class Stores:
     @staticmethod
     def versioned_store(
         name: str,
-        key: Any,
-        value: Any,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
         *,
         history: timedelta | int,
         segment: timedelta | int | None = None,
         persistent: bool = True,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
-    ) -> StoreSpec:
+    ) -> StoreSpec[VersionedStore[K, V]]:
         """Values by key and time: the latest of each key, and those of ``history`` before the greatest time put. What
         is older goes a ``segment`` at a time (None: as Java chooses). Never cached. Source: KIP-889."""
         history_ms = _milliseconds(history)
@@ -116,8 +166,8 @@ class Stores:
     @staticmethod
     def window_store(
         name: str,
-        key: Any,
-        value: Any,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
         *,
         size: timedelta | int,
         retention: timedelta | int,
@@ -126,7 +176,7 @@ class Stores:
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
-    ) -> StoreSpec:
+    ) -> StoreSpec[WindowStore[K, V]]:
         """Values by key and window start. With ``retain_duplicates`` a window keeps every value put to it, and is
         never cached."""
         return _window_spec(
@@ -143,11 +193,43 @@ class Stores:
             retain_duplicates,
         )
 
+    @overload
     @staticmethod
     def timestamped_window_store(
         name: str,
-        key: Any,
-        value: Any,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
+        *,
+        size: timedelta | int,
+        retention: timedelta | int,
+        retain_duplicates: bool = ...,
+        persistent: bool = ...,
+        cached: bool = ...,
+        logged: bool = ...,
+        changelog_config: Mapping[str, str] | None = ...,
+        headers: Literal[False] = ...,
+    ) -> StoreSpec[TimestampedWindowStore[K, V]]: ...
+    @overload
+    @staticmethod
+    def timestamped_window_store(
+        name: str,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
+        *,
+        size: timedelta | int,
+        retention: timedelta | int,
+        retain_duplicates: bool = ...,
+        persistent: bool = ...,
+        cached: bool = ...,
+        logged: bool = ...,
+        changelog_config: Mapping[str, str] | None = ...,
+        headers: bool,
+    ) -> StoreSpec[Any]: ...
+    @staticmethod
+    def timestamped_window_store(
+        name: str,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
         *,
         size: timedelta | int,
         retention: timedelta | int,
@@ -156,8 +238,10 @@ class Stores:
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
-    ) -> StoreSpec:
-        """(value, timestamp) by key and window start: what windowed aggregations have."""
+        headers: bool = False,
+    ) -> StoreSpec[Any]:
+        """(value, timestamp) by key and window start: what windowed aggregations have. With ``headers`` also those:
+        ``ValueTimestampHeaders``."""
         return _window_spec(
             "timestamped_window",
             name,
@@ -170,21 +254,52 @@ class Stores:
             size,
             retention,
             retain_duplicates,
+            headers=headers,
         )
 
+    @overload
     @staticmethod
     def session_store(
         name: str,
-        key: Any,
-        value: Any,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
+        *,
+        retention: timedelta | int,
+        persistent: bool = ...,
+        cached: bool = ...,
+        logged: bool = ...,
+        changelog_config: Mapping[str, str] | None = ...,
+        headers: Literal[False] = ...,
+    ) -> StoreSpec[SessionStore[K, V]]: ...
+    @overload
+    @staticmethod
+    def session_store(
+        name: str,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
+        *,
+        retention: timedelta | int,
+        persistent: bool = ...,
+        cached: bool = ...,
+        logged: bool = ...,
+        changelog_config: Mapping[str, str] | None = ...,
+        headers: bool,
+    ) -> StoreSpec[Any]: ...
+    @staticmethod
+    def session_store(
+        name: str,
+        key: TypeOrSerde[K],
+        value: TypeOrSerde[V],
         *,
         retention: timedelta | int,
         persistent: bool = True,
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
-    ) -> StoreSpec:
-        """Values by key, start and end: what aggregations of sessions have."""
+        headers: bool = False,
+    ) -> StoreSpec[Any]:
+        """Values by key, start and end: what aggregations of sessions have. With ``headers`` also those:
+        ``AggregationWithHeaders``."""
         retention_ms = _milliseconds(retention)
         if retention_ms < 0:
             raise TopologyError(
@@ -200,6 +315,7 @@ class Stores:
             logged,
             changelog_config,
             retention_ms=retention_ms,
+            headers=headers,
         )
 
 
@@ -239,6 +355,8 @@ def _window_spec(
     size: timedelta | int,
     retention: timedelta | int,
     retain_duplicates: bool,
+    *,
+    headers: bool = False,
 ) -> StoreSpec:
     size_ms, retention_ms = _milliseconds(size), _milliseconds(retention)
     for what, duration in (("size", size_ms), ("retention", retention_ms)):
@@ -262,10 +380,15 @@ def _window_spec(
         window_size_ms=size_ms,
         retention_ms=retention_ms,
         retain_duplicates=retain_duplicates,
+        headers=headers,
     )
 
 
-def _milliseconds(duration: timedelta | int) -> int:
+def _milliseconds(duration: object) -> int:
     if isinstance(duration, timedelta):
         return duration // timedelta(milliseconds=1)
+    if not isinstance(duration, int) or isinstance(duration, bool):
+        raise TopologyError(
+            f"{duration!r} is no duration of a store", hint="give a timedelta, or milliseconds as an int"
+        )
     return duration

@@ -31,6 +31,10 @@ class Table(Protocol):
         """(key, value) in order, as of now whatever is written meanwhile. None leaves an end open."""
         ...
 
+    def walk(self, lower: Any) -> Iterator[tuple[Any, bytes]]:
+        """(key, value) from a key on, for who stops soon, before the table changes or is read again."""
+        ...
+
     def windows(
         self, key: bytes, lower: Any, upper: Any, span: tuple[int, int], *, reverse: bool
     ) -> Iterator[tuple[Any, bytes]]:
@@ -86,6 +90,10 @@ class MemoryTable:
         if reverse:
             keys.reverse()
         return iter([(key, data[key]) for key in keys])
+
+    def walk(self, lower: Any) -> Iterator[tuple[Any, bytes]]:
+        data = self._data
+        return ((key, data[key]) for key in self._keys.walk(lower))
 
     def windows(
         self, key: bytes, lower: Any, upper: Any, span: tuple[int, int], *, reverse: bool

@@ -13,8 +13,9 @@ from typing import Any
 
 from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
-from pystreams.record import NO_HEADERS, ContextCell, Headers, RecordBatch
+from pystreams.record import ContextCell, RecordBatch
 from pystreams.state.cache import ThreadCache
+from pystreams.state.conversion import bring_into_form
 from pystreams.state.directory import (
     FORMAT_VERSION,
     OFFSETS_FILE,
@@ -25,7 +26,7 @@ from pystreams.state.directory import (
 )
 from pystreams.state.formats import pack_int64, unpack_int64
 from pystreams.state.kinds import open_store, split_of
-from pystreams.state.layer import Layer
+from pystreams.state.layer import AsLogged, Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.resources import RocksResources, shared_resources
 from pystreams.state.rocksdb import RocksDatabase, RocksTable
@@ -93,12 +94,12 @@ class TaskState:
         """Open the stores that ``specs`` describe.
 
         ``directory`` is the task's own; None keeps everything in memory. ``task_id`` (default: the directory's name)
-        keeps apart the tasks that share a cache. ``cache`` None (or one of 0 bytes) means that
-        no store is cached. ``log_change`` gives the function that appends to a store's changelog, None for a store
-        without one; ``topic_of`` names the topic that a store's serdes are told (default: the store's name);
-        ``expired`` is called for each write that a window store drops because it is too late. Local state that was
-        begun under another ``origin`` (a log, behind a space the hand-over that it must follow) is taken for damaged;
-        None: whatever it was.
+        keeps apart the tasks that share a cache. ``cache`` None (or one of 0 bytes) means that no store is cached.
+        ``log_change`` gives the function that appends to a store's changelog, None for a store without one;
+        ``topic_of`` names the topic that a store's serdes are told (default: the store's name), unless it is filled
+        from one; ``expired`` is called for each write that a window store drops because it is too late. Local state
+        that was begun under another ``origin`` (a log, behind a space the hand-over that it must follow) is taken for
+        damaged; None: whatever it was.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
@@ -123,7 +124,7 @@ class TaskState:
             for spec in specs:
                 context = StoreContext(
                     spec=spec,
-                    topic=topic_of(spec.name),
+                    topic=spec.source_topic or topic_of(spec.name),
                     cell=cell,
                     log=log_change(spec.name) if spec.logged else None,
                     cache=cache,
@@ -190,6 +191,9 @@ class TaskState:
                 self._metadata[name_bytes.decode()] = value
         if marks:
             database.write((), metadata=marks)
+        for part in self._parts.values():
+            if part.durable:
+                bring_into_form(database, part.table, part.layer, stored)
 
     def _of_another_origin(self, found: str, origin: str) -> StateError:
         why = f"it follows {found}, not {origin}"
@@ -254,14 +258,14 @@ class TaskState:
             durable = [part for part in parts.values() if part.durable]
             database.write(
                 [(part.table, part.overlay.changes) for part in durable if part.overlay.changes],
-                [(part.table, bound) for part in durable if (bound := part.layer.expiry()) is not None],
+                [(part.table, *range_) for part in durable if (range_ := part.layer.expiry()) is not None],
                 self._marks(durable, changelog_offsets, entries),
             )
         for part in parts.values():
             if not part.durable:
                 part.table.apply(part.overlay.changes)
-                if (bound := part.layer.expiry()) is not None:
-                    part.table.delete_below(bound)
+                if (range_ := part.layer.expiry()) is not None:
+                    part.table.delete_below(range_[1])
             part.overlay.clear()
             part.layer.committed()
         self._metadata.update(entries)
@@ -310,6 +314,14 @@ class TaskState:
         for part in self._parts.values():
             part.layer.limit_time(stream_time_ms)
 
+    def hold(self, emitted: Mapping[str, int]) -> None:
+        """Tell, before restoring, by the stores' names up to which time windows had closed when they were last emitted:
+        those that close later are kept, expired or not."""
+        for name, time_ms in emitted.items():
+            part = self._parts.get(name)
+            if part is not None and part.spec.by_time:
+                part.layer.hold(time_ms - part.spec.window_size_ms)
+
     def restore(self, store: str, batch: RecordBatch) -> None:
         """Apply records of the store's changelog; nothing is logged or forwarded. Applied twice, they change nothing.
 
@@ -330,13 +342,9 @@ class TaskState:
         """Take over sorted files of entries as a persistent store's table has them. Open it anew before it is used."""
         self._parts[store].table.ingest(files)
 
-    def as_logged(self, store: str, key: bytes) -> tuple[bytes | None, int | None] | None:
+    def as_logged(self, store: str, key: bytes) -> AsLogged | None:
         """See ``Layer.as_logged``. Call it with the caches flushed."""
         return self._parts[store].layer.as_logged(key)
-
-    def changelog_headers(self, store: str, value: bytes | None) -> Headers:
-        """What headers a record of a store's changelog has that is written once more."""
-        return NO_HEADERS if value is None else self._parts[store].spec.changelog_headers
 
     def restore_checkpoint(self) -> None:
         """Bring the small file with the offsets, which other processes read, up to date."""

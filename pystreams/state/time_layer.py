@@ -22,6 +22,9 @@ NO_TIMESTAMP = -1
 
 _SEGMENTS_REMEMBERED_MAX = 1024
 
+#: How often stores in memory delete what has expired, while time passes by their retention.
+_SWEEPS = 8
+
 #: Behind the segment, in stores that are read in the order of time: entries by key, then the same by time.
 _BY_KEY, _BY_TIME, _BEHIND_BOTH = b"\x00", b"\x01", b"\x02"
 
@@ -165,16 +168,28 @@ class TimeOrdered:
         return (first,), (last + 1,)
 
 
+def expired_segments(segments: Iterable[int], first_live: int) -> tuple[bytes, bytes] | None:
+    """The keys between which the segments before the first live one lie; None if there are none.
+
+    Not from the first key of all on: deleted ranges that overlap cost RocksDB the square of their number, at the next
+    read.
+    """
+    expired = [segment for segment in segments if segment < first_live]
+    return (pack_int64(max(0, min(expired))), pack_int64(first_live)) if expired else None
+
+
 class TimeLayer(Layer):
     """Bytes with a time and a retention. The store's stream time is the greatest time that was written."""
 
     __slots__ = (
         "_committed",
         "_expired",
+        "_held_ms",
         "_interval_ms",
         "_retention_ms",
         "_store",
         "_suffix_bytes",
+        "_swept_ms",
         "_time_layout",
         "_time_limit_ms",
         "_visible_ms",
@@ -202,6 +217,8 @@ class TimeLayer(Layer):
         self.sequence = 0
         self._committed = (self.observed_ms, self.sequence)
         self._time_limit_ms = TIME_MAX
+        self._held_ms = TIME_MAX
+        self._swept_ms = NO_TIMESTAMP
         self._retention_ms = spec.retention_ms
         #: What is so much before the store's time is hidden.
         self._visible_ms = spec.retention_ms
@@ -223,14 +240,28 @@ class TimeLayer(Layer):
         time: int = unpack_int64(changelog_key, len(changelog_key) - self._suffix_bytes)[0]
         return time
 
+    def is_index(self, physical: Any) -> bool:
+        layout = self._time_layout
+        return isinstance(layout, Segments) and layout.to_changelog(physical) is None
+
     def physical(self, changelog_key: bytes) -> Any:
         time = self._time_of(changelog_key)
-        if self._time_layout.expired(time, self.observed_ms):
+        if time < self._held_ms and self._time_layout.expired(time, self.observed_ms):
             return None
         return self._time_layout.of_changelog(changelog_key, time)
 
+    @property
+    def first_visible_ms(self) -> int:
+        """What is of an earlier time is hidden."""
+        return self.observed_ms - self._visible_ms + 1
+
     def _first_visible(self, time_from: int) -> int:
         return max(time_from, self.observed_ms - self._visible_ms + 1)
+
+    @property
+    def _first_logged(self) -> int:
+        """What is hidden, but held, is part of the state: it will be emitted."""
+        return max(0, min(self.first_visible_ms, self._held_ms))
 
     def _scans(
         self, first: int, last: int, key_from: bytes | None, key_to: bytes | None, *, reverse: bool
@@ -267,15 +298,22 @@ class TimeLayer(Layer):
     def limit_time(self, time_ms: int) -> None:
         self._time_limit_ms = time_ms
 
+    def hold(self, time_ms: int) -> None:
+        self._held_ms = time_ms
+
     def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
         """Moves stream time on."""
         times = [self._time_of(key) for key, _ in records]
-        latest = min(max(times, default=NO_TIMESTAMP), self._time_limit_ms)
+        written: Iterable[int] = times
+        if self.spec.retain_duplicates and self._interval_ms:
+            # On disk, a null among duplicates is logged, but no write: it did not move stream time either.
+            written = (time for (_, value), time in zip(records, times, strict=True) if value is not None)
+        latest = min(max(written, default=NO_TIMESTAMP), self._time_limit_ms)
         observed = self.observed_ms = max(self.observed_ms, latest)
         self._committed = (observed, self.sequence)
         layout, expired, interval = self._time_layout, self._time_layout.expired, self._interval_ms
         indexed = isinstance(layout, Segments) and layout.by_time
-        maybe_late_ms = observed - self._retention_ms
+        maybe_late_ms = min(observed - self._retention_ms, self._held_ms - 1)
         changes: dict[Any, bytes | None] = {}
         for (key, value), time in zip(records, times, strict=True):
             if time > maybe_late_ms or not expired(time, observed):
@@ -306,17 +344,27 @@ class TimeLayer(Layer):
             self.segments.add(segment)
             lower = pack_int64(segment + 1)
 
-    def expiry(self) -> Any:
-        bound = self._time_layout.expiry_bound(self.observed_ms)
+    @property
+    def _sweeps(self) -> bool:
+        """In memory each deletion goes through all entries; those that have expired are hidden until there are more."""
+        return self.observed_ms - self._swept_ms >= self._retention_ms // _SWEEPS
+
+    def _expiry_bound(self) -> Any:
+        return self._time_layout.expiry_bound(min(self.observed_ms, self._held_ms + self._retention_ms - 1))
+
+    def expiry(self) -> tuple[Any, Any] | None:
+        bound = self._expiry_bound()
         if not self._interval_ms:
-            return bound
-        first_live = unpack_int64(bound)[0]
-        return bound if any(segment < first_live for segment in self.segments) else None
+            return (None, bound) if self._sweeps else None
+        return expired_segments(self.segments, unpack_int64(bound)[0])
 
     def committed(self) -> None:
         self._committed = (self.observed_ms, self.sequence)
-        if self._interval_ms:
-            first_live = unpack_int64(self._time_layout.expiry_bound(self.observed_ms))[0]
+        if not self._interval_ms:
+            if self._sweeps:
+                self._swept_ms = self.observed_ms
+        else:
+            first_live = unpack_int64(self._expiry_bound())[0]
             self.segments = {segment for segment in self.segments if segment >= first_live}
 
     def abort(self) -> None:

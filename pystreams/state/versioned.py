@@ -45,12 +45,25 @@ class VersionedStore(Store, Generic[K, V]):
         self.valid_to = NOT_PUT
 
     def logged(self) -> Iterator[Logged]:
-        """The latest versions alone: a hand-over has one record of a key."""
-        return ((key, version.value or b"", version.since) for key, version in self._layer.latest_entries())
+        """All versions, deletions among them. Put in the order of time, those of one key and time as they come, they
+        give the same history."""
+        latest_ms = -1
+        for key, since, value in self._layer.versions():
+            latest_ms = max(latest_ms, since)
+            yield key, value, since
+        observed_ms = self._layer.observed_ms
+        if observed_ms > latest_ms:
+            # A deletion at the time of the version that it deletes leaves nothing but the store's stream time.
+            unknown = self._layer.unknown_key()
+            yield from ((unknown, value, observed_ms) for value in (b"", None))
+
+    def latest(self) -> Iterator[Logged]:
+        """The latest version of each key that has one, by key."""
+        return ((key, version.value, version.since) for key, version in self._layer.latest_entries())
 
     # By serialised keys, for operators.
 
-    def on_flush(self, listener: object, send_old_values: bool) -> None:
+    def on_flush(self, listener: object, send_old_values: bool, failed: object = None) -> None:
         """Nothing is cached, so nothing is flushed."""
 
     def write(self, key: bytes, value: V | None, timestamp: int) -> int:

@@ -13,7 +13,7 @@ from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.layer import Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
-from pystreams.state.time_layer import NO_TIMESTAMP, TIME_MAX
+from pystreams.state.time_layer import NO_TIMESTAMP, TIME_MAX, expired_segments
 from pystreams.state.version_chain import Version, VersionChain
 
 #: What a put gives for the latest version, which nothing has ended yet, and for one that came too late to be put.
@@ -105,6 +105,43 @@ class VersionedLayer(Layer):
         """(key, latest version) of all keys, by key."""
         for key, stored in self.overlay.scan(_LATEST, None):
             yield key[len(_LATEST) :], Version(unpack_int64(stored)[0], stored[TIMESTAMP_BYTES:])
+
+    def versions(self) -> Iterator[tuple[bytes, int, bytes | None]]:
+        """(key, since, value) of all versions that are still kept, of deletions (value None), too. Put in the order of
+        time, those of one key and time as they come, they give the same history."""
+        for segment in sorted(self._live_from(0)):
+            lower, upper = pack_int64(segment), pack_int64(segment + 1)
+            for place, packed in self.overlay.scan(lower, upper, upper_inclusive=False):
+                key, chain = place[TIMESTAMP_BYTES:], VersionChain.unpacked(packed)
+                following = self._begin_behind(segment, key)
+                end = TIME_MAX if following is None else following
+                # A deletion on its own begins where it ends, and a version may begin there, too.
+                alone = chain.since == chain.until
+                for since, value in reversed(chain.versions):
+                    if since < end or (alone and since == end):
+                        yield key, since, value
+                if chain.until < end and not alone:
+                    yield key, chain.until, None
+        for key, version in self.latest_entries():
+            yield key, version.since, version.value
+
+    def _begin_behind(self, segment: int, key: bytes) -> int | None:
+        """The time of the first version of a key that a later segment holds, or that is the latest."""
+        for later in sorted(one for one in self._segments if one > segment):
+            chain = self._chain(later, key)
+            if chain is not None:
+                return chain.since
+        latest = self.latest(key)
+        return None if latest is None else latest.since
+
+    def unknown_key(self) -> bytes:
+        """A key that has no version."""
+        key = b""
+        while self.latest(key) is not None or any(
+            self._chain(segment, key) is not None for segment in self._live_from(0)
+        ):
+            key += b"\x00"
+        return key
 
     def _first_live(self, observed: int) -> int:
         return max(0, observed - self._history_ms) // self._interval_ms
@@ -255,9 +292,8 @@ class VersionedLayer(Layer):
             self._segments.add(segment)
             lower = pack_int64(segment + 1)
 
-    def expiry(self) -> Any:
-        first = self._first_live(self.observed_ms)
-        return pack_int64(first) if any(segment < first for segment in self._segments) else None
+    def expiry(self) -> tuple[Any, Any] | None:
+        return expired_segments(self._segments, self._first_live(self.observed_ms))
 
     def committed(self) -> None:
         self._committed_ms = self.observed_ms

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, Self, TypeVar, cast, overload
 
 from pystreams.record import Headers
 from pystreams.state.cache import NamedCache
 from pystreams.state.formats import ValueAndTimestamp
-from pystreams.state.items import Items, PlainItems, TimestampedItems
+from pystreams.state.header_items import TimestampedHeaderItems
+from pystreams.state.indexed_window_cache import IndexedWindowCache, is_index
+from pystreams.state.items import Failed, Items, PlainItems, TimestampedItems, raised
 from pystreams.state.iterators import StoreIterator
-from pystreams.state.store import Logged, Store, StoreContext, plain_pairs, timestamped_pairs
+from pystreams.state.store import Logged, Store, StoreContext
 from pystreams.state.window_cache import TimeOrderedWindowCache, WindowCache
 from pystreams.state.window_layer import TIME_MAX, WindowLayer
 from pystreams.windowed import Windowed
@@ -39,14 +41,14 @@ class _AnyWindowStore(Store, Generic[K, V]):
         """As ``read``, as of the last flush."""
         return self._items.read_flushed((key, start))
 
-    def on_flush(self, listener: WindowFlushListener, send_old_values: bool) -> None:
+    def on_flush(self, listener: WindowFlushListener, send_old_values: bool, failed: Failed = raised) -> None:
         """As ``Items.on_flush``."""
 
         def tell(window: tuple[bytes, int], new: Any, old: Any, timestamp: int, headers: Headers) -> None:
             key, start = window
             listener(key, start, new, old, timestamp, headers)
 
-        self._items.on_flush(tell, send_old_values)
+        self._items.on_flush(tell, send_old_values, failed)
 
     def windows_of(
         self, key: bytes, time_from: int, time_to: int, *, reverse: bool
@@ -55,6 +57,22 @@ class _AnyWindowStore(Store, Generic[K, V]):
         decode = self._items.decode
         pairs = self._pairs(key, time_from, time_to, reverse=reverse, as_range=True)
         return ((start, decode(raw)) for start, raw in pairs if raw is not None)
+
+    def hold(self, time_ms: int) -> None:
+        """Windows that start at this time or later are not deleted when they expire, until told otherwise."""
+        self.layer.hold(time_ms)
+
+    @property
+    def first_visible_ms(self) -> int:
+        """Windows that start before are hidden: they have expired."""
+        return self.layer.first_visible_ms
+
+    def fetch_held(self, time_from: int, time_to: int) -> StoreIterator[Windowed[K], V]:
+        """As ``fetch_all``, with windows that are hidden because they have expired, as long as they are there."""
+        return self._fetch_range(None, None, time_from, time_to, held=True)
+
+    def without_headers(self) -> Self:
+        return self._with_items(self._items.without_headers()) if self.spec.headers else self
 
     # The store as programs see it. Times are milliseconds since the epoch.
 
@@ -72,8 +90,7 @@ class _AnyWindowStore(Store, Generic[K, V]):
         """With one time: the value of the window that starts then, or None. With two: (start, value) of the windows
         that start between them, both included, the earliest first."""
         if time_to is None:
-            item = self.read(self._encoded(key), time_from)
-            return cast("V | None", self._items.public(item))
+            return cast("V | None", self._items.get((self._encoded(key), time_from)))
         return self._fetch(key, time_from, time_to, reverse=False)
 
     def backward_fetch(self, key: K, time_from: int, time_to: int) -> StoreIterator[int, V]:
@@ -161,12 +178,16 @@ class _AnyWindowStore(Store, Generic[K, V]):
         time_to: int,
         *,
         reverse: bool = False,
+        held: bool = False,
     ) -> StoreIterator[Windowed[K], V]:
         pairs: Iterator[tuple[tuple[bytes, int], Any]]
         if self._reversed_bounds(key_from, key_to):
             pairs = iter(())
         else:
-            pairs = self.layer.fetch_range(key_from, key_to, time_from, time_to, reverse=reverse)
+            if held:
+                pairs = self.layer.fetch_held(time_from, time_to)
+            else:
+                pairs = self.layer.fetch_range(key_from, key_to, time_from, time_to, reverse=reverse)
             if self.cache is not None:
                 pairs = self._over_cached_range(
                     self.cache, pairs, key_from, key_to, time_from, time_to, reverse=reverse
@@ -200,7 +221,9 @@ class _AnyWindowStore(Store, Generic[K, V]):
             windows = [
                 window
                 for window in cache.entries
-                if (key_from is None or window[0] >= key_from) and (key_to is None or window[0] <= key_to)
+                if (key_from is None or window[0] >= key_from)
+                and (key_to is None or window[0] <= key_to)
+                and not is_index(window)
             ]
         windows.sort(key=order, reverse=reverse)
         # As in Java, windows of other times are passed over only after they have become recently used.
@@ -233,12 +256,13 @@ class WindowStore(_AnyWindowStore[K, V]):
         self,
         context: StoreContext,
         layer: WindowLayer,
-        items: type[PlainItems[tuple[bytes, int]]] = PlainItems,
+        items: type[Items[tuple[bytes, int]]] = PlainItems,
     ) -> None:
         super().__init__(context, layer, items(context, layer, WindowCache))
 
     def logged(self) -> Iterator[Logged]:
-        return plain_pairs(self.layer.logged())
+        # Of the records of a join, too, which have headers in memory.
+        return self.spec.form.logged(self.layer.logged())
 
     def write(self, key: bytes, start: int, value: Any) -> None:
         """Set the value of a serialised key's window; None deletes it."""
@@ -247,14 +271,17 @@ class WindowStore(_AnyWindowStore[K, V]):
 
 class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K, V]):
     """Values with their timestamps by key and window start; ``read`` gives ``(value, timestamp)``. The changelog has
-    the plain value with its timestamp as the record's. Source: ChangeLoggingTimestampedWindowBytesStore."""
+    the plain value with its timestamp as the record's. With headers: ``TimestampedHeaderItems``.
+    Source: ChangeLoggingTimestampedWindowBytesStore."""
 
     __slots__ = ("write",)
 
     def __init__(self, context: StoreContext, layer: WindowLayer) -> None:
         spec = context.spec
         by_time = spec.by_time and spec.persistent
-        items = TimestampedItems(context, layer, TimeOrderedWindowCache if by_time else WindowCache)
+        kept = TimestampedHeaderItems if spec.headers else TimestampedItems
+        ordered = IndexedWindowCache if spec.headers else TimeOrderedWindowCache
+        items = kept(context, layer, ordered if by_time else WindowCache)
         super().__init__(context, layer, items)
         write = items.write
 
@@ -265,4 +292,4 @@ class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K
         self.write: Callable[[bytes, int, Any, int], None] = write_window
 
     def logged(self) -> Iterator[Logged]:
-        return timestamped_pairs(self.layer.logged())
+        return self.spec.form.logged(self.layer.logged())

@@ -15,7 +15,7 @@ def _split_cache_key(key: tuple[bytes, int]) -> tuple[bytes, int, int]:
     return key[0], key[1], 0
 
 
-class _ByTime:
+class ByTime:
     """The windows in a cache as (start, key), which sorts as Kafka Streams' store in memory does."""
 
     __slots__ = ("_entries",)
@@ -39,7 +39,7 @@ class WindowCache(ItemCache):
     def __init__(self, *settings: Any) -> None:
         super().__init__(*settings)
         self.times = TimesByKey(self.entries, _split_cache_key)
-        self.by_time: SortedKeys[tuple[int, bytes]] = SortedKeys(_ByTime(self.entries))
+        self.by_time: SortedKeys[tuple[int, bytes]] = SortedKeys(ByTime(self.entries))
 
     def read_window(self, key: bytes, start: int) -> Any:
         """``read``, written out: the call would add 5 % to a windowed aggregation."""

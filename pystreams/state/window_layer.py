@@ -187,7 +187,21 @@ class WindowLayer(TimeLayer):
         reverse: bool = False,
     ) -> Iterator[tuple[tuple[bytes, int], bytes]]:
         """((key, window start), bytes) of the windows of a range of keys in a span of time; None: open."""
-        first = self._first_visible(time_from)
+        return self._fetch_range(key_from, key_to, self._first_visible(time_from), time_to, reverse=reverse)
+
+    def fetch_held(self, time_from: int, time_to: int) -> Iterator[tuple[tuple[bytes, int], bytes]]:
+        """``fetch_range`` of all keys, with what is hidden because it has expired."""
+        return self._fetch_range(None, None, time_from, time_to)
+
+    def _fetch_range(
+        self,
+        key_from: bytes | None,
+        key_to: bytes | None,
+        first: int,
+        time_to: int,
+        *,
+        reverse: bool = False,
+    ) -> Iterator[tuple[tuple[bytes, int], bytes]]:
         if time_to < first:
             return iter(())
         if self._by_time and key_from is None and key_to is None:
@@ -233,8 +247,8 @@ class WindowLayer(TimeLayer):
         return lambda window: physical_of(window[0], window[1], 0)
 
     def logged(self) -> Iterator[tuple[bytes, bytes]]:
-        """All windows that are not past their retention, by their keys of the changelog."""
-        first = self._first_visible(0)
+        """All windows that are not past their retention, or held, by their keys of the changelog."""
+        first = self._first_logged
         if self._by_time:
             pieces = self.layout.spans(first, TIME_MAX, self.segments)
             yield from self._in_time_order(pieces, reverse=False)

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar, overload
 from pystreams.app import App
 from pystreams.clock import ManualClock, SystemClock
 from pystreams.config import StreamsConfig
-from pystreams.dsl.builder import StreamsBuilder
+from pystreams.dsl.builder import StreamsBuilder, topology_of
 from pystreams.dsl.serdes import TypeOrSerde
 from pystreams.errors import StateError, TopicError
 from pystreams.ids import TaskId, TopicPartition
@@ -29,6 +29,7 @@ from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.stream_task import Position, TaskServices
+from pystreams.serde import AnySerde, serde_for
 from pystreams.state.cache import ThreadCache
 from pystreams.testing.java_order import JavaOrder
 from pystreams.testing.producer import MemoryProducer, ProducedRecord
@@ -75,11 +76,12 @@ class TopologyTestDriver:
         self._clock = ManualClock(
             SystemClock().now_ms() if initial_wall_clock is None else to_ms(initial_wall_clock)
         )
-        plan = topology if isinstance(topology, Topology) else topology.build(self.config)
+        plan = topology_of(topology, self.config)
         built = plan.build(
             self.config.application_id,
             default_key_serde=self.config.default_key_serde,
             default_value_serde=self.config.default_value_serde,
+            serde_settings=self.config.serde_settings,
         )
         self._nodes = _in_order(plan, built)
         sources = [node for node in self._nodes if isinstance(node, SourceNode)]
@@ -153,7 +155,7 @@ class TopologyTestDriver:
         """A topic to write to. ``key`` and ``value`` are types or serdes. ``start`` is its first record's timestamp, by
         default the wall clock, and ``auto_advance`` what each record adds to it."""
         first = self._clock.now_ms() if start is None else start
-        return InputTopic(self, topic, key, value, first, auto_advance)
+        return InputTopic(self, topic, self._serde(key), self._serde(value), first, auto_advance)
 
     @overload
     def create_output_topic(
@@ -170,7 +172,11 @@ class TopologyTestDriver:
     ) -> OutputTopic[Any, Any]:
         """A topic to read from: a sink's, or an internal one by its full name. Reading from one that nothing writes to
         raises ``TopicError``."""
-        return OutputTopic(self, topic, key, value)
+        return OutputTopic(self, topic, self._serde(key), self._serde(value))
+
+    def _serde(self, given: Any) -> AnySerde:
+        """With the application's schema registry, if it is one that needs it."""
+        return serde_for(given).configured(self.config.serde_settings)
 
     def pipe_bytes(
         self,

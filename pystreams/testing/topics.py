@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar, overload
 
+from pystreams.broker.port import check_headers
+from pystreams.errors import SerializationError
 from pystreams.record import NO_HEADERS, Headers, Record
 from pystreams.serde import serde_for
+from pystreams.serde.base import AnySerde
 from pystreams.testing.producer import ProducedRecord
 
 K = TypeVar("K")
@@ -60,8 +63,8 @@ class InputTopic(Generic[K, V]):
     ) -> None:
         self.name = name
         self._driver = driver
-        self._write_key = _nullable(serde_for(key).key_serializer(name))
-        self._write_value = _nullable(serde_for(value).serializer(name))
+        self._write_key = writing(serde_for(key), name, "key")
+        self._write_value = writing(serde_for(value), name, "value")
         self._time_ms = to_ms(start)
         self._auto_advance_ms = to_ms(auto_advance)
         if self._auto_advance_ms < 0:
@@ -80,11 +83,13 @@ class InputTopic(Generic[K, V]):
     def pipe_input(
         self, *key_and_value: Any, timestamp: Time | None = None, headers: Headers = NO_HEADERS
     ) -> None:
-        """Write ``(value)`` without a key, or ``(key, value)``."""
+        """Write ``(value)`` without a key, or ``(key, value)``. Raises ``SerializationError`` for what is not of the
+        topic's types."""
         if not 1 <= len(key_and_value) <= 2:
             raise TypeError(
                 f"pipe_input takes a value, or a key and a value, not {len(key_and_value)} arguments"
             )
+        check_headers(self.name, headers)
         key, value = (None, *key_and_value)[-2:]
         time_ms = self._next_time() if timestamp is None else to_ms(timestamp)
         self._driver.pipe_bytes(self.name, self._write_key(key), self._write_value(value), time_ms, headers)
@@ -183,6 +188,33 @@ class OutputTopic(Generic[K, V]):
     def read_map(self) -> dict[K, V]:
         """The last value of each key in all that is left."""
         return dict(self.read_key_values())
+
+
+def writing(serde: AnySerde, topic: str, part: str) -> Callable[[Any], bytes | None]:
+    """What writes keys (``part`` is "key") or values of a topic; None is null."""
+    write = serde.key_serializer(topic) if part == "key" else serde.serializer(topic)
+
+    def write_checked(content: Any) -> bytes | None:
+        if content is None:
+            return None
+        try:
+            written = write(content)
+        except Exception as error:
+            raise _no_value(serde, topic, part, content, f"{type(error).__name__}: {error}") from error
+        if not isinstance(written, bytes):
+            raise _no_value(serde, topic, part, content, f"it became {type(written).__name__}, not bytes")
+        return written
+
+    return write_checked
+
+
+def _no_value(serde: AnySerde, topic: str, part: str, content: Any, why: str) -> SerializationError:
+    return SerializationError(
+        f"{content!r} cannot be written as a {part} of type {serde!r}",
+        where=f"topic {topic}",
+        why=why,
+        hint=f"say which type the topic's {part}s have: {part}=",
+    )
 
 
 def _nullable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

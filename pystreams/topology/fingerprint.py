@@ -13,14 +13,14 @@ from typing import Any
 from pystreams.functions import UserFunction
 from pystreams.serde.base import Serde
 from pystreams.state.spec import StoreSpec
-from pystreams.topology.built import GlobalStore, SubTopology
+from pystreams.topology.built import BuiltTopology, GlobalStore, SubTopology
 from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
 
 _VERSION = 1
 
 
-def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[GlobalStore] = ()) -> str:
+def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[GlobalStore]) -> str:
     """SHA-256 in hex over everything that decides what the topics and stores of an application contain, except code.
 
     Covered: sub-topologies and their ids; name, kind and parents of every node in order; topics, patterns, internal
@@ -28,23 +28,34 @@ def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[Gl
     stores; name, kind, size, retention and logging of stores; serdes by class and the types they are for.
 
     Not covered: what user functions do, where they stand and what they are called (only that there is one at that
-    place); timestamp extractors and partitioners; caching and topic settings, which may change between runs.
+    place); timestamp extractors and partitioners; caching, topic settings, and whether stores keep headers, which may
+    change between runs.
     """
-    text = json.dumps([_VERSION, shape(subtopologies, global_stores)], sort_keys=True)
+    text = json.dumps([_VERSION, without_headers(_parts(subtopologies, global_stores))], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def shape(
-    subtopologies: Sequence[SubTopology], global_stores: Sequence[GlobalStore] = ()
+def shape(built: BuiltTopology) -> list[dict[str, Any]]:
+    """What the fingerprint is made of, as JSON, and which stores keep headers: to tell later what is different."""
+    return _parts(built.subtopologies, built.global_stores)
+
+
+def without_headers(shape: Any) -> Any:
+    """A shape as the fingerprint has it."""
+    return [{what: told for what, told in part.items() if what != "headers"} for part in shape]
+
+
+def _parts(
+    subtopologies: Sequence[SubTopology], global_stores: Sequence[GlobalStore]
 ) -> list[dict[str, Any]]:
-    """What the fingerprint is made of, as JSON: to tell later what is different."""
     return [_subtopology(sub) for sub in subtopologies] + [_global_store(one) for one in global_stores]
 
 
 def first_difference(was: Any, now: Any) -> str:
     """Where two shapes differ first, for people; empty if they do not."""
-    for number, (then, today) in enumerate(zip_longest(was, now)):
-        place = f"sub-topology {number}"
+    before, after = _by_place(was), _by_place(now)
+    for place in sorted(dict.fromkeys((*before, *after)), key=_is_global):
+        then, today = before.get(place), after.get(place)
         if then is None or today is None:
             return f"{place} {'is new' if then is None else 'is gone'}"
         for part in ("nodes", "stores", "internal", "copartitioned"):
@@ -52,6 +63,20 @@ def first_difference(was: Any, now: Any) -> str:
             if found:
                 return f"{place}: {found}"
     return ""
+
+
+_GLOBAL = "global store"
+
+
+def _is_global(place: str) -> bool:
+    return place.startswith(_GLOBAL)
+
+
+def _by_place(shape: Any) -> dict[str, Any]:
+    """The sub-topologies by number, then the global stores by name."""
+    numbered = [part for part in shape if "internal" in part]
+    named = {f"{_GLOBAL} {part['stores'][0][0]}": part for part in shape if "internal" not in part}
+    return {**{f"sub-topology {n}": part for n, part in enumerate(numbered)}, **named}
 
 
 _NAMES = {
@@ -90,7 +115,14 @@ def same_setting(one: Any, other: Any) -> bool:
 
 
 def _global_store(store: GlobalStore) -> dict[str, Any]:
-    return {"nodes": [_node(store.source), _node(store.processor)], "stores": [_store(store.spec)]}
+    nodes = [_node(store.source), _node(store.processor)]
+    return {"nodes": nodes, "stores": [_store(store.spec)], **_headers([store.spec])}
+
+
+def _headers(specs: Iterable[StoreSpec]) -> dict[str, list[str]]:
+    """The stores that keep headers over a restart of their own."""
+    names = [spec.name for spec in specs if spec.headers and spec.persistent]
+    return {"headers": names} if names else {}
 
 
 def _store(s: StoreSpec) -> list[Any]:
@@ -107,6 +139,7 @@ def _subtopology(sub: SubTopology) -> dict[str, Any]:
     return {
         "nodes": [_node(node) for node in sub.nodes],
         "stores": [_store(spec) for spec in sub.stores],
+        **_headers(sub.stores),
         "internal": {name: topic.partitions for name, topic in sub.repartition_source_topics.items()},
         "copartitioned": sorted(sorted(group) for group in sub.copartitioned_sources),
     }

@@ -110,14 +110,14 @@ class JoinGraphNode(GraphNode):
     merge: Operation
     store: StoreSpec | None = None
     #: Of a join of streams: what can take the place of all three where a stream is joined with itself, and its store.
-    with_itself: tuple[Operation, str] | None = None
+    with_itself: tuple[Operation, StoreSpec] | None = None
     is_with_itself: bool = False
 
     def write(self, topology: Topology) -> None:
         if self.is_with_itself and self.with_itself is not None:
             operation, store = self.with_itself
             topology.insert_processor(self.name, operation, (self.sides[0][1],))
-            topology.connect_processor_and_state_stores(self.name, store)
+            topology.add_and_connect(self.name, [store])
             return
         for name, parent, operation, _ in self.sides:
             topology.insert_processor(name, operation, (parent,))
@@ -201,7 +201,7 @@ class GlobalStoreGraphNode(GraphNode):
 def add_materialized(topology: Topology, name: str, operation: Operation, store: StoreSpec | None) -> None:
     """Add the store of a step, unless nobody needed it."""
     if store is not None and getattr(operation, "store", None) == store.name:
-        topology.add_state_store(store, name)
+        topology.add_and_connect(name, [store])
 
 
 def _below(node: GraphNode) -> Iterable[GraphNode]:

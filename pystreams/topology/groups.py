@@ -9,6 +9,11 @@ class Groups:
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}
 
+    def copy(self) -> Groups:
+        copied = Groups()
+        copied._parents = dict(self._parents)
+        return copied
+
     def add(self, name: str) -> None:
         self._parents[name] = name
 

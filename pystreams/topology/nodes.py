@@ -20,6 +20,8 @@ class Operation:
 
     #: True if the edge out of this node carries (new, old) instead of a value.
     emits_changes: ClassVar[bool] = False
+    #: True for what Java runs as a fixed-key processor: only processor wrappers see a difference.
+    keeps_key: ClassVar[bool] = False
 
     def with_serdes(self, resolve: ResolveSerde) -> Operation:
         """The same with the serdes that it holds, if it holds any, resolved."""
@@ -56,11 +58,13 @@ class ProcessorNode:
     parents: tuple[str, ...]
     operation: Operation
     stores: list[str] = field(default_factory=list)
+    #: What a processor wrapper made of the step, if there is one.
+    supplier: Callable[[], Processor[Any, Any, Any, Any]] | None = None
 
 
 @dataclass(eq=False, slots=True)
 class SinkNode:
-    """Writes to a topic, or to the one that ``topic_chooser`` (key, value) names for each record."""
+    """Writes to a topic, or to the one that ``topic_chooser`` names for each record."""
 
     name: str
     parents: tuple[str, ...]

@@ -30,11 +30,24 @@ class Plan:
     global_stores: Mapping[str, StoreSpec]
 
 
-def build(
-    plan: Plan, application_id: str, default_key: AnySerde | None, default_value: AnySerde | None
-) -> BuiltTopology:
+@dataclass(frozen=True, slots=True)
+class Serdes:
+    """The serdes of what was given none, and what all are told."""
+
+    default_key: AnySerde | None
+    default_value: AnySerde | None
+    settings: Mapping[str, str]
+
+    def known(self, serde: AnySerde | None, *, needed_by: str, argument: str) -> AnySerde:
+        """``serde`` for good. Raises ``TopologyError`` if it is not known."""
+        default = self.default_key if argument == "key" else self.default_value
+        found = resolved(serde, default, needed_by=needed_by, argument=argument)
+        return found.configured(self.settings) if self.settings else found
+
+
+def build(plan: Plan, application_id: str, serdes: Serdes) -> BuiltTopology:
     """Decorate the names of internal topics, resolve serdes, put everything in the order in which Java has it."""
-    builder = _Builder(plan, application_id, default_key, default_value)
+    builder = _Builder(plan, application_id, serdes)
     of_tasks = [nodes for nodes in plan.groups if nodes[0].name not in plan.global_stores]
     subtopologies = tuple(builder.subtopology(i, nodes) for i, nodes in enumerate(of_tasks))
     global_stores = tuple(
@@ -45,13 +58,10 @@ def build(
 
 
 class _Builder:
-    def __init__(
-        self, plan: Plan, application_id: str, default_key: AnySerde | None, default_value: AnySerde | None
-    ) -> None:
+    def __init__(self, plan: Plan, application_id: str, serdes: Serdes) -> None:
         self._plan = plan
         self._application_id = application_id
-        self._default_key = default_key
-        self._default_value = default_value
+        self._serdes = serdes
 
     def subtopology(self, id: int, group: Sequence[Node]) -> SubTopology:
         nodes = tuple(self._node(node) for node in group)
@@ -91,16 +101,15 @@ class _Builder:
             return replace(self._with_serdes(node), topic=topic)
 
         def resolve(serde: AnySerde, argument: str) -> AnySerde:
-            default = self._default_key if argument == "key" else self._default_value
-            return resolved(serde, default, needed_by=node.name, argument=argument)
+            return self._serdes.known(serde, needed_by=node.name, argument=argument)
 
         return replace(
             node, stores=hash_set_order(node.stores), operation=node.operation.with_serdes(resolve)
         )
 
     def _with_serdes(self, node: N) -> N:
-        key = resolved(node.key_serde, self._default_key, needed_by=node.name, argument="key")
-        value = resolved(node.value_serde, self._default_value, needed_by=node.name, argument="value")
+        key = self._serdes.known(node.key_serde, needed_by=node.name, argument="key")
+        value = self._serdes.known(node.value_serde, needed_by=node.name, argument="value")
         return replace(node, key_serde=key, value_serde=value)
 
     def _stores(self, nodes: Sequence[Node]) -> tuple[StoreSpec, ...]:
@@ -111,8 +120,8 @@ class _Builder:
 
     def _store(self, spec: StoreSpec) -> StoreSpec:
         needed_by = f"store {spec.name}"
-        key = resolved(spec.key_serde, self._default_key, needed_by=needed_by, argument="key")
-        value = resolved(spec.value_serde, self._default_value, needed_by=needed_by, argument="value")
+        key = self._serdes.known(spec.key_serde, needed_by=needed_by, argument="key")
+        value = self._serdes.known(spec.value_serde, needed_by=needed_by, argument="value")
         return replace(spec, key_serde=key, value_serde=value)
 
     def _decorate(self, topic: str) -> str:

@@ -188,7 +188,13 @@ class _Reading:
         exact = source.certain == Certain.EXACT and not source.rekeyed
         self._put(step, Certain.EXACT if exact else Certain.OPEN)
 
+    _global_table = _source
+
     def _join(self, step: Json) -> None:
+        if self._built[step["with"]].kind == "global":
+            # Its content is the same for all records.
+            self._some(step)
+            return
         one, other = self._from(step), self._from(step, "with")
         exact = one.certain == other.certain == Certain.EXACT and not (one.rekeyed or other.rekeyed)
         self._put(step, Certain.EXACT if exact else Certain.OPEN)

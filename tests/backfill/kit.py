@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from pystreams.backfill.staging import Selection
 from pystreams.clock import ManualClock
 from pystreams.dsl.builder import StreamsBuilder
 from pystreams.ids import TopicPartition
-from pystreams.record import Headers, RecordBatch
+from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.serde import serde_for
 from pystreams.testing import TopologyTestDriver
 from pystreams.topology.topology import Topology
@@ -91,7 +92,7 @@ class Backfill:
         self,
         program: Program | NamedApplication,
         source: Source,
-        folder: Path,
+        folder: Path | str,
         *,
         until: Until = None,
         commit_records: int = DEFAULT_COMMIT_RECORDS,
@@ -125,7 +126,11 @@ class Backfill:
 def everything(result: BackfillResult) -> dict[str, Any]:
     """All that E1 compares: changelogs, sinks, offsets with metadata, and what the manifest says of each slice."""
     written = sorted({partition.topic for partition in result.written()})
-    changelogs = {store: _read(result, result.store_rows(store), _entries) for store in result.stores()}
+    with_headers = {spec.name for spec in result.loaded.built.stores if spec.headers}
+    changelogs = {
+        store: _read(result, result.store_rows(store), partial(_entries, store in with_headers))
+        for store in result.stores()
+    }
     return {
         "changelogs": {store: dict(enumerate(of_store)) for store, of_store in changelogs.items()},
         "sinks": {topic: _sinks(result, topic) for topic in written},
@@ -144,8 +149,9 @@ def _read(result: BackfillResult, selection: Selection, function: PartitionFunct
     return [pickle.loads(told) for told in result.for_each_partition(selection, function)]
 
 
-def _entries(partition: int, batches: Iterator[Any]) -> bytes:
-    return pickle.dumps(sorted(changelog_entries(batches)))
+def _entries(with_headers: bool, partition: int, batches: Iterator[Any]) -> bytes:
+    entries = changelog_entries(batches, headers=with_headers)
+    return pickle.dumps(sorted(entries, key=lambda entry: entry.place))
 
 
 def _records(partition: int, batches: Iterator[Any]) -> bytes:
@@ -182,13 +188,17 @@ def driven(program: Program, history: History, **settings: Any) -> Driven:
             driver.pipe_bytes(topic, *line)
         produced = {topic: driver.read_raw(topic) for topic in driver.produced_topics}
         dropped = driver.dropped_records
+    with_headers = {spec.name for spec in built.built.stores if spec.headers}
     compacted: dict[str, dict[bytes, ChangelogEntry]] = {store: {} for store in changelogs.values()}
     for topic, store in changelogs.items():
         for record in produced.pop(topic, []):
             assert record.key is not None
             compacted[store].pop(record.key, None)
             if record.value is not None:
-                compacted[store][record.key] = ChangelogEntry(record.key, record.value, record.timestamp or 0)
+                headers = record.headers if store in with_headers else NO_HEADERS
+                compacted[store][record.key] = ChangelogEntry(
+                    record.key, record.value, record.timestamp or 0, headers
+                )
     sinks = {
         topic: [SinkRecord(r.key, r.value, r.timestamp or 0, r.headers) for r in records]
         for topic, records in produced.items()

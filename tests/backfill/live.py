@@ -12,9 +12,11 @@ from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from pystreams.runtime.offset_metadata import OffsetMetadata
-from pystreams.state.formats import split_window_key
+from pystreams.state.buffer_value import unpacked
+from pystreams.state.sorted_files import TableFormat
 from pystreams.state.spec import StoreSpec
 from tests.backfill.kit import History, Line
+from tests.backfill.versions import shown_versions
 from tests.live.support import Log
 
 #: At the end of a window store's changelog key.
@@ -89,8 +91,19 @@ def with_sinks_before(result: BackfillResult, left: Left) -> Left:
 BUFFERS = frozenset({"buffer", "join_buffer"})
 
 
-def visible(changes: Sequence[Line], spec: StoreSpec) -> list[ChangelogEntry]:
-    """The last change of each key that was not deleted; of windows those that a store still shows."""
+#: How the names of an application's own topics end.
+_INTERNAL = ("-repartition", "-registration-topic", "-response-topic", "-registration", "-response")
+
+
+def visible(changes: Sequence[Line], spec: StoreSpec, *, all_said: bool = False) -> list[ChangelogEntry]:
+    """The last change of each key that was not deleted; of windows those that a store still shows, of versions, too.
+    ``all_said``: there are all changes, and by deletions, too, time goes on."""
+    if spec.kind == "versioned":
+        records = ((change.key, change.value, change.timestamp) for change in changes)
+        return [
+            ChangelogEntry(key, value + b" until %d" % (-1 if until is None else until), since)
+            for key, since, value, until in shown_versions(spec, records)
+        ]
     last: dict[bytes, Line] = {}
     for change in changes:
         assert change.key is not None
@@ -102,14 +115,30 @@ def visible(changes: Sequence[Line], spec: StoreSpec) -> list[ChangelogEntry]:
         for k, c in last.items()
         if c.value is not None
     )
+    if not timed:
+        entries = [entry._replace(value=_without_internal_offset(entry.value or b"")) for entry in entries]
+    if spec.kind == "join_buffer":
+        # The number that tells equal records apart begins anew with each process.
+        return sorted((e._replace(key=e.key[:-_SEQUENCE_BYTES]) for e in entries), key=repr)
     if not spec.retention_ms:
         return entries
-    observed = max((split_window_key(entry.key)[1] for entry in entries), default=0)
-    found = [e for e in entries if split_window_key(e.key)[1] > observed - spec.retention_ms]
+    time_of = TableFormat.of(spec).time_of
+    keys = last.keys() if all_said else [entry.key for entry in entries]
+    observed = max(map(time_of, keys), default=0)
+    found = [entry for entry in entries if time_of(entry.key) > observed - spec.retention_ms]
     if spec.retain_duplicates:
         # The number that tells duplicates apart goes on by whatever was counted before: only their order counts.
         return [entry._replace(key=entry.key[:-_SEQUENCE_BYTES]) for entry in found]
     return found
+
+
+def _without_internal_offset(packed: bytes) -> bytes:
+    """What a buffer holds back; where its record came from an internal topic, no offset is promised."""
+    held = unpacked(packed)
+    topic, partition, _, timestamp, headers = held.context
+    if topic is None or not topic.endswith(_INTERNAL):
+        return packed
+    return held._replace(context=(topic, partition, 0, timestamp, headers)).packed()
 
 
 def sink_record(line: Line) -> SinkRecord:

@@ -105,6 +105,33 @@ def joined_streams(**settings: Any) -> App:
     return app
 
 
+def joined_versions(**settings: Any) -> App:
+    """A stream joined with the rows of its records' own times, for which it waits a while."""
+    app = App("versions", **settings)
+    names = app.table("names", key=str, value=str, name="names-by-time", history=60)
+    app.stream("amounts", key=str, value=int).left_join(
+        names, lambda amount, name: f"{amount} {name}", grace=25, value=str
+    ).to("sums", key=str, value=str)
+    return app
+
+
+def joined_globally(**settings: Any) -> App:
+    """A stream joined with a global table by what its values name, and counted by that."""
+    app = App("globally", **settings)
+    names = app.global_table("names", key=str, value=str)
+    (
+        app.stream("amounts", key=str, value=int)
+        .join(
+            names, lambda amount, name: amount + len(name), key_fn=lambda amount: f"k{amount % 9}", value=int
+        )
+        .group_by_key(value=int)
+        .reduce(lambda total, amount: total + amount, name="totals")
+        .to_stream()
+        .to("sums", key=str, value=int)
+    )
+    return app
+
+
 PROGRAMS: dict[str, Callable[..., App]] = {
     "word count": word_count,
     "windowed sum": windowed_sum,
@@ -112,6 +139,8 @@ PROGRAMS: dict[str, Callable[..., App]] = {
     "punctuated": punctuated,
     "self-joined": self_joined,
     "joined streams": joined_streams,
+    "joined versions": joined_versions,
+    "joined globally": joined_globally,
 }
 
 
@@ -130,7 +159,7 @@ def history(program: str, seed: int, partitions: int, records: int = 120) -> His
         }
     amounts = [(f"k{chance.randrange(9)}", chance.randrange(-2, 40), t) for t in times]
     found: dict[str, Any] = {"amounts": _spread(chance, partitions, amounts, int)}
-    if program in ("windowed sum", "joined streams"):
+    if program in ("windowed sum", "joined streams", "joined versions", "joined globally"):
         names = [
             (f"k{chance.randrange(9)}", None if chance.random() < 0.2 else "n" * chance.randrange(9), t)
             for t in times[::6]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.plan import Slice
 from pystreams.backfill.records import EXTERNAL, Kind, headers_of, upstream_id
-from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord
+from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord, changelog_entries
 from pystreams.backfill.staging import Selection
 from pystreams.broker.port import CommittedOffset, Member
 from pystreams.clock import ManualClock
@@ -24,11 +24,16 @@ from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
 from pystreams.partitioning import partition_for_key
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.partition_group import NEVER_IDLE
 from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.state.cache import ThreadCache
+from pystreams.state.spec import StoreSpec
+from pystreams.state.store import Store
+from pystreams.state.value_forms import headers_apart
 from tests.backfill.kit import CUT_TIME_MS, History, Line
+from tests.backfill.versions import shown_versions
 
 Sent = dict[TopicPartition, list[SinkRecord]]
 
@@ -38,7 +43,7 @@ class Replayed(NamedTuple):
     records and drops."""
 
     sent: Sent
-    stores: dict[str, list[tuple[bytes, bytes]]]
+    stores: dict[str, list[tuple[bytes, bytes | None]]]
     changelogs: dict[str, list[ChangelogEntry]]
     times: dict[str, int]
     operator_state: Mapping[str, int]
@@ -92,7 +97,7 @@ class _Sink:
 
 
 class _Left(NamedTuple):
-    """What a task's visit leaves for its next one."""
+    """What a task's visit leaves for its next one. Changelogs are compacted, but for those of versioned stores."""
 
     changelogs: dict[str, dict[bytes, ChangelogEntry]]
     times: dict[str, int]
@@ -116,7 +121,10 @@ def staged(result: BackfillResult) -> dict[tuple[int, int], Replayed]:
     for one in result.plan.slices:
         for task in range(one.tasks):
             outcome = result.outcome(one, task)
-            stores = {store: _entries(result, store, one, task) for store in one.stores}
+            specs = _specs(result)
+            stores = {
+                name: _told(specs[name], _entries(result, specs[name], one, task)) for name in one.stores
+            }
             found[one.index, task] = Replayed(
                 {partition: _sent(result, one, task, partition) for partition in outcome.written},
                 {name: [(entry.key, entry.value) for entry in of] for name, of in stores.items()},
@@ -129,18 +137,35 @@ def staged(result: BackfillResult) -> dict[tuple[int, int], Replayed]:
     return found
 
 
-def _entries(result: BackfillResult, store: str, one: Slice, task: int) -> list[ChangelogEntry]:
-    found: list[ChangelogEntry] = []
-    for rows in result.staging.rows(Selection(Kind.STATE, store, (one.index,), one.tasks), task):
-        columns = (rows.column(name).to_pylist() for name in ("key", "value", "timestamp"))
-        found += map(ChangelogEntry, *columns)
-    return sorted(found)
+def _entries(result: BackfillResult, spec: StoreSpec, one: Slice, task: int) -> list[ChangelogEntry]:
+    rows = result.staging.rows(Selection(Kind.STATE, spec.name, (one.index,), one.tasks), task)
+    return [_apart(spec, entry) for entry in changelog_entries(rows)]
+
+
+def _apart(spec: StoreSpec, entry: ChangelogEntry) -> ChangelogEntry:
+    """As the changelog has it: a store with headers has them before the value."""
+    if not spec.headers or entry.value is None:
+        return entry
+    headers, value = headers_apart(entry.value)
+    return entry._replace(value=value, headers=headers)
+
+
+def _told(spec: StoreSpec, entries: list[ChangelogEntry]) -> list[ChangelogEntry]:
+    """The entries of a store to be compared; of a versioned one, which come in the order of time, what they show."""
+    if spec.kind != "versioned":
+        return sorted(entries)
+    return [
+        ChangelogEntry(key, value + b" until %d" % (-1 if until is None else until), since)
+        for key, since, value, until in shown_versions(spec, entries)
+    ]
+
+
+def _specs(result: BackfillResult) -> dict[str, StoreSpec]:
+    return {spec.name: spec for spec in result.loaded.built.stores}
 
 
 def _sent(result: BackfillResult, one: Slice, task: int, to: TopicPartition) -> list[SinkRecord]:
-    selection = Selection(
-        Kind.RECORD, to.topic, (one.index,), result.plan.partitions.get(to.topic, one.tasks)
-    )
+    selection = Selection(Kind.RECORD, to.topic, (one.index,), result.plan.partitions_of(to.topic))
     own = upstream_id(one.subtopology, task)
     rows = _rows(result, selection, to.partition)
     return [SinkRecord(*line) for upstream, line in rows if upstream == own]
@@ -166,8 +191,10 @@ class _Replay:
         self._left = left
         self._before = left.get(self._id, _Left({}, {}, {}, {}))
         self._metrics = Metrics()
-        self._sink = _Sink(task, lambda topic: result.plan.partitions.get(topic, one.tasks))
+        self._sink = _Sink(task, result.plan.partitions_of)
         self._changelogs = {name: dict(self._before.changelogs.get(name, {})) for name in one.stores}
+        self._specs = _specs(result)
+        self._globals: GlobalState | None = None
         self._taken = dict(self._before.taken)
 
     def run(self, folder: Path) -> Replayed:
@@ -177,6 +204,8 @@ class _Replay:
             return self._run(task)
         finally:
             task.state.close()
+            if self._globals is not None:
+                self._globals.close()
 
     def _run(self, task: NewTask) -> Replayed:
         stream, state = task
@@ -200,15 +229,16 @@ class _Replay:
             dict(self._taken),
         )
         self._left[self._id] = left
-        contents = {name: [entry[:2] for entry in state.stores[name].logged()] for name in self._slice.stores}
+        entries = {name: self._held(state.stores[name]) for name in self._slice.stores}
+        told = {name: _told(self._specs[name], of) for name, of in entries.items()}
+        contents = {name: [entry[:2] for entry in of] for name, of in told.items()}
         logged = {name: topic for name, topic in self._slice.stores.items() if topic is not None}
         for name in self._slice.stores.keys() - logged.keys():
             # Nothing tells of its changes: it goes on as it is.
-            entries = [ChangelogEntry(key, value, at or 0) for key, value, at in state.stores[name].logged()]
-            self._changelogs[name] = {entry.key: entry for entry in entries}
+            self._changelogs[name] = {b"%d" % number: entry for number, entry in enumerate(entries[name])}
         found = Replayed(
             dict(self._sink.sent),
-            {name: sorted(content) for name, content in contents.items()},
+            contents,
             {name: self._compacted(name, contents[name]) for name in logged},
             left.times,
             {**self._before.operator_state, **left.operator_state},
@@ -221,8 +251,16 @@ class _Replay:
 
     def _compacted(self, store: str, content: list[Any]) -> list[ChangelogEntry]:
         """Of windows those that the store still shows."""
+        if self._specs[store].kind == "versioned":
+            return _told(self._specs[store], [*self._changelogs[store].values()])
         shown = {key for key, _ in content}
         return sorted(entry for key, entry in self._changelogs[store].items() if key in shown)
+
+    def _held(self, store: Store) -> list[ChangelogEntry]:
+        found = [_apart(store.spec, ChangelogEntry(key, value, at or 0)) for key, value, at in store.logged()]
+        if store.spec.kind == "versioned":
+            found.sort(key=lambda entry: entry.timestamp)
+        return found
 
     def _commit(self, task: NewTask) -> None:
         task.stream.flush()
@@ -237,9 +275,10 @@ class _Replay:
             metrics=self._metrics,
             clock=ManualClock(CUT_TIME_MS),
             producer=self._sink,
-            partition_count=lambda topic: plan.partitions.get(topic, one.tasks),
+            partition_count=plan.partitions_of,
             lag=lambda _: 0,
             thread_id="replay",
+            global_stores=self._global_stores(folder),
         )
         return new_task(
             self._id,
@@ -252,13 +291,40 @@ class _Replay:
             log_change=self._log_change,
         )
 
-    def _log_change(self, store: str) -> Any:
-        changelog = self._changelogs[store]
+    def _global_stores(self, folder: Path) -> Mapping[str, Any]:
+        """With all that their topics hold, as live has them when it begins."""
+        loaded, history = self._result.loaded, self._history
+        if not loaded.built.global_stores:
+            return {}
+        state = self._globals = GlobalState(
+            loaded.built,
+            loaded.config,
+            lambda topic: len(history[topic]),
+            metrics=Metrics(),
+            clock=ManualClock(CUT_TIME_MS),
+            thread_id="replay",
+            directory=folder / "global",
+        )
+        state.start(dict.fromkeys(state.partitions, 0))
+        for partition in sorted(state.partitions):
+            end = self._result.manifest.end_of(partition)
+            lines = list(history[partition.topic][partition.partition][:end])
+            if lines:
+                state.apply([_as_batch(partition, lines, 0)])
+        return state.stores
 
-        def log_change(key: bytes, value: bytes | None, timestamp: int | None, _: Headers) -> None:
+    def _log_change(self, store: str) -> Any:
+        changelog, spec = self._changelogs[store], self._specs[store]
+
+        def log_change(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
+            entry = ChangelogEntry(key, value, timestamp or 0, headers if spec.headers else NO_HEADERS)
+            if spec.kind == "versioned":
+                # Every change counts.
+                changelog[b"%d" % len(changelog)] = entry
+                return
             changelog.pop(key, None)
             if value is not None:
-                changelog[key] = ChangelogEntry(key, value, timestamp or 0)
+                changelog[key] = entry
 
         return log_change
 
@@ -267,9 +333,9 @@ class _Replay:
         for name, changes in self._changelogs.items():
             entries = list(changes.values())
             if entries:
-                keys, values, timestamps = (list(column) for column in zip(*entries, strict=True))
+                keys, values, timestamps, headers = (list(column) for column in zip(*entries, strict=True))
                 offsets = range(len(entries))
-                batch = RecordBatch(name, 0, keys, values, timestamps, offsets, None, len(entries))
+                batch = RecordBatch(name, 0, keys, values, timestamps, offsets, headers, len(entries))
                 task.state.restore(name, batch)
         times = self._before.times
         positions = {p: Position(0, times.get(p.topic, -1)) for p in task.stream.partitions}
@@ -288,7 +354,11 @@ class _Replay:
             }
             range_ = ends[TopicPartition(topic, number)]
             start, lines = range_.start, list(self._history[topic][number][range_.start : range_.end])
-        columns = [list(column) for column in zip(*lines, strict=True)] or [[], [], [], []]
-        keys, values, timestamps, headers = columns
-        offsets = list(range(start, start + len(lines)))
-        return RecordBatch(topic, number, keys, values, timestamps, offsets, headers, start + len(lines))
+        return _as_batch(TopicPartition(topic, number), lines, start)
+
+
+def _as_batch(partition: TopicPartition, lines: list[Line], start: int) -> RecordBatch:
+    columns = [list(column) for column in zip(*lines, strict=True)] or [[], [], [], []]
+    keys, values, timestamps, headers = columns
+    end = start + len(lines)
+    return RecordBatch(*partition, keys, values, timestamps, list(range(start, end)), headers, end)

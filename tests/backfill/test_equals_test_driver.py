@@ -16,7 +16,6 @@ from tests.backfill.kit import Backfill, Driven, History, Line, driven, memory, 
 from tests.backfill.programs import PROGRAMS, history
 from tests.conformance import golden
 from tests.conformance.builder import ScenarioBuilder
-from tests.conformance.missing import missing_operators
 from tests.conformance.runner import _bytes, driver_config
 
 SETTINGS = (
@@ -36,7 +35,6 @@ def runnable(case: golden.Case) -> bool:
     return (
         all(step["op"] not in others for step in case.scenario["steps"])
         and not any("versioned" in (step.get("materialized") or {}) for step in case.scenario["steps"])
-        and not missing_operators(case.scenario)
         and not case.result.get("error")
         and all("pipe" in entry or "dump" in entry for entry in case.scenario["drive"])
     )

@@ -35,6 +35,8 @@ OUTPUTS = {
     "two repartitions": ["regions"],
     "punctuated": ["totals"],
     "joined streams": ["sums"],
+    "joined versions": ["sums"],
+    "joined globally": ["sums"],
 }
 
 
@@ -69,6 +71,8 @@ def random_cut(past: History, seed: int) -> dict[TopicPartition, int]:
         ("two repartitions", 1),
         ("punctuated", 3),
         ("joined streams", 2),
+        ("joined versions", 3),
+        ("joined globally", 3),
     ],
 )
 def test_e2_any_cut_equals_live_with_a_stop_there(

@@ -80,8 +80,8 @@ def _after(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, calls: int) -
     "owner, name, calls, whole",
     [
         (EmbeddedGroupCommitter, "commit", 1, False),
-        (publishing._Publishing, "run", 1, False),
-        (publishing._Publishing, "run", 3, False),
+        (publishing._Publishing, "replace", 1, False),
+        (publishing._Publishing, "replace", 3, False),
         (publishing._Publishing, "_send", 2, False),
         (publishing.LastValues, "_load", 4, False),
         (EmbeddedTransactionalProducer, "commit", 2, False),

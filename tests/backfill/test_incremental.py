@@ -42,7 +42,7 @@ def run(name: str, past: History, staging: Path, **given: Any) -> BackfillResult
     return backfill(program, sources=memory(past, outputs), staging=staging, commit_records=16, **given)
 
 
-def values(result: BackfillResult, store: str) -> dict[int, list[tuple[bytes, bytes]]]:
+def values(result: BackfillResult, store: str) -> dict[int, list[tuple[bytes, bytes | None]]]:
     """A store without the times of its entries."""
     return {p: [(entry.key, entry.value) for entry in of] for p, of in result.changelog(store).items()}
 
@@ -55,7 +55,14 @@ def ends(result: BackfillResult) -> dict[TopicPartition, int]:
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "name, partitions",
-    [("word count", 1), ("windowed sum", 3), ("two repartitions", 1), ("punctuated", 3)],
+    [
+        ("word count", 1),
+        ("windowed sum", 3),
+        ("two repartitions", 1),
+        ("punctuated", 3),
+        ("joined versions", 3),
+        ("joined globally", 3),
+    ],
 )
 def test_the_second_run_equals_live_behind_the_first(
     name: str, partitions: int, seed: int, new_log: NewLog, tmp_path: Path

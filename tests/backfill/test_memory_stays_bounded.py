@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,16 @@ import pyarrow as pa
 import pytest
 
 from pystreams import App
+from pystreams.backfill.by_time import by_time
+from pystreams.backfill.global_tables import GlobalTables
+from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.order import merged
 from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.reading import external_queues
-from pystreams.backfill.records import Arrow, Kind
+from pystreams.backfill.records import Arrow, Kind, record_rows
 from pystreams.backfill.stage import run_stage
+from pystreams.ids import TopicPartition
+from pystreams.record import RecordBatch
 from pystreams.state.task_state import TaskState
 from tests.backfill.kit import Backfill, everything, lines, memory
 from tests.backfill.programs import PROGRAMS, history
@@ -84,6 +90,53 @@ def test_large_entries_are_handed_on_a_few_at_a_time(tmp_path: Path) -> None:
     ]
     assert sum(rows for rows, _ in sizes) == 40
     assert max(nbytes for _, nbytes in sizes) < 2 * MIB
+
+
+class ManyRows:
+    """A source of a global topic's partition that is made as it is read: 120 MB."""
+
+    description = "many rows"
+
+    def read(self, input: InputRange) -> Iterator[Arrow]:
+        for start in range(input.start, input.end, 1_000):
+            numbers = range(start, start + 1_000)
+            keys: list[bytes | None] = [b"k%d" % number for number in numbers]
+            values: list[bytes | None] = [b"v" * 2_000] * 1_000
+            yield record_rows(
+                RecordBatch(*input.partition, keys, values, [5] * 1_000, list(numbers), None, start + 1_000)
+            )
+
+
+def test_a_large_global_table(tmp_path: Path) -> None:
+    past = {"names": [lines([("k1", "a", 5)], value=str)], "amounts": [lines([("x", 1, 10)])]}
+    backfilled = Backfill(PROGRAMS["joined globally"](), memory(past), tmp_path / "staging")
+    ranges = [InputRange(TopicPartition("names", 0), 0, 60_000)]
+    source: Any = ManyRows()
+    tables = GlobalTables(backfilled.loaded, ranges, source, 0, shared=tmp_path, own=tmp_path / "own")
+    tracemalloc.start()
+    before = pa.total_allocated_bytes()
+    with closing(tables):
+        tables.open_for(backfilled.loaded.built.subtopologies[0].nodes)
+        peak = tracemalloc.get_traced_memory()[1] + pa.total_allocated_bytes() - before
+        tracemalloc.stop()
+        (name,) = tables
+        assert tables[name].get("k59999").value == "v" * 2_000
+    assert peak < 15 * MIB
+
+
+def test_many_versions_in_the_order_of_time(tmp_path: Path) -> None:
+    tracemalloc.start()
+    entries = ((b"k%d" % number, b"v" * 2_000, -number % 30_000) for number in range(30_000))
+    count, latest = 0, -1
+    for _, value, time_ms in by_time(entries, tmp_path, max_bytes=4 * MIB):
+        assert value is not None
+        assert latest <= time_ms
+        count, latest = count + 1, time_ms
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 30_000
+    # What is sorted at once, and the blocks that are read; of 60 MB.
+    assert peak < 45 * MIB
 
 
 @pytest.mark.parametrize("cache", [0, 600, 1_000_000])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pystreams import App
+from pystreams import App, Stores
 from pystreams.backfill.api import backfill
 from pystreams.backfill.application import loaded
 from pystreams.backfill.notes import Note, notes
@@ -151,3 +151,10 @@ def test_a_store_that_is_restored_from_its_topic_is_handed_over():
     app = App("reusing", topology_optimization="all", statestore_cache_max_bytes=0)
     app.table("in", key=str, value=str, name="all").to_stream().to("out")
     assert told(app) == []
+
+
+def test_which_entries_were_used_last_is_not_handed_over():
+    app = App("few", statestore_cache_max_bytes=0)
+    app.add_state_store(Stores.lru_map("some", str, str, max_entries=10))
+    app.stream("in", key=str, value=str).process(Idle, stores=["some"])
+    assert ("exempt", "some") in told(app)

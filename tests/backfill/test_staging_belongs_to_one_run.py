@@ -162,12 +162,18 @@ def dropping(context: ErrorContext) -> Response:
     return Response.CONTINUE
 
 
+def unwrapped(name: str, supplier: Any) -> Any:
+    return supplier
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
         ({"deserialization_exception_handler": "continue"}, "was fail, now it is continue"),
         ({"default_timestamp_extractor": "wallclock"}, "was None, now it is wallclock"),
         ({"production_exception_handler": dropping}, "was fail, now it is dropping"),
+        ({"processor_wrapper": unwrapped}, "was None, now it is unwrapped"),
+        ({"use.latest.version": True}, "was not there, now it is true"),
     ],
 )
 def test_other_settings_do_not_go_on_with_it(settings: dict[str, Any], told: str, tmp_path: Path) -> None:

@@ -18,9 +18,8 @@ from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from pystreams.topology.topology import Topology
 from tests.backfill.kit import History, Line
-from tests.conformance import golden, oracle
+from tests.conformance import fuzz, golden, oracle
 from tests.conformance.builder import ScenarioBuilder
-from tests.conformance.missing import missing_operators, pruned
 from tests.conformance.runner import _bytes, driver_config
 
 #: What is taken of a scenario's configuration.
@@ -45,9 +44,6 @@ _ROUND_MS = 40
 
 #: librdkafka takes a record of time 0 for one without a time.
 FIRST_MS_ON_KAFKA = 1_000
-
-#: Steps that exist, and that a backfill does not know yet.
-_NOT_BACKFILLED = frozenset({"global_table"})
 
 #: Processors of the scenarios that keep state in attributes or in punctuators of their own.
 _WITH_ATTRIBUTES = frozenset({"tick", "tick_once", "timer"})
@@ -91,42 +87,31 @@ class Trial(NamedTuple):
         return self._replace(scenario={**self.scenario, "steps": steps})
 
     def cut_at(self, time_ms: int) -> dict[TopicPartition, int]:
-        """The offset of each partition's first record of this time or later."""
+        """The offset of each partition's first record of this time or later; global topics are not cut by time."""
+        whole = global_topics(self.scenario)
         return {
             TopicPartition(topic, place): next(
-                (offset for offset, line in enumerate(lines) if line.timestamp >= time_ms), len(lines)
+                (n for n, line in enumerate(lines) if line.timestamp >= time_ms and topic not in whole),
+                len(lines),
             )
             for topic, spread in self.history.items()
             for place, lines in enumerate(spread)
         }
 
 
-def fuzzed(seed: int, count: int) -> Iterator[Trial]:
-    """``count`` of those that the oracle's generator makes. Raises ``OracleError`` where there is no generator."""
-    found = 0
-    # Some have what is not backfilled.
-    for scenario in oracle.fuzz_scenarios(seed, 2 * count):
-        kept = pruned(scenario)
-        if _backfilled(kept) and found < count:
-            found += 1
-            yield trial(kept, seed)
+def fuzzed(seed: int, count: int, profile: str | None = None) -> Iterator[Trial]:
+    """``count`` of those that the oracle's generator makes, or those of a profile of the conformance tests. Raises
+    ``OracleError`` where there is no generator."""
+    made = oracle.fuzz_scenarios(seed, count) if profile is None else fuzz.scenarios(seed, count, profile)
+    for scenario in made:
+        yield trial(scenario, seed)
 
 
 def recorded(seed: int) -> Iterator[Trial]:
     """The recorded scenarios that end well."""
     for case in golden.cases():
-        runs = not missing_operators(case.scenario) and not case.result.get("error")
-        if runs and _backfilled(case.scenario):
+        if not case.result.get("error"):
             yield trial(case.scenario, seed)
-
-
-def _backfilled(scenario: Any) -> bool:
-    return not any(
-        step["op"] in _NOT_BACKFILLED
-        or step.get("type") == "versioned"
-        or "versioned" in (step.get("materialized") or {})
-        for step in scenario["steps"]
-    )
 
 
 def trial(scenario: Any, seed: int, *, partitions: int | None = None, first_ms: int = 0) -> Trial:
@@ -156,7 +141,13 @@ def trial(scenario: Any, seed: int, *, partitions: int | None = None, first_ms: 
 
 def _inputs(scenario: Any) -> list[str]:
     topics = {topic for step in scenario["steps"] for topic in step.get("topics", ())}
-    return sorted(topics | {step["topic"] for step in scenario["steps"] if step["op"] == "table"})
+    tables = {step["topic"] for step in scenario["steps"] if step["op"] == "table"}
+    return sorted(topics | tables | global_topics(scenario))
+
+
+def global_topics(scenario: Any) -> set[str]:
+    """The topics of global tables."""
+    return {step["topic"] for step in scenario["steps"] if step["op"] == "global_table"}
 
 
 def _line(entry: Any, later_ms: int) -> Line:
@@ -210,6 +201,8 @@ def not_handed_over(trial: Trial, plan: Plan) -> str | None:
     """Why what the plan exempts keeps a hand-over from being as a restart; None if nothing does. Its stores have
     changelogs (``with_changelogs``)."""
     behind = any(input.internal for one in plan.slices for input in one.inputs)
+    if forgets(trial.scenario):
+        return "which entries of a store were used last"
     for name, parameters in _processors(trial.scenario):
         if name in _WITH_ATTRIBUTES:
             return "state in a processor's attributes"
@@ -235,6 +228,11 @@ def extracts_times(scenario: Any) -> bool:
     named = [scenario["config"].get("timestamp_extractor")]
     named += [step.get("timestamp_extractor") for step in scenario["steps"]]
     return "value_ts" in named
+
+
+def forgets(scenario: Any) -> bool:
+    """Whether a store keeps the entries used last alone: its changelog has more, and not which."""
+    return '"lru:' in json.dumps(scenario["steps"])
 
 
 def punctuates(scenario: Any) -> bool:

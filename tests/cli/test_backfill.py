@@ -285,6 +285,34 @@ def test_a_topology_that_no_history_can_compute_is_refused_by_the_topics_name(fo
     assert "both writes topic out and reads it" in refused.err
 
 
+def test_global_tables_are_in_the_plan_and_have_sources_of_their_own(folder, pystreams):
+    (folder / "located.py").write_text(
+        "from pystreams import App\napp = App('located')\n"
+        "places = app.global_table('places', key=str, value=str, name='places-by-code')\n"
+        "orders = app.stream('orders', key=str, value=str)\n"
+        "orders.join(places, lambda order, place: place, key_fn=lambda order: order).to('placed')\n",
+        encoding="utf-8",
+    )
+    pystreams("topics", "create", "orders", "places", "placed")
+    pystreams("produce", "orders", stdin="vie\nber\n")
+    (folder / "places.csv").write_text(
+        "topic,partition,offset,timestamp,key,value\nplaces,0,0,5,vie,Vienna\nplaces,0,1,6,ber,Berlin\n",
+        encoding="utf-8",
+    )
+    source = ("--source", "places=csv:places.csv")
+    shown = pystreams("backfill", "located", *source, "--until", "2013-11-01", "--dry-run", *HERE)
+    assert shown.code == 0, shown.err
+    kept = "reads it once, to its disk"
+    assert rows(shown, "global table") == [["global table", "places-by-code", "places", "2", kept]]
+    assert [row[1:3] for row in rows(shown, "note") if "topic places" in row[3]] != []
+    done = pystreams("backfill", "located", *source, "--emit", "topic", *HERE)
+    assert done.code == 0, done.err
+    assert rows(done, "emitted") == [["emitted", "placed", "2"]]
+    lost = pystreams("backfill", "located", "--source", "palces=csv:places.csv", "--dry-run", *HERE)
+    assert "does not read topic palces" in lost.err
+    assert "did you mean places" in lost.err.lower()
+
+
 def test_files_without_offsets_are_read_on_request(folder, pystreams, wordcount):
     (folder / "lines.csv").write_text("value,timestamp\nto be or not,5\nto be,6\n", encoding="utf-8")
     source = ("--source", "lines=csv:lines.csv")
@@ -323,3 +351,16 @@ def test_ctrl_c_keeps_what_is_staged(folder, pystreams, wordcount):
     assert running.returncode == 130
     assert "--resume" in rest
     assert "Traceback" not in rest
+
+
+def test_the_plan_says_which_changelogs_are_made_anew(folder, pystreams):
+    (folder / "versions.py").write_text(
+        'from pystreams import App\n\napp = App("versions")\n'
+        'app.table("names", key=str, value=str, name="names", history=1000)\n',
+        encoding="utf-8",
+    )
+    pystreams("topics", "create", "names")
+    shown = pystreams("backfill", "versions", "--dry-run", "--hand-over", "embedded", *HERE)
+    assert "store names, changelog versions-names-changelog, made anew" in shown.out
+    shown = pystreams("backfill", "versions", "--dry-run", "--hand-over", "snapshot", *HERE)
+    assert "made anew" not in shown.out

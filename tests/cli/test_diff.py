@@ -63,7 +63,9 @@ def test_another_type_means_a_new_beginning(pystreams, old, new):
 def test_a_store_with_another_name_starts_empty(pystreams, old, new):
     found = rows(pystreams("diff", old, new(('name="sold"', 'name="sales-count"'))))
     assert found[("store", "sold")][0] == "loses its content"
-    assert found[("store", "sales-count")][0] == "is new and starts empty"
+    verdict, why = found[("store", "sales-count")]
+    assert verdict == "is new"
+    assert why == "it starts empty; perhaps it was sold: name='sold' keeps that one's content"
 
 
 def test_a_generated_name_that_moved_is_told(pystreams, new, folder):
@@ -72,25 +74,131 @@ def test_a_generated_name_that_moved_is_told(pystreams, new, folder):
     moved = new(without, ("sales.group_by_key", "sales.filter(lambda value: value > 0).group_by_key"))
     (folder / "was.json").write_text(old_json, encoding="utf-8")
     found = rows(pystreams("diff", "was.json", moved))
-    lost = [why for (kind, _), (verdict, why) in found.items() if kind == "store" and "loses" in verdict]
-    assert len(lost) == 1
-    assert "generated names change" in lost[0]
-
-
-def test_other_steps_before_a_store_mix_its_content(pystreams, old, new):
-    found = rows(pystreams("diff", old, new(("sales.group_by_key", "sales.filter(bool).group_by_key"))))
-    assert found[("store", "sold")][0].startswith(
-        "keeps its content, which the steps before it made in another way"
+    was, now = "KSTREAM-AGGREGATE-STATE-STORE-0000000001", "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
+    assert found[("store", was)] == [
+        "loses its content",
+        f"perhaps it is now {now}: name={was!r} keeps the content",
+    ]
+    assert found[("store", now)][0] == "is new"
+    kept = new(
+        (without[0], f"count(name={was!r})"), ("sales.group_by_key", "sales.filter(bool).group_by_key")
     )
+    assert rows(pystreams("diff", "was.json", kept))[("store", was)] == [
+        "keeps its content, which was made in another way",
+        "from now on KSTREAM-FILTER-0000000001 is new before it",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "told"),
+    [
+        (
+            "sales.group_by_key",
+            "sales.filter(bool).group_by_key",
+            "KSTREAM-FILTER-0000000001 is new before it",
+        ),
+        (
+            "sales.group_by_key",
+            "sales.map_values(str, value=str).group_by_key",
+            "KSTREAM-MAPVALUES-0000000001 is new",
+        ),
+    ],
+)
+def test_other_steps_before_a_store_mix_its_content(pystreams, old, new, was, now, told):
+    verdict, why = rows(pystreams("diff", old, new((was, now))))[("store", "sold")]
+    assert verdict == "keeps its content, which was made in another way"
+    assert why.startswith(f"from now on {told}")
+
+
+def test_steps_before_the_repartition_topic_count_too(pystreams, old, new):
+    found = rows(pystreams("diff", old, new(("sales.map_values(", "sales.filter(bool).map_values("))))
+    verdict, why = found[("store", "letters")]
+    assert verdict == "keeps its content, which was made in another way"
+    assert why.endswith("is new before it")
+
+
+def test_what_only_reads_a_store_changes_nothing_in_it(pystreams, old, new):
+    join = 'sales.join(app.table("x", key=str, value=str), lambda a, b: a, value=int)'
+    more = ('name="names")', f'name="names")\n{join}\napp.stream("y", key=str, value=str)')
+    joined = (
+        'name="names")',
+        'name="names").group_by(lambda k, v: (v, k), key=str, value=str).count(name="by")',
+    )
+    for change in (more, joined):
+        found = rows(pystreams("diff", old, new(change)))
+        assert found[("store", "names")][0] == "keeps its content"
+        assert found[("store", "sold")][0] == "keeps its content"
+
+
+def test_another_name_of_a_repartition_topic_changes_nothing_in_the_store(pystreams, old, new):
+    found = rows(
+        pystreams("diff", old, new(("letters.group_by_key()", 'letters.group_by_key(repartition="l")')))
+    )
+    assert found[("store", "letters")] == ["keeps its content", ""]
+    assert found[("repartition topic", "shop-l-repartition")][0] == "is new"
+    assert found[("repartition topic", "shop-letters-repartition")][0] == "is not used any more"
+
+
+def test_a_table_that_is_restored_from_its_topic_needs_that_compacted(pystreams, old, new):
+    on = new(('App("shop")', 'App("shop", topology_optimization="all")'))
+    verdict, why = rows(pystreams("diff", old, on))[("store", "names")]
+    assert verdict == "keeps its content"
+    assert why.startswith("restored from articles from now on, which must be compacted")
+    assert rows(pystreams("diff", on, old))[("store", "names")] == [
+        "loses its content",
+        "it was restored from articles: its changelog lacks those rows",
+    ]
+
+
+def test_tasks_with_other_numbers_are_restored(pystreams, old, new):
+    first = (
+        "sales = app",
+        'app.stream("first", key=str, value=str).group_by_key().count(name="f")\nsales = app',
+    )
+    found = rows(pystreams("diff", old, new(first)))
+    assert found[("store", "sold")] == [
+        "keeps its content",
+        "restored from its changelog first: its tasks were 0_… and are 1_…",
+    ]
+
+
+def test_windows_of_another_size_and_another_grace(pystreams, new, folder):
+    windows = (
+        "sales.group_by_key().count",
+        "sales.group_by_key().windowed_by(TimeWindows.tumbling({})).count",
+    )
+    imported = ("import App", "import App, TimeWindows")
+
+    def windowed(told):
+        return pystreams(
+            "describe", new(imported, (windows[0], windows[1].format(told))), "--format", "json"
+        ).out
+
+    for name, told in (("was", "10"), ("size", "20"), ("grace", "10, grace=5")):
+        (folder / f"{name}.json").write_text(windowed(told), encoding="utf-8")
+    assert rows(pystreams("diff", "was.json", "size.json"))[("store", "sold")] == [
+        "must be built anew",
+        "its windows change from 10 to 20 ms",
+    ]
+    verdict, why = rows(pystreams("diff", "was.json", "grace.json"))[("store", "sold")]
+    assert verdict == "keeps its content, which was made in another way"
+    assert why.endswith("grace_ms 0 becomes 5")
+
+
+def test_outputs_are_told(pystreams, old, new):
+    found = rows(pystreams("diff", old, new(("sales.group_by_key", 'sales.to("copy")\nsales.group_by_key'))))
+    assert found[("output", "copy")] == ["is new", "the topic must exist"]
+    back = rows(pystreams("diff", new(("sales.group_by_key", 'sales.to("copy")\nsales.group_by_key')), old))
+    assert back[("output", "copy")][0] == "is not used any more"
 
 
 def test_inputs_and_repartition_topics_are_told(pystreams, old, new):
     found = rows(
         pystreams("diff", old, new(('"sales", key', '"orders", key'), ('name="letters"', 'name="first"')))
     )
-    assert found[("input", "orders")][0] == "is new and starts empty"
-    assert found[("input", "sales")][0] == "loses its content"
-    assert found[("repartition topic", "shop-letters-repartition")][0] == "loses its content"
+    assert found[("input", "orders")][0] == "is new"
+    assert found[("input", "sales")][0] == "is not used any more"
+    assert found[("repartition topic", "shop-letters-repartition")][0] == "is not used any more"
 
 
 def test_without_an_old_one_it_is_what_ran_here_last(pystreams, old, new):
@@ -107,3 +215,13 @@ def test_a_file_that_is_no_topology_is_refused(pystreams, old, folder):
     found = pystreams("diff", "other.json", old)
     assert found.code == 3
     assert "describe MODULE --format json" in found.err
+
+
+def test_stores_that_are_to_keep_headers_keep_their_content(pystreams, old, new):
+    found = pystreams("diff", old, new(('App("shop")', 'App("shop", dsl_store_format="HEADERS")')))
+    for store in ("sold", "letters", "names"):
+        verdict, why = rows(found)[("store", store)]
+        assert verdict == "keeps its content"
+        assert why == "its values are written anew when it is opened, with headers"
+    assert "member by member" in found.err
+    assert "reset" not in found.err

@@ -67,6 +67,7 @@ class ScenarioBuilder:
         self._config = StreamsConfig.of(
             application_id="t",
             topology_optimization=optimize if isinstance(optimize, str) else "all" if optimize else "none",
+            dsl_store_format=config.get("store_format", "DEFAULT"),
         )
         self.sinks: dict[str, tuple[KeyType, AnySerde]] = {}
         self._results: dict[str, Result] = {}
@@ -184,7 +185,7 @@ class ScenarioBuilder:
     def op_transform_values(self, step: Json) -> None:
         source = self._input(step)
         mapper = vocabulary.mapper(step["fn"])
-        extra = {"value": TEXT, **self._optional_store(step, key=source.key.serde, value=TEXT)}
+        extra = self._optional_store(step, key=source.key.serde, value=TEXT)
         ref = source.ref.transform_values(lambda: _Transformer(mapper), **extra, **_step(step))
         self._put(step, ref, source.key, "str", "table")
 

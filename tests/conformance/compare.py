@@ -23,6 +23,8 @@ _ADDED: tuple[tuple[str, ...], ...] = (
 )
 _ONLY_OF_WHOLE_RUNS = frozenset(("stores", "stream_time", "metrics"))
 LEVELS = len(_ADDED)
+#: Phases before anything runs. Some refuse a step, others the whole topology: the outputs named by then differ.
+_REFUSED = frozenset(("config", "build"))
 
 
 def difference(expected: Mapping[str, Json], actual: Mapping[str, Json], level: int = LEVELS) -> str | None:
@@ -33,7 +35,9 @@ def difference(expected: Mapping[str, Json], actual: Mapping[str, Json], level: 
     if failure is not None and own_failure is not None:
         where, own_where = ((e.get("phase"), e.get("at")) for e in (failure, own_failure))
         if where != own_where:
-            return f"error: expected at {where}, got {own_where}: {_brief(own_failure)}"
+            return f"error: expected {_brief(failure)}, got {_brief(own_failure)}"
+        if where[0] in _REFUSED:
+            return None
     for field in chain.from_iterable(_ADDED[:level]):
         if failure is not None and field in _ONLY_OF_WHOLE_RUNS:
             continue
@@ -44,8 +48,11 @@ def difference(expected: Mapping[str, Json], actual: Mapping[str, Json], level: 
 
 def _differences(expected: Json, actual: Json, path: str) -> Iterator[str]:
     if isinstance(expected, dict) and isinstance(actual, dict):
+        if "error" in expected and path.startswith(("stores.", "dumps[")):
+            # Kafka Streams has the store, and cannot read it from one end to the other.
+            return
         for name in dict.fromkeys((*expected, *actual)):
-            if not _excepted(path, name):
+            if not _excepted(name):
                 yield from _differences(
                     expected.get(name, _ABSENT), actual.get(name, _ABSENT), f"{path}.{name}"
                 )
@@ -64,10 +71,9 @@ def _differences(expected: Json, actual: Json, path: str) -> Iterator[str]:
         yield f"{path}: expected {_brief(expected)}, got {_brief(actual)}"
 
 
-def _excepted(path: str, name: str) -> bool:
-    """What differs on purpose: the size of a buffer, which depends on the language, and the headers that Java's stores
-    in memory keep with the records of a join of streams, which only who reads the store itself sees."""
-    return name == "bytes" or (name == "headers" and ".entries[" in path)
+def _excepted(name: str) -> bool:
+    """What differs on purpose: the size of a buffer, which depends on the language."""
+    return name == "bytes"
 
 
 def _brief(value: Json) -> str:

@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import tempfile
 import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.kafka.server import JARS, VERSION, fetch_jars
 
@@ -21,7 +22,7 @@ SOURCES = Path(__file__).with_name("java")
 STREAMS_JARS = JARS.with_name("streams-jars")
 CLASSES = JARS.with_name("interop")
 
-ANSWER_TIMEOUT_S = 90.0
+ANSWER_TIMEOUT_S = 150.0
 
 
 def why_not() -> str | None:
@@ -60,6 +61,15 @@ def compiled() -> Path:
 
 class JavaError(RuntimeError):
     """A command failed on Java's side."""
+
+
+class JavaApp(NamedTuple):
+    """A topology that Java has, and how to run it."""
+
+    app: str
+    application_id: str
+    state_dir: Path
+    settings: Mapping[str, Any] = {}
 
 
 class JavaSide:
@@ -117,13 +127,26 @@ class JavaSide:
 
     def start(self, app: str, application_id: str, state_dir: Path, **settings: Any) -> None:
         """Start a topology of ``java/Apps.java``; returns once it runs."""
-        state = self.ask("start", app=app, id=application_id, state_dir=str(state_dir), settings=settings)
-        if state["state"] != "RUNNING":
-            raise JavaError(f"{application_id} is {state['state']}: {state['failure']}")
+        self._start([JavaApp(app, application_id, state_dir, settings)])
 
-    def stop(self, application_id: str) -> None:
-        """Close an application cleanly; it leaves its group."""
-        assert self.ask("stop", id=application_id) is True
+    def start_runs(self, run: str, apps: Iterable[JavaApp]) -> None:
+        """Start topologies of ``java/TakenOver.java``, all at once; returns once they run."""
+        self._start(apps, run=run)
+
+    def stop(self, *application_ids: str, leaving: bool = True) -> None:
+        """Close applications cleanly, all at once. Without ``leaving``, which is Java's default, they stay members of
+        their groups until their sessions are over."""
+        stopped = self.ask("stop", ids=application_ids, leaving=leaving)
+        assert stopped == [True] * len(application_ids)
+
+    def _start(self, apps: Iterable[JavaApp], **told: Any) -> None:
+        wanted = [
+            {"app": app, "id": application_id, "state_dir": str(path), "settings": settings, **told}
+            for app, application_id, path, settings in apps
+        ]
+        for application_id, state in self.ask("start", apps=wanted).items():
+            if state["state"] != "RUNNING":
+                raise JavaError(f"{application_id} is {state['state']}: {state['failure']}")
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pystreams import Streams
+from pystreams import App, Streams
 from pystreams.errors import StreamsError
 from tests.interop.java_side import JavaSide
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
@@ -61,10 +62,14 @@ def run_program(cluster: Cluster, name: str, steps: str) -> subprocess.Popen[str
     )
 
 
-def counting(cluster: Cluster) -> Streams:
+def counts(cluster: Cluster) -> App:
     app = cluster.app("shared")
     app.stream("in", key=str, value=int).group_by_key().count(name="counts").to_stream().to("out")
-    return cluster.start(app)
+    return app
+
+
+def counting(cluster: Cluster) -> Streams:
+    return cluster.start(counts(cluster))
 
 
 def all_committed(cluster: Cluster) -> bool:
@@ -133,6 +138,32 @@ def test_we_cannot_join_java_and_say_so_and_do_not_disturb_it(cluster: Cluster, 
     eventually(lambda: all_committed(cluster), "Java works on")
     assert cluster.admin.group_members("shared") == before
     java.stop("shared")
+
+
+def test_we_wait_for_java_that_was_closed_and_has_not_left_and_say_so(
+    cluster: Cluster, java: JavaSide, caplog: pytest.LogCaptureFixture
+):
+    create(cluster)
+    java.start("windows", "shared", cluster.path / "java", **{"consumer.session.timeout.ms": 3_000})
+    eventually(lambda: all_committed(cluster), "Java has done its part")
+    java.stop("shared", leaving=False)
+    (left_behind,) = cluster.admin.group_members("shared")
+    write(cluster)
+    streams = Streams(counts(cluster), broker=cluster.broker_with(session_timeout_ms=20_000))
+    with caplog.at_level(logging.INFO, logger="pystreams"):
+        streams.start()
+        try:
+            caught_up(streams)
+        finally:
+            assert streams.close(60_000)
+    (waiting,) = [line for line in caplog.messages if "waiting for up to" in line]
+    assert "waiting for up to 20 s: Java's Kafka Streams has members in this group" in waiting
+    assert "shared-" in waiting
+    assert "session.timeout.ms is over, 45 s by default; if it is running, stop it" in waiting
+    assert [line for line in caplog.messages if "members of Java's Kafka Streams are gone" in line]
+    assert left_behind not in cluster.admin.group_members("shared")
+    # Java had read the first half, and its offsets are ours.
+    assert set(cluster.table("out").values()) == {10}
 
 
 def test_we_cannot_join_plain_consumers_and_say_so_and_do_not_disturb_them(cluster: Cluster, java: JavaSide):

@@ -1,4 +1,4 @@
-"""An application of Java's is stopped in the middle of its work, goes on here, and goes back: nothing is lost or twice.
+"""An application of Java's is stopped in full load, goes on here, and goes back: nothing is lost or twice.
 
 With caches off every update is written: each word's counts must read 1, 2, ... n, over all hand-overs.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+
+import pytest
 
 from apps import wordcount
 from pystreams import Streams
@@ -55,14 +57,14 @@ class Shifts:
         self._java = java
         self.at_hand_overs: list[int] = []
 
-    def java(self, state_dir: str, *, until_done: bool = False) -> None:
+    def java(self, **settings: str) -> None:
         before = done(self._cluster, REPARTITION)
-        self._java.start("words", "wordcount", self._cluster.path / state_dir)
-        self._wait(before, until_done)
+        self._java.start("words", "wordcount", self._cluster.path / "java", **settings)
+        self._wait(before, until_done=False)
         self._java.stop("wordcount")
         self._note()
 
-    def ours(self) -> None:
+    def ours(self, *, until_done: bool = False) -> None:
         before = done(self._cluster, REPARTITION)
         config = wordcount.app.config.override(
             {
@@ -77,48 +79,43 @@ class Shifts:
         try:
             streams.start()
             running(streams)
-            self._wait(before, until_done=False)
+            self._wait(before, until_done)
         finally:
             assert streams.close(60_000)
         self._note()
 
     def _wait(self, before: int, until_done: bool) -> None:
         if until_done:
-            eventually(lambda: all_done(self._cluster), "everything is done", timeout_s=60)
+            eventually(lambda: all_done(self._cluster), "everything is done", timeout_s=120)
         else:
-            eventually(lambda: done(self._cluster, REPARTITION) > before, "a commit")
+            eventually(lambda: done(self._cluster, REPARTITION) > before, "a commit", timeout_s=60)
 
     def _note(self) -> None:
         self.at_hand_overs.append(done(self._cluster, REPARTITION))
         assert self._cluster.admin.group_members("wordcount") == []
 
 
-def test_a_count_goes_from_java_to_us_and_back_twice_and_every_record_is_counted_once(
-    cluster: Cluster, java: JavaSide
+@pytest.mark.parametrize(
+    "settings",
+    [{"processing.guarantee": "exactly_once_v2"}, {"group.protocol": "streams"}],
+    ids=["exactly once", "in a group of the new protocol"],
+)
+def test_a_count_goes_from_java_to_us_and_back_and_every_record_is_counted_once(
+    cluster: Cluster, java: JavaSide, settings: dict[str, str]
 ):
     cluster.create("lines", "word-counts", partitions=PARTITIONS)
     expected = write_lines(cluster)
     shifts = Shifts(cluster, java)
-    shifts.java("java")
+    shifts.java(**settings)
     names = set(cluster.admin.describe_topics())
     shifts.ours()
-    shifts.java("java")  # with the state that it left: what we did comes from the changelog
-    shifts.ours()
-    shifts.java("elsewhere", until_done=True)  # without any
+    shifts.java(**settings)  # with the state that it left: what we did comes from the changelog
+    shifts.ours(until_done=True)
     print(f"words counted at each hand-over: {shifts.at_hand_overs} of {expected.total()}")
     assert set(cluster.admin.describe_topics()) == names
     assert all(a < b for a, b in zip(shifts.at_hand_overs, shifts.at_hand_overs[1:], strict=False))
     assert counts_in_order(cluster) == {word: list(range(1, n + 1)) for word, n in expected.items()}
     assert cluster.table("wordcount-counts-changelog") == expected
-
-
-def test_what_we_began_java_goes_on_with(cluster: Cluster, java: JavaSide):
-    cluster.create("lines", "word-counts", partitions=PARTITIONS)
-    expected = write_lines(cluster)
-    shifts = Shifts(cluster, java)
-    shifts.ours()
-    shifts.java("java", until_done=True)
-    assert counts_in_order(cluster) == {word: list(range(1, n + 1)) for word, n in expected.items()}
 
 
 def test_a_consumer_of_javas_reads_word_counts(cluster: Cluster, java: JavaSide):

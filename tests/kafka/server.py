@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import fcntl
 import shutil
 import signal
 import socket
@@ -41,6 +42,7 @@ PROPERTIES = {
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.num.partitions": "3",
     "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "auto.create.topics.enable": "false",
     "log.retention.check.interval.ms": "300000",
@@ -66,16 +68,23 @@ def fetch_jars(pom: Path = POM, jars: Path = JARS) -> None:
     """Have Maven copy the dependencies of ``pom`` (Kafka's jars) to ``jars``; does nothing if they are there."""
     if jars.is_dir():
         return
-    print("Fetching jars with Maven, which is needed once ...", flush=True)
     jars.parent.mkdir(parents=True, exist_ok=True)
+    # Tests run in several processes, and one of them is enough for this.
+    with (jars.parent / f"{jars.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not jars.is_dir():
+            _fetch(pom, jars)
+
+
+def _fetch(pom: Path, jars: Path) -> None:
+    print("Fetching jars with Maven, which is needed once ...", flush=True)
     with tempfile.TemporaryDirectory(dir=jars.parent) as folder:
         partial = Path(folder) / "jars"
         command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
         if subprocess.run([*command, f"-DoutputDirectory={partial}"], check=False).returncode != 0:
             raise KafkaServerError("Maven could not fetch the jars; its output says why")
-        # Under its own name only once it is whole. Somebody else may have been faster.
-        if not jars.is_dir():
-            partial.rename(jars)
+        # Under its own name only once it is whole.
+        partial.rename(jars)
 
 
 def free_port() -> int:

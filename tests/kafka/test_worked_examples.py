@@ -92,9 +92,14 @@ def test_an_eviction_is_in_the_log_before_any_commit(
     cluster: Cluster, threads: int, cache_bytes: int
 ) -> None:
     cluster.create("in", "out", partitions=threads)
+    streams = cluster.start(sums(cluster, cache_bytes, num_stream_threads=threads))
+    # Two tasks that share a thread's cache for a moment would evict other entries.
+    eventually(
+        lambda: [len(thread.tasks) for thread in streams.metadata_for_local_threads()] == [1] * threads,
+        "a task in each thread",
+    )
     for partition in range(threads):
         cluster.write("in", INPUT, partition=partition)
-    streams = cluster.start(sums(cluster, cache_bytes, num_stream_threads=threads))
     processed(streams, 4 * threads)
     evicted, at_close = [Read("A", 1, 1001), Read("D", 5, 1002)], [Read("A", 321, 1004)]
     eventually(lambda: written(cluster, "out") == 2 * threads, "the evicted entries")

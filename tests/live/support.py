@@ -139,9 +139,11 @@ def processed(streams: Streams, records: int) -> None:
 
 
 def caught_up(streams: Streams) -> None:
-    """Wait until everything is processed and committed."""
+    """Wait until everything is processed and committed; raise what made the client end instead."""
     running(streams)
-    eventually(streams.caught_up, "caught up")
+    eventually(lambda: streams.caught_up() or streams.finished, "caught up")
+    if streams.failure is not None:
+        raise streams.failure
 
 
 def run_to_the_end(log: Log, app: App) -> None:

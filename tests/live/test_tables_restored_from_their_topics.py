@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from pystreams.app import App
 from pystreams.ids import TopicPartition
 from pystreams.runtime.streams import Streams
+from pystreams.timestamps import ConsumedRecord
 from tests.live.support import Log, caught_up, eventually
 
 PARTITIONS = 2
@@ -73,3 +75,55 @@ def test_a_table_is_restored_from_its_topic_as_far_as_it_was_committed(log: Log,
     assert log.table("totals") == {"a3": 6}
     expected |= {"a3": 1_000, "a7": 70}
     eventually(lambda: rows(streams) == expected, "the new prices are in, too")
+
+
+def value_as_time(record: ConsumedRecord) -> int:
+    return -1 if record.value == 13 else 1_000 + record.value
+
+
+@pytest.mark.parametrize("optimization", ["none", "reuse.ktable.source.topics"])
+def test_a_restored_table_has_the_rows_that_were_processed_with_their_times(
+    log: Log, optimization: str
+) -> None:
+    """Not those that could not be read, which would stand in the way of later ones, or whose time was refused."""
+    log.create("prices")
+    log.write("prices", [("a", 1, 10), ("b", 2, 11), ("c", 13, 12), ("d", 4, 13)])
+    log.write("prices", [("a", "bad", 14)], value=str)
+
+    def start() -> Streams:
+        app = log.app(
+            "pricing", topology_optimization=optimization, deserialization_exception_handler="continue"
+        )
+        app.table("prices", key=str, value=int, name="price-list", timestamp_extractor=value_as_time)
+        streams = log.start(app)
+        caught_up(streams)
+        return streams
+
+    def timed_rows(streams: Streams) -> dict[str, tuple[int, int]]:
+        return {key: (item.value, item.timestamp) for key, item in streams.store("price-list").all()}
+
+    good = {"a": (1, 1_001), "b": (2, 1_002), "d": (4, 1_004)}
+    streams = start()
+    assert timed_rows(streams) == good
+    streams.close()
+    shutil.rmtree(log.path / "state")
+    streams = start()
+    assert timed_rows(streams) == good
+    log.write("prices", [("a", 3, 20)])
+    eventually(lambda: timed_rows(streams) == {**good, "a": (3, 1_003)}, "a row that had a bad record")
+
+
+@pytest.mark.parametrize("wiped", [False, True], ids=["state kept", "state wiped"])
+def test_what_was_committed_and_is_not_in_the_topic_any_more_is_an_error(log: Log, wiped: bool) -> None:
+    log.create("prices", "orders", "totals")
+    log.write("prices", [("a", 1, 10), ("b", 2, 11)])
+    streams = log.start(pricing(log))
+    caught_up(streams)
+    streams.close()
+    if wiped:
+        shutil.rmtree(log.path / "state")
+    offsets = {partition: replace(at, offset=500) for partition, at in log.committed("pricing").items()}
+    log.admin.set_group_offsets("pricing", offsets)
+    streams = log.start(pricing(log))
+    eventually(lambda: streams.finished, "the application has stopped")
+    assert "the committed offset 500 of prices-0 is not in the log any more" in str(streams.failure)

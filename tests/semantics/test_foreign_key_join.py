@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pystreams import StreamsBuilder, TopologyError
+from pystreams import StreamsBuilder, TopologyError, ValueTransformer
 from pystreams.record import Record
 from pystreams.testing import TopologyTestDriver
 
@@ -133,6 +133,29 @@ def test_a_row_that_changes_twice_at_once_does_not_keep_its_old_result() -> None
         )
         assert found[0] == ("o1", "ann|1+Ann", 2)
         assert found[-1] == ("o1", None, 3), later
+
+
+class NobodyIfGone(ValueTransformer[str, str, str]):
+    def transform(self, key: str, value: str | None) -> str:
+        return "nobody|0" if value is None else value
+
+
+def test_a_row_whose_time_nobody_knows_asks_again_with_that_of_the_answer() -> None:
+    """A transformer makes a row of one that is not there."""
+    builder = StreamsBuilder()
+    steps = builder.stream("orders", key=str, value=str).flat_map_values(steps_of, value=str)
+    orders = steps.to_table(cached=False).transform_values(NobodyIfGone, value=str)
+    customers = builder.table("customers", key=str, value=str)
+    orders.join(
+        customers, lambda one, two: f"{one}+{two}", foreign_key=customer_of, value=str
+    ).to_stream().to("out")
+    found = results(
+        builder,
+        ("customers", "ann", "Ann", 1),
+        ("orders", "o1", "ann|1", 2),
+        ("orders", "o1", "nobody|1,-", 3),
+    )
+    assert found[-1] == ("o1", None, 3)
 
 
 def test_a_named_join_can_be_queried() -> None:

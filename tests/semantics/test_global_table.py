@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from pystreams import Stores, StreamsBuilder, Topology, TopologyError
-from pystreams.backfill.plan import make_plan
 from pystreams.errors import ProcessingError
 from pystreams.processor import Processor, ProcessorContext, PunctuationType
 from pystreams.record import Record
@@ -138,8 +137,3 @@ def test_another_global_table_is_another_topology() -> None:
     again = StreamsBuilder()
     again.global_table("prices", key=str, value=str, name="rows")
     assert fingerprint(same) == fingerprint(again) != fingerprint(other)
-
-
-def test_a_backfill_says_that_it_cannot() -> None:
-    with pytest.raises(TopologyError, match="cannot fill global stores yet: rows"):
-        make_plan(shop().build().build("app"), {"prices": 1, "sales": 1})

@@ -9,7 +9,7 @@ import pytest
 
 from pystreams import KTable, SlidingWindows, StreamsBuilder, Suppressed, TimeWindows, WhenFull
 from pystreams.dsl.windows import SessionWindows
-from pystreams.errors import ProcessingError, TopologyError
+from pystreams.errors import ProcessingError, StateError, TopologyError
 from pystreams.record import Record
 from pystreams.testing import TopologyTestDriver
 
@@ -104,7 +104,7 @@ def test_the_bound_in_bytes_counts_keys_values_and_where_they_came_from() -> Non
 @pytest.mark.parametrize("bound", ["max_records", "max_bytes"])
 def test_a_full_buffer_of_windows_stops_and_says_what_to_do(bound: str) -> None:
     build = closed(TimeWindows.tumbling(10), **{bound: 1})
-    with pytest.raises(ProcessingError) as caught:
+    with pytest.raises(StateError) as caught:
         results(build, [("a", "1", 1), ("b", "1", 2)])
     for part in ("KTABLE-SUPPRESS", "more changes back", "of 1", "raise max_records= or max_bytes="):
         assert part in str(caught.value)
@@ -112,8 +112,19 @@ def test_a_full_buffer_of_windows_stops_and_says_what_to_do(bound: str) -> None:
 
 def test_a_time_limit_may_stop_when_it_is_full() -> None:
     until = Suppressed.until_time_limit(10, max_records=0, when_full=WhenFull.SHUT_DOWN)
-    with pytest.raises(ProcessingError, match="1 records of 0"):
+    with pytest.raises(StateError, match="1 records of 0"):
         results(rows(until), [("a", "1", 1)])
+
+
+def test_no_handler_lets_a_full_buffer_grow() -> None:
+    builder = StreamsBuilder()
+    held = Suppressed.until_time_limit(10, max_records=1, when_full=WhenFull.SHUT_DOWN)
+    builder.table("in", key=str, value=str).suppress(held)
+    with TopologyTestDriver(builder, {"processing_exception_handler": "continue"}) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        topic.pipe_input("a", "1")
+        with pytest.raises(StateError, match="2 records of 1"):
+            topic.pipe_input("b", "1")
 
 
 def test_who_joins_the_table_sees_what_has_come_through() -> None:

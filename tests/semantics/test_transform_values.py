@@ -10,6 +10,7 @@ from pystreams import StreamsBuilder
 from pystreams.errors import ProcessingError
 from pystreams.processor import ProcessorContext, RecordMetadata, ValueTransformer
 from pystreams.record import Record
+from pystreams.state.spec import StoreSpec
 from pystreams.state.stores import Stores
 from pystreams.testing import TopologyTestDriver
 
@@ -100,6 +101,24 @@ def test_its_stores_are_there_for_readers_too() -> None:
         assert read(driver) == [("k", "e2")]
 
 
+class Bringing(Counting):
+    """A transformer that brings its store along."""
+
+    @staticmethod
+    def stores() -> list[StoreSpec]:
+        return [Stores.key_value_store("counts", str, int)]
+
+
+def test_the_store_that_a_supplier_brings_is_added() -> None:
+    builder = StreamsBuilder()
+    rows = builder.table("in", key=str, value=str).transform_values(Bringing, value=int)
+    builder.stream("events", key=str, value=str).join(rows, lambda a, b: f"{a}{b}", value=str).to("out")
+    with TopologyTestDriver(builder) as driver:
+        pipe(driver, "in", "k", "a", 1)
+        pipe(driver, "events", "k", "e", 2)
+        assert read(driver) == [("k", "e2")]
+
+
 class Forwarding(ValueTransformer[str, str, str]):
     def transform(self, key: str, value: str | None) -> str | None:
         self.context.forward(Record(key, value, 1))
@@ -125,3 +144,30 @@ def test_what_its_init_raises_is_told_with_its_step() -> None:
     rows.to_stream().to("out")
     with pytest.raises(ProcessingError, match=r"init of processor mine raised .*not today"):
         TopologyTestDriver(builder)
+
+
+def test_who_was_initialized_is_closed_when_a_later_one_fails() -> None:
+    told: list[str] = []
+
+    class Opens(ValueTransformer[str, str, str]):
+        def init(self, context: Any) -> None:
+            super().init(context)
+            told.append("opened")
+
+        def transform(self, key: str, value: str | None) -> str | None:
+            return value
+
+        def close(self) -> None:
+            told.append("closed")
+
+    class Fails(Opens):
+        def init(self, context: Any) -> None:
+            raise OSError("no connection")
+
+    builder = StreamsBuilder()
+    table = builder.table("in", key=str, value=str)
+    for supplier in (Opens, Fails):
+        table.transform_values(supplier, value=str)
+    with pytest.raises(ProcessingError, match="no connection"):
+        TopologyTestDriver(builder)
+    assert told == ["opened", "closed"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from pystreams import StreamsBuilder, TimeWindows
@@ -35,6 +36,38 @@ def test_an_aggregate_of_another_type_is_told_where_it_was_made(
     with TopologyTestDriver(builder, {"processing_exception_handler": "continue"}) as driver:
         driver.create_input_topic("in", key=str, value=str).pipe_input("k", "v", timestamp=1)
         assert driver.dropped_records == 1
+
+
+class Total(msgspec.Struct):
+    number: int
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_value_that_cannot_be_read_again_costs_its_own_key_only(cached: bool) -> None:
+    """A field of another type is written as it is, and found out when it is read."""
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", key=str, value=str).group_by_key()
+    grouped.aggregate(
+        lambda: Total(0),
+        lambda total, value: Total(value if value == "bad" else total.number + int(value)),  # type: ignore[arg-type]
+        cached=cached,
+        value=Total,
+        name="totals",
+        step="fold",
+    ).to_stream().to("out")
+    config: dict[str, Any] = {"processing_exception_handler": "continue"}
+    with TopologyTestDriver(builder, config) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        topic.pipe_key_values([("a", "1"), ("b", "bad"), ("c", "2"), ("b", "3"), ("c", "5")])
+        totals = {record.key: record.value for record in driver.read_raw("out")}
+        assert (totals[b"a"], totals[b"c"]) == (b'{"number":1}', b'{"number":7}')
+        assert driver.dropped_records == (2 if cached else 1)
+    with TopologyTestDriver(builder) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        with pytest.raises(ProcessingError) as caught:
+            topic.pipe_key_values([("a", "bad"), ("a", "1")])
+        for part in ("step fold failed", "JsonSerde(Total)", "in-0 offset", "test_wrong_values_in_stores.py"):
+            assert part in str(caught.value)
 
 
 def test_a_serde_that_gives_text_instead_of_bytes_is_told_at_the_step_that_writes() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, assert_type
 
 from pystreams import Record, StreamsBuilder, TopologyTestDriver
-from pystreams.testing import InputTopic, OutputTopic
+from pystreams.testing import InputTopic, OutputTopic, play
 
 with TopologyTestDriver(StreamsBuilder(), {"application_id": "types"}) as driver:
     numbers = driver.create_input_topic("numbers", key=str, value=int)
@@ -23,3 +24,7 @@ with TopologyTestDriver(StreamsBuilder(), {"application_id": "types"}) as driver
     assert_type(sums.read_key_value(), tuple[str, int])
     assert_type(sums.read_record(), Record[str, int])
     assert_type(sums.read_map(), dict[str, int])
+
+assert_type(
+    play(StreamsBuilder(), ("in", "key", 1, 10), ("in", None, None, 11, (("h", b"x"),)), timedelta(1)), str
+)

@@ -10,8 +10,9 @@ import pytest
 import pystreams
 
 EXPORTED = """
-    App BranchedKStream CogroupedKStream ConfigError EmitStrategy GlobalKTable JoinWindows JsonSerde KGroupedStream
-    KGroupedTable KStream KTable MsgpackSerde Processor ProcessorContext PunctuationType Record Serde
+    App BranchedKStream Change CogroupedKStream ConfigError EmitStrategy FixedKeyProcessor GlobalKTable JoinWindows
+    JsonSerde KGroupedStream
+    KGroupedTable KStream KTable MsgpackSerde Processor ProcessorContext ProcessorWrapper PunctuationType Record Serde
     SessionWindowedCogroupedKStream SessionWindowedKStream SessionWindowedSerde SessionWindows SlidingWindows Stores
     Streams StreamsBuilder StreamsConfig StreamsError Suppressed TimeWindowedCogroupedKStream TimeWindowedKStream
     TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver UnlimitedWindows ValueTransformer

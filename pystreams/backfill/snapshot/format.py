@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from struct import Struct
 from typing import Any, Final
 
+from pystreams.backfill.by_time import Entry
 from pystreams.backfill.manifest import MANIFEST_FILE
 from pystreams.errors import StateError
 from pystreams.state.sorted_files import TableFormat
@@ -14,8 +16,8 @@ from pystreams.state.sorted_files import TableFormat
 FORMAT_VERSION: Final = 1
 BESIDE_DIRECTORY: Final = "beside"
 
-#: Changelog key, value, timestamp.
-Entry = tuple[bytes, bytes, int]
+#: Before a version's key and value: whether it has a value, its timestamp, the length of its key.
+_VERSION: Final = Struct(">?qi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,11 @@ class StoredAs:
     subtopology: int
     format: TableFormat
     persistent: bool
+
+    @property
+    def versioned(self) -> bool:
+        """Its versions are kept beside the database, too, by their number in the order of time."""
+        return self.format.kind == "versioned"
 
 
 def content_of(folder: Path) -> dict[str, Any]:
@@ -49,3 +56,16 @@ def content_of(folder: Path) -> dict[str, Any]:
         where=str(path),
         hint="use the version that wrote it, or make the snapshot again",
     )
+
+
+def pack_version(entry: Entry) -> bytes:
+    """A version of a versioned store as it is kept beside the database."""
+    key, value, timestamp = entry
+    return _VERSION.pack(value is not None, timestamp, len(key)) + key + (value or b"")
+
+
+def unpack_version(packed: bytes) -> Entry:
+    """Back."""
+    has_value, timestamp, length = _VERSION.unpack_from(packed)
+    value_from = _VERSION.size + length
+    return packed[_VERSION.size : value_from], packed[value_from:] if has_value else None, timestamp

@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from pystreams.backfill.application import application_here, check_fingerprint
+from pystreams.backfill.by_time import Entry
 from pystreams.backfill.inline import InlineExecutor
 from pystreams.backfill.manifest import Manifest
 from pystreams.backfill.outcome import Digest, Outcome
 from pystreams.backfill.plan import make_plan
 from pystreams.backfill.records import QUEUE_TIME, Arrow, Kind, exchange_rows, headers_column, repeated
 from pystreams.backfill.result import BackfillResult
-from pystreams.backfill.snapshot.format import BESIDE_DIRECTORY, Entry, StoredAs, content_of
+from pystreams.backfill.snapshot.format import BESIDE_DIRECTORY, StoredAs, content_of, unpack_version
 from pystreams.backfill.sources import BATCH_ROWS
 from pystreams.backfill.staging import Selection
 from pystreams.errors import StateCorruptedError
@@ -102,9 +103,13 @@ class SnapshotStaging:
 
 
 def _stored_entries(directory: Path, stored: StoredAs) -> Iterator[Entry]:
-    """The entries of a store partition, in the order of its table."""
+    """The entries of a store partition, in the order of its table; versions in the order of time."""
     with ExitStack() as stack:
         beside = _table(directory / BESIDE_DIRECTORY, stored.name, stack)
+        if stored.versioned:
+            for _, raw in _all(beside):
+                yield unpack_version(raw)
+            return
         if not stored.persistent:
             for key, raw in _all(beside):
                 yield key, raw[TIMESTAMP_BYTES:], unpack_int64(raw)[0]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from pystreams.backfill.by_time import Entry
 from pystreams.backfill.manifest import MANIFEST_FILE, Manifest, Stage
 from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.places import is_url, shown
@@ -20,9 +21,10 @@ from pystreams.backfill.result import BackfillResult
 from pystreams.backfill.snapshot.format import (
     BESIDE_DIRECTORY,
     FORMAT_VERSION,
-    Entry,
     StoredAs,
     content_of,
+    pack_version,
+    unpack_version,
 )
 from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TaskId
@@ -31,6 +33,9 @@ from pystreams.state.resources import shared_resources
 from pystreams.state.rocksdb import RocksDatabase
 from pystreams.state.sorted_files import SortedFiles, TableFormat, build_stores
 from pystreams.state.spec import StoreSpec
+
+#: Changelog key, value, timestamp.
+_Window = tuple[bytes, bytes, int]
 
 _FILES: Final = "files"
 _DRAFT: Final = f"{MANIFEST_FILE}.new"
@@ -152,7 +157,7 @@ class _Part:
 
     table: tuple[Path, ...]
     beside: tuple[Path, ...]
-    latest: tuple[Entry, ...]
+    latest: tuple[_Window, ...]
 
     def to_json(self) -> bytes:
         content = {
@@ -183,17 +188,21 @@ def _write_partition(target: str, stored: StoredAs, partition: int, batches: Ite
     table, beside = SortedFiles(folder, "table"), SortedFiles(folder, "beside")
     format = stored.format
     latest = _Latest(format)
-    for entry in _entries(batches):
+    for number, entry in enumerate(_entries(batches)):
         key, value, timestamp = entry
+        if stored.versioned:
+            beside.add(pack_int64(number), pack_version(entry))
+            continue
+        assert value is not None, "only a versioned store keeps deletions"
         if not stored.persistent:
             beside.add(key, pack_int64(timestamp) + value)
             continue
-        for one in format.to_table(*entry):
+        for one in format.to_table(key, value, timestamp):
             table.add(*one)
         if not format.timestamped:
             beside.add(key, pack_int64(timestamp))
         if format.expires:
-            latest.note(entry)
+            latest.note((key, value, timestamp))
     return _Part(tuple(table.finish()), tuple(beside.finish()), latest.entries).to_json()
 
 
@@ -209,10 +218,10 @@ class _Latest:
     def __init__(self, format: TableFormat) -> None:
         self._format = format
         self._time = self._sequence = -1
-        self._by_time: Entry | None = None
-        self._by_sequence: Entry | None = None
+        self._by_time: _Window | None = None
+        self._by_sequence: _Window | None = None
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: _Window) -> None:
         time = self._format.time_of(entry[0])
         if time > self._time:
             self._time, self._by_time = time, entry
@@ -223,31 +232,45 @@ class _Latest:
             self._sequence, self._by_sequence = sequence, entry
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[_Window, ...]:
         found = (self._by_time, self._by_sequence)
         return tuple(dict.fromkeys(entry for entry in found if entry is not None))
 
 
 def _assemble(directory: Path, specs: Mapping[str, StoreSpec], parts: Mapping[str, _Part]) -> None:
     """Make the databases of a task out of its files."""
-    persistent = [spec for spec in specs.values() if spec.persistent]
-    if persistent:
-        build_stores(
-            directory,
-            persistent,
-            {spec.name: parts[spec.name].table for spec in persistent},
-            {spec.name: parts[spec.name].latest for spec in persistent if parts[spec.name].latest},
-        )
     beside = {name: part.beside for name, part in parts.items() if part.beside}
     if beside:
         database = RocksDatabase(directory / BESIDE_DIRECTORY, beside, shared_resources())
         try:
             for name, files in beside.items():
                 database.tables[name].ingest(files)
+            _build(directory, specs, parts, database)
         finally:
             database.close()
+    else:
+        _build(directory, specs, parts, None)
     for left in directory.glob(f"{_FILES}-*"):
         shutil.rmtree(left)
+
+
+def _build(
+    directory: Path, specs: Mapping[str, StoreSpec], parts: Mapping[str, _Part], beside: RocksDatabase | None
+) -> None:
+    """The database of a task; that of its versioned stores from what is ``beside``."""
+    persistent = [spec for spec in specs.values() if spec.persistent]
+    if not persistent:
+        return
+    restored: dict[str, Iterator[Entry]] = {
+        spec.name: iter(parts[spec.name].latest) for spec in persistent if parts[spec.name].latest
+    }
+    for spec in persistent:
+        if spec.kind == "versioned" and beside is not None and spec.name in beside.tables:
+            table = beside.tables[spec.name]
+            rows = table.scan(None, None, upper_inclusive=False, reverse=False)
+            restored[spec.name] = (unpack_version(raw) for _, raw in rows)
+    files = {spec.name: parts[spec.name].table for spec in persistent}
+    build_stores(directory, persistent, files, restored)
 
 
 def _finish(target: Path, result: BackfillResult, stored: list[StoredAs]) -> None:

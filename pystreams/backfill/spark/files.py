@@ -15,6 +15,14 @@ from pystreams.backfill.places import shown
 from pystreams.backfill.spark.failures import reason_of
 from pystreams.errors import StateError
 
+#: On object stores, which make a file when it is closed: make it then if there is none, not if there was none before.
+#: Source: org.apache.hadoop.fs.Options.CreateFileOptionKeys; S3A has it since Hadoop 3.4.2 (HADOOP-19256).
+_ONCE = "fs.option.create.conditional.overwrite"
+
+#: What Hadoop calls a file that is there: when it looks; when an object store refuses to make another; on HDFS, when
+#: somebody is making it.
+_FILE_EXISTS = ("FileAlreadyExistsException", "RemoteFileChangedException", "AlreadyBeingCreatedException")
+
 
 class HadoopFolder:
     """A folder by its path or URL. Implements ``manifest_files.Folder``.
@@ -59,8 +67,12 @@ class HadoopFolder:
                 stream.close()
 
     def create(self, name: str, content: bytes) -> None:
+        path = self._in(name)
         with reaching(self.location):
-            stream = self._files.create(self._in(name), False)
+            builder = self._files.createFile(path).recursive().overwrite(False)
+            if self._files.hasPathCapability(path, _ONCE):
+                builder.must(_ONCE, True)
+            stream = builder.build()
             try:
                 stream.write(bytearray(content))
             finally:
@@ -82,8 +94,9 @@ def reaching(location: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         if isinstance(error, Py4JJavaError):
-            kind = error.java_exception.getClass().getSimpleName()
-            if kind == "FileAlreadyExistsException":
+            # What a server has raised is named in parentheses behind the client's exception.
+            kind = str(error.java_exception.toString()).partition(": ")[0]
+            if any(name in kind for name in _FILE_EXISTS):
                 raise FileExistsError(location) from None
         raise StateError(
             "the staging folder cannot be used",

@@ -55,6 +55,7 @@ class SliceCall:
             self._input(task, exchanged),
             work_dir=local_folder(task),
             report=report.processed,
+            source=self.source,
         )
         yield from packed(rows)
         report.finished()

@@ -23,6 +23,7 @@ from kafka.consumer.subscription_state import SubscriptionState
 from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.coordinator import PortAssignor, StreamsCoordinator
 from pystreams.broker.kafka.group_failures import refused
+from pystreams.broker.kafka.java_members import JavaMembers
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
 from pystreams.broker.port import Assign, Assigned, CommittedOffset, Lost, MemberEvent
 from pystreams.clock import Deadline, SystemClock
@@ -70,6 +71,7 @@ class KafkaMember:
         self._closing = False
         self._trouble: type[errors.KafkaError] | None = None  # the last step's, if it was told already
         self._connection = GroupConnection(settings, client_id, group)
+        self._java_members = JavaMembers(self._connection, self._where, settings.session_timeout_ms)
         try:
             self._coordinator = self._make_coordinator(settings, topics, assign)
         except BaseException:
@@ -236,6 +238,8 @@ class KafkaMember:
         coordinator = self._coordinator
         try:
             if coordinator.generation_if_stable() is None or coordinator.need_rejoin():
+                if not self._java_members.may_join():
+                    return
                 if not coordinator.joining:
                     self._check_partitions()
                     self._told = self._user_data()
@@ -244,10 +248,13 @@ class KafkaMember:
                 if self._assigned is not None:
                     # What grew during the join is known to the leader already: it would not join again because of it.
                     self._check_partitions()
+                    self._java_members.joined()
             else:
                 coordinator.poll_heartbeat()
             self._trouble = None
         except errors.KafkaError as error:
+            if isinstance(error, errors.InconsistentGroupProtocolError) and self._java_members.wait():
+                return
             if not getattr(error, "retriable", False):
                 raise refused(error, "The group refuses this member", self._where) from error
             if self._trouble is not type(error):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
 from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.in_place import copier, on_a_copy
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
@@ -27,7 +28,9 @@ class Aggregate(ObjectOperation):
     def open(self, environment: OperatorEnvironment) -> Operator:
         store = environment.store(self.store)
         initialize = self.initializer.call
-        aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
+        copy = copier(environment, store, needed=self.send_old_values and not store.cached)
+        aggregator = on_a_copy(self.aggregator, copy)
+        aggregate, takes_key = aggregator.call, aggregator.takes_key
         encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
         drop = environment.drop
         forward_change, send_old = change_forwarder(environment, store), self.send_old_values
@@ -68,7 +71,9 @@ class Reduce(ObjectOperation):
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         store = environment.store(self.store)
-        reduce, takes_key = self.reducer.call, self.reducer.takes_key
+        copy = copier(environment, store, needed=self.send_old_values and not store.cached)
+        reducer = on_a_copy(self.reducer, copy)
+        reduce, takes_key = reducer.call, reducer.takes_key
         encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
         drop = environment.drop
         forward_change, send_old = change_forwarder(environment, store), self.send_old_values

@@ -56,6 +56,17 @@ class OperatorEnvironment(Protocol):
         """Count (``dropped-records-total``) and log at most now and then that the record in force was dropped."""
         ...
 
+    def failed(self, error: Exception, key: Any, value: Any) -> None:
+        """Something raised ``error`` for the record whose context is in force, which is not the one that the step was
+        called with: the processing handler is asked. Returns if the record is to be left out, else raises."""
+        ...
+
+    def failed_waiting(
+        self, error: Exception, key: Any, value: Any, raw: tuple[bytes | None, bytes | None]
+    ) -> None:
+        """As ``failed``, for a record that waited here. ``raw`` are the bytes of its key and value."""
+        ...
+
     def shared(self, name: str, make: Callable[[], T]) -> T:
         """What ``make`` gives, the same for all operators of the task that ask for ``name``."""
         ...

@@ -61,6 +61,12 @@ def record_forwarder(environment: OperatorEnvironment) -> Callable[[Any, Any, in
     return forward_record
 
 
+def failed_at_flush(environment: OperatorEnvironment) -> Callable[[Exception], None]:
+    """What to call for an error of an entry that a cache flushes: it is not the record at work that failed."""
+    failed = environment.failed
+    return lambda error: failed(error, None, None)
+
+
 def forward_flushed(environment: OperatorEnvironment, store: Any, send_old_values: bool) -> None:
     """Forward what a key-value store's cache flushes. Source: TimestampedCacheFlushListener."""
     forward_change = change_forwarder(environment)
@@ -69,7 +75,7 @@ def forward_flushed(environment: OperatorEnvironment, store: Any, send_old_value
     def flushed(key_bytes: bytes, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
         forward_change(decode_key(key_bytes), new, old, timestamp, headers)
 
-    store.on_flush(flushed, send_old_values)
+    store.on_flush(flushed, send_old_values, failed_at_flush(environment))
 
 
 def forward_flushed_windows(
@@ -83,7 +89,7 @@ def forward_flushed_windows(
         key = Windowed(decode_key(key_bytes), start, start + size_ms)
         forward_change(key, new, old, timestamp, headers)
 
-    store.on_flush(flushed, send_old_values)
+    store.on_flush(flushed, send_old_values, failed_at_flush(environment))
 
 
 def forward_flushed_sessions(environment: OperatorEnvironment, store: Any, send_old_values: bool) -> None:
@@ -96,4 +102,4 @@ def forward_flushed_sessions(environment: OperatorEnvironment, store: Any, send_
     ) -> None:
         forward_change(Windowed(decode_key(key_bytes), start, end), new, old, end, headers)
 
-    store.on_flush(flushed, send_old_values)
+    store.on_flush(flushed, send_old_values, failed_at_flush(environment))

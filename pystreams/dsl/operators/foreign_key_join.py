@@ -275,7 +275,7 @@ class ForeignTableJoin(_Side):
     def open(self, environment: OperatorEnvironment) -> Operator:
         codecs = self.serdes.codecs(environment)
         decode_primary, encode_foreign = codecs.decode_primary, codecs.encode_foreign
-        subscriptions = environment.store(self.store)
+        subscriptions = environment.store(self.store).without_headers()
         drop, forward = environment.drop, environment.forward
 
         latest_only = self.from_versioned
@@ -324,8 +324,12 @@ class ResponseJoin(_Side):
             hash_ = None if told is None else value_hash(encode_value(told[0]))
             if asked.get(encode_primary(key), _NOT_ASKED) == hash_:
                 return
-            if told is None or not asking.again(key, *told, headers):
-                forward(key, None, timestamp, headers)
+            if told is not None:
+                value, since = told
+                # Of a row that a step above makes or holds back, the time may not be known.
+                if asking.again(key, value, timestamp if since < 0 else since, headers):
+                    return
+            forward(key, None, timestamp, headers)
 
         def process(key: Any, answer: Response | None, timestamp: int, headers: Headers) -> None:
             if answer is None:

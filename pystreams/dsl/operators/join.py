@@ -10,7 +10,7 @@ from pystreams.dsl.operators.aggregate import NULL_KEY_OR_VALUE
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.value_getter import ValueGetter, joiner_of_three
 from pystreams.functions import UserFunction
-from pystreams.record import Headers
+from pystreams.record import Headers, RecordContext
 
 
 @dataclass(eq=False, slots=True)
@@ -68,10 +68,24 @@ class StreamTableJoin(ObjectOperation):
         #: Nothing that waits is earlier.
         earliest = 0
 
+        decode_key, decode, failed = buffer.decode_key, buffer.decode_value, environment.failed_waiting
+
         def meet(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             entry = read(key, timestamp)
             if entry is not None or left:
                 forward(key, join(key, value, None if entry is None else entry[0]), timestamp, headers)
+
+        def leave(raw: tuple[bytes, bytes], held: RecordContext) -> None:
+            """A record that cannot be joined leaves, too, unless the handler says otherwise: in Java it stays, and
+            costs every later record its own results."""
+            context, cell.record = cell.record, held
+            key = value = None
+            try:
+                key, value = decode_key(raw[0]), decode(raw[1])
+                meet(key, value, held[3], held[4])
+            except Exception as error:  # noqa: BLE001 - users' functions raise what they like
+                failed(error, key, value, raw)
+            cell.record = context
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             nonlocal earliest
@@ -88,10 +102,8 @@ class StreamTableJoin(ObjectOperation):
             until = buffer.observed_ms - grace
             if earliest > until:
                 return
-            for place, held_key, held_value, held in buffer.due(until):
-                context, cell.record = cell.record, held
-                meet(held_key, held_value, held[3], held[4])
-                cell.record = context
+            for place, raw, held in buffer.due(earliest, until):
+                leave(raw, held)
                 buffer.remove(place)
             earliest = until + 1
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_sessions
 from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.in_place import copier, merging_a_copy
 from pystreams.dsl.operators.window_close import emit_sessions
 from pystreams.functions import UserFunction
 from pystreams.record import NO_HEADERS, Headers
@@ -39,7 +40,6 @@ class SessionAggregate(ObjectOperation):
         gap, close_after = self.gap_ms, self.gap_ms + self.grace_ms
         initialize = self.initializer.call
         aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
-        merge, merge_takes_key = self.merger.call, self.merger.takes_key
         encode_key, sessions, write, delete = store.encode_key, store.sessions, store.write, store.delete
         drop = environment.drop
         forward_change, send_old = change_forwarder(environment), self.send_old_values
@@ -47,6 +47,8 @@ class SessionAggregate(ObjectOperation):
         if emit is None:
             forward_flushed_sessions(environment, store, send_old)
         forwards = emit is None and not store.cached
+        merger = merging_a_copy(self.merger, copier(environment, store, needed=forwards and send_old))
+        merge, merge_takes_key = merger.call, merger.takes_key
         gave_none = none_warning(environment, self.aggregator)
         stream_time = environment.load_state("stream_time", -1)
         environment.save_state("stream_time", lambda: stream_time)
@@ -71,13 +73,14 @@ class SessionAggregate(ObjectOperation):
             if last < close_time:
                 drop("its session has closed")
             else:
+                # Before the sessions go that it takes the place of: if it raises, they stay.
+                new = aggregate(key, new, value) if takes_key else aggregate(new, value)
                 if first != last or first != timestamp:
                     for address, start, end, old in merged:
                         delete(address)
                         if forwards:
                             session = Windowed(key, start, end)
                             forward_change(session, None, old if send_old else None, end, NO_HEADERS)
-                new = aggregate(key, new, value) if takes_key else aggregate(new, value)
                 if new is None and not merged and value is not None:
                     gave_none()
                 write(session_key(key_bytes, first, last), new)

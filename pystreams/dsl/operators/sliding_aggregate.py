@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
 from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.in_place import copier, on_a_copy
 from pystreams.dsl.operators.window_close import emit_sliding_windows
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
@@ -104,7 +105,9 @@ class _Windows:
         self._store = environment.store(operation.store)
         self._difference = operation.difference_ms
         self._initialize = operation.initializer.call
-        self._aggregate, self._takes_key = operation.aggregator.call, operation.aggregator.takes_key
+        # What was in a window before the record may go into the one behind it, too.
+        aggregator = on_a_copy(operation.aggregator, copier(environment, self._store, needed=True))
+        self._aggregate, self._takes_key = aggregator.call, aggregator.takes_key
         self._forward, self._send_old = change_forwarder(environment), operation.send_old_values
         self._forwards = forwards
         self._drop = environment.drop

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from pystreams.functions import UserFunction
 from pystreams.topology.nodes import Operation
@@ -17,10 +18,21 @@ class Forward(Operation):
 class NotNullKey(Operation):
     """Drops records without a key: the filter before a repartition topic."""
 
+    keeps_key: ClassVar[bool] = True
+
+
+@dataclass(eq=False, slots=True)
+class AnyKey(Operation):
+    """In place of ``NotNullKey`` where a join further on wants null keys: drops nothing."""
+
+    keeps_key: ClassVar[bool] = True
+
 
 @dataclass(eq=False, slots=True)
 class Filter(Operation):
     """Keeps what the predicate holds for (``negate``: does not hold for)."""
+
+    keeps_key: ClassVar[bool] = True
 
     predicate: UserFunction
     negate: bool = False
@@ -36,6 +48,8 @@ class Map(Operation):
 @dataclass(eq=False, slots=True)
 class MapValues(Operation):
     """The mapper gives the new value."""
+
+    keeps_key: ClassVar[bool] = True
 
     mapper: UserFunction
 
@@ -58,12 +72,16 @@ class FlatMap(Operation):
 class FlatMapValues(Operation):
     """The mapper gives any number of values."""
 
+    keeps_key: ClassVar[bool] = True
+
     mapper: UserFunction
 
 
 @dataclass(eq=False, slots=True)
 class Peek(Operation):
     """Calls the action and hands the record on."""
+
+    keeps_key: ClassVar[bool] = True
 
     action: UserFunction
 

@@ -9,10 +9,18 @@ from typing import Any
 from pystreams.dsl.join_windows import JoinWindows
 from pystreams.dsl.operators.aggregate import NULL_KEY_OR_VALUE
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.changes import record_forwarder
 from pystreams.dsl.operators.value_getter import joiner_of_three
 from pystreams.functions import UserFunction
-from pystreams.record import Headers
-from pystreams.serde.join_side import SideValue, WaitingKey, unpack_time_and_side
+from pystreams.record import NO_HEADERS, Headers
+from pystreams.serde.join_side import (
+    SideValue,
+    WaitingKey,
+    record_key_of,
+    since,
+    unpack_time_and_side,
+    value_of,
+)
 from pystreams.state.list_store import elements
 
 #: The time of the first record that waits, while none does.
@@ -77,7 +85,7 @@ class StreamJoin(ObjectOperation):
     def _inner(self, environment: OperatorEnvironment, before: int, after: int) -> Callable[..., None]:
         store, drop = environment.store(self.other), environment.drop
         encode_key, between = store.encode_key, store.between
-        forward, join = _forwarder(environment), joiner_of_three(self.joiner, swapped=self.right)
+        forward, join = record_forwarder(environment), joiner_of_three(self.joiner, swapped=self.right)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             if key is None or value is None:
@@ -95,7 +103,7 @@ class StreamJoin(ObjectOperation):
     ) -> Callable[..., None]:
         store, drop = environment.store(self.other), environment.drop
         encode_key, between = store.encode_key, store.between
-        forward, join = _forwarder(environment), joiner_of_three(self.joiner, swapped=self.right)
+        forward, join = record_forwarder(environment), joiner_of_three(self.joiner, swapped=self.right)
         shared = environment.shared(waiting, lambda: _Waiting(environment, waiting))
         emit_closed = shared.emitter(environment, self.joiner, self.windows, after)
         wait, met = shared.wait, shared.met
@@ -141,7 +149,7 @@ class SelfJoin(ObjectOperation):
     def open(self, environment: OperatorEnvironment) -> Operator:
         store, drop = environment.store(self.store), environment.drop
         encode_key, between = store.encode_key, store.between
-        forward, join = _forwarder(environment), joiner_of_three(self.joiner, swapped=False)
+        forward, join = record_forwarder(environment), joiner_of_three(self.joiner, swapped=False)
         before, after, retention = self.windows.before_ms, self.windows.after_ms, self.windows.retention_ms
         stream_time = environment.load_state("stream_time", -1)
         environment.save_state("stream_time", lambda: stream_time)
@@ -217,6 +225,9 @@ class _Waiting:
         self._store = environment.store(store)
         #: What a restart finds in the store is not known before it is looked through.
         self._maybe_some = True
+        #: Nothing that waits is earlier. The store is read from there on: what has left it before still lies in RocksDB
+        #: for a time, as deletions, and to pass over them would take longer and longer.
+        self._earliest = 0
 
     def wait(self, timestamp: int, left: bool, key: Any, value: Any) -> None:
         """Keep a record that has no match."""
@@ -224,6 +235,7 @@ class _Waiting:
         if timestamp < first.time:
             first.set(timestamp)
         self._maybe_some = True
+        self._earliest = min(self._earliest, timestamp)
         store = self._store
         store.append(
             store.encode_key(WaitingKey(timestamp, left, key)), store.encode_value(SideValue(left, value))
@@ -241,37 +253,30 @@ class _Waiting:
         self, environment: OperatorEnvironment, joiner: UserFunction, windows: JoinWindows, after: int
     ) -> Callable[[Headers], None]:
         """The function that a side calls for each record that is not late; ``after`` is the side's."""
-        forward, join = _forwarder(environment), joiner_of_three(joiner, swapped=False)
+        leave = self._leaver(environment, joiner)
         store, grace = self._store, windows.grace_ms
         left_after, right_after = windows.after_ms, windows.before_ms
-        scan, remove, decode_key, decode = (
-            store.overlay.scan,
-            store.remove,
-            store.decode_key,
-            store.decode_value,
-        )
+        walk, remove = store.overlay.walk, store.remove
 
         def emit_closed(headers: Headers) -> None:
             if self._earliest_end(after + grace) >= self.stream_time:
                 return
-            first = _NEVER
+            first = earliest = _NEVER
             open_sides: set[bool] = set()
             emitted = b""
             try:
-                for key_bytes, packed in scan(None, None) if self._maybe_some else ():
+                for key_bytes, packed in walk(since(self._earliest)) if self._maybe_some else ():
                     first, left = unpack_time_and_side(key_bytes)
                     if len(open_sides) == 2:
                         break
                     if first + (left_after if left else right_after) + grace >= self.stream_time:
                         open_sides.add(left)
+                        earliest = min(earliest, first)
                         if len(open_sides) == 2 and len(elements(packed)) > 1:
                             break
                         continue
-                    key = decode_key(key_bytes).key
                     for element in elements(packed):
-                        value = decode(element).value
-                        joined = join(key, value, None) if left else join(key, None, value)
-                        forward(key, joined, first, headers)
+                        leave(key_bytes, element, first, left, headers)
                         # Not before the next one has left: who fails in between leaves this one again, as in Java.
                         if emitted not in (b"", key_bytes):
                             remove(emitted)
@@ -281,8 +286,32 @@ class _Waiting:
             if emitted:
                 remove(emitted)
             self._maybe_some = bool(open_sides)
+            self._earliest = earliest
 
         return emit_closed
+
+    def _leaver(
+        self, environment: OperatorEnvironment, joiner: UserFunction
+    ) -> Callable[[bytes, bytes, int, bool, Headers], None]:
+        """A function that joins a record that waited with nothing. One that cannot be joined leaves, too, unless the
+        handler says otherwise: in Java it stays, and costs every later record its own results."""
+        cell, failed = environment.cell, environment.failed_waiting
+        forward, join = record_forwarder(environment), joiner_of_three(joiner, swapped=False)
+        decode_key, decode = self._store.decode_key, self._store.decode_value
+
+        def leave(key_bytes: bytes, element: bytes, timestamp: int, left: bool, headers: Headers) -> None:
+            key = value = None
+            try:
+                key, value = decode_key(key_bytes).key, decode(element).value
+                joined = join(key, value, None) if left else join(key, None, value)
+            except Exception as error:  # noqa: BLE001 - users' functions raise what they like
+                context, cell.record = cell.record, (None, -1, -1, timestamp, NO_HEADERS)
+                failed(error, key, value, (record_key_of(key_bytes), value_of(element)))
+                cell.record = context
+                return
+            forward(key, joined, timestamp, headers)
+
+        return leave
 
     def _earliest_end(self, after_and_grace: int) -> int:
         """When the window of the first record closes, in Java's arithmetic."""
@@ -290,19 +319,3 @@ class _Waiting:
         if first == _NEVER and after_and_grace > 0:
             return _LONG_AGO
         return first + after_and_grace
-
-
-def _forwarder(environment: OperatorEnvironment) -> Callable[[Any, Any, int, Headers], None]:
-    """A function that forwards a record with the context set to the record's own timestamp and headers."""
-    cell, forward = environment.cell, environment.forward
-
-    def forward_record(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        context = cell.record
-        if context[3] == timestamp:
-            forward(key, value, timestamp, headers)
-            return
-        cell.record = (context[0], context[1], context[2], timestamp, headers)
-        forward(key, value, timestamp, headers)
-        cell.record = context
-
-    return forward_record

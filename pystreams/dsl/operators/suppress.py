@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.value_getter import Get, ValueGetter
-from pystreams.errors import ProcessingError
+from pystreams.errors import StateError
 from pystreams.record import Headers
 from pystreams.windowed import Windowed
 
@@ -66,10 +66,11 @@ class Suppress(ObjectOperation):
             self.max_bytes is not None and buffer.size_bytes > self.max_bytes
         )
 
-    def _too_much(self, step: str, buffer: Any) -> ProcessingError:
+    def _too_much(self, step: str, buffer: Any) -> StateError:
+        """No handler is asked: who goes on would hold more and more."""
         bounds = {"records": (len(buffer), self.max_records), "bytes": (buffer.size_bytes, self.max_bytes)}
         counted = [f"{n} {what} of {most}" for what, (n, most) in bounds.items() if most is not None]
-        return ProcessingError(
+        return StateError(
             f"{step} holds more changes back than it may: {' and '.join(counted)}",
             where=f"store {self.store}",
             why="it is told to stop when it is full, since to let changes go early would make results that are "
@@ -81,15 +82,18 @@ class Suppress(ObjectOperation):
 def _emitter(environment: OperatorEnvironment, buffer: Any, *, drops_tombstones: bool) -> Callable[[], None]:
     """A function that lets the first change go, as the record that it came with. A tombstone of a window that nobody
     has heard of is none."""
-    cell, forward = environment.cell, environment.forward
+    cell, forward, failed = environment.cell, environment.forward, environment.failed_waiting
     decode_key, decoded = buffer.decode_key, buffer.decoded
 
     def emit_first() -> None:
         key_bytes, entry = buffer.first()
         if entry.new is not None or not drops_tombstones:
-            key, new, old = decode_key(key_bytes), decoded(entry.new), decoded(entry.old)
             context, cell.record = cell.record, entry.context
-            forward(key, new, old, True, entry.context[3], entry.context[4])
+            try:
+                key, new, old = decode_key(key_bytes), decoded(entry.new), decoded(entry.old)
+                forward(key, new, old, True, entry.context[3], entry.context[4])
+            except Exception as error:  # noqa: BLE001 - a serde of the user's raises what it likes
+                failed(error, None, None, (key_bytes, entry.new))
             cell.record = context
         buffer.remove(key_bytes)
 

@@ -147,6 +147,8 @@ def materialized_operator(
 class TableToStream(Operation):
     """Forwards the new value alone. Source: KTableImpl.toStream (KStreamMapValues)."""
 
+    keeps_key: ClassVar[bool] = True
+
 
 @dataclass(eq=False, slots=True)
 class TableRepartition(Operation):

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
 from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.in_place import copier
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
@@ -77,6 +78,10 @@ class TableReduce(ObjectOperation):
         return _open(self, environment, combine)
 
 
+def _on_a_copy(combine: Combine, copy: Callable[[Any], Any]) -> Combine:
+    return lambda key, stored, new, old: combine(key, copy(stored), new, old)
+
+
 def _open(
     operation: TableAggregate | TableReduce, environment: OperatorEnvironment, combine: Combine
 ) -> Operator:
@@ -85,6 +90,9 @@ def _open(
     forward_change, send_old = change_forwarder(environment, store), operation.send_old_values
     forward_flushed(environment, store, send_old)
     gave_none = none_warning(environment, operation.adder)
+    copy = copier(environment, store, needed=send_old and not cached)
+    if copy is not None:
+        combine = _on_a_copy(combine, copy)
 
     def process(key: Any, change: tuple[Any, Any], timestamp: int, headers: Headers) -> None:
         if key is None:

@@ -50,7 +50,11 @@ class StoreGetter(ValueGetter):
         encode_key, read = store.encode_key, store.read_flushed if flushed else store.read
 
         def get(key: Any) -> tuple[Any, int] | None:
-            entry: tuple[Any, int] | None = read(encode_key(key))
+            try:
+                key_bytes = encode_key(key)
+            except Exception as error:
+                raise store.wrong_key(key) from error
+            entry: tuple[Any, int] | None = read(key_bytes)
             return entry
 
         return get
@@ -62,7 +66,11 @@ class StoreGetter(ValueGetter):
         encode_key, read_as_of = store.encode_key, store.read_as_of
 
         def get(key: Any, time: int) -> tuple[Any, int] | None:
-            entry: tuple[Any, int] | None = read_as_of(encode_key(key), time)
+            try:
+                key_bytes = encode_key(key)
+            except Exception as error:
+                raise store.wrong_key(key) from error
+            entry: tuple[Any, int] | None = read_as_of(key_bytes, time)
             return entry
 
         return get

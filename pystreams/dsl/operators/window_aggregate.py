@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
 from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.in_place import copier, on_a_copy
 from pystreams.dsl.operators.window_close import emit_time_windows
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
@@ -38,7 +39,6 @@ class WindowAggregate(ObjectOperation):
         store = environment.store(self.store)
         size, advance, grace, only_start = self.size_ms, self.advance_ms, self.grace_ms, self.start_ms
         initialize = self.initializer.call
-        aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
         encode_key, read, write = store.encode_key, store.read, store.write
         drop = environment.drop
         forward_change, send_old = change_forwarder(environment), self.send_old_values
@@ -46,6 +46,8 @@ class WindowAggregate(ObjectOperation):
         if emit is None:
             forward_flushed_windows(environment, store, send_old, size)
         forwards = emit is None and not store.cached
+        aggregator = on_a_copy(self.aggregator, copier(environment, store, needed=forwards and send_old))
+        aggregate, takes_key = aggregator.call, aggregator.takes_key
         gave_none = none_warning(environment, self.aggregator)
         stream_time = environment.load_state("stream_time", -1)
         environment.save_state("stream_time", lambda: stream_time)

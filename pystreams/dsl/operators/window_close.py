@@ -1,18 +1,24 @@
 """Emits windows once, when they have closed.
 
 How far the emission came is kept with the task's offsets as Kafka Streams keeps it (ProcessorMetadata, under the
-store's name), so either goes on where the other stopped. Source: AbstractKStreamTimeWindowAggregateProcessor,
-KStreamWindowAggregate, KStreamSlidingWindowAggregate, KStreamSessionWindowAggregate (fetchAndEmit).
+store's name), so either goes on where the other stopped.
+
+The record that closes windows is written before they are emitted, and may move the store's time past their retention:
+Kafka Streams then loses them. Here the store *holds* what has not been emitted: it does not delete it, and shows it to
+the emission. The order of all that touches the cache stays Kafka Streams'.
+
+Source: AbstractKStreamTimeWindowAggregateProcessor, KStreamWindowAggregate, KStreamSlidingWindowAggregate,
+KStreamSessionWindowAggregate (fetchAndEmit).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder
-from pystreams.record import Headers
+from pystreams.record import NO_HEADERS, Headers
 
 #: Called after each record with the time before which windows have closed, and the record's headers.
 EmitClosed = Callable[[int, Headers], None]
@@ -23,23 +29,24 @@ def emit_time_windows(environment: OperatorEnvironment, store: Any, size: int, a
     forward_windows = _window_forwarder(environment, store)
     last = environment.load_metadata(store.name)
     environment.save_metadata(store.name, lambda: last)
+    lower = _beginning(store) if last is None else max(0, last - size) + 1
+    store.hold(lower)
 
     def emit(close_time: int, headers: Headers) -> None:
-        nonlocal last
+        nonlocal last, lower
         upper = close_time - size
         if upper < 0:
             return
-        lower = 0
         if last is not None:
             if last >= close_time:
                 return
-            before = max(0, last - size)
+            before = lower - 1
             # The windows that a time is in are the same for both: none has closed since.
             if upper // advance == before // advance and _first(upper) == _first(before):
                 return
-            lower = before + 1
         forward_windows(lower, upper, headers)
-        last = close_time
+        last, lower = close_time, max(lower, upper + 1)
+        store.hold(lower)
 
     def _first(time: int) -> int:
         return max(0, time - size + advance) // advance
@@ -52,41 +59,72 @@ def emit_sliding_windows(environment: OperatorEnvironment, store: Any, differenc
     forward_windows = _window_forwarder(environment, store)
     last = environment.load_metadata(store.name)
     environment.save_metadata(store.name, lambda: last)
+    lower = _beginning(store) if last is None else max(0, last - difference)
+    store.hold(lower)
 
     def emit(close_time: int, headers: Headers) -> None:
-        nonlocal last
+        nonlocal last, lower
         upper = close_time - difference - 1
         if upper < 0 or (last is not None and last >= close_time):
             return
-        forward_windows(0 if last is None else max(0, last - difference), upper, headers)
-        last = close_time
+        forward_windows(lower, upper, headers)
+        last, lower = close_time, max(lower, upper + 1)
+        store.hold(lower)
 
     return emit
 
 
+def _beginning(store: Any) -> int:
+    """Where the first emission begins. A store may have windows that were emitted otherwise, before the program was
+    changed: of those the ones that it shows."""
+    first: int = store.first_visible_ms
+    return max(0, first)
+
+
 def _window_forwarder(environment: OperatorEnvironment, store: Any) -> Callable[[int, int, Headers], None]:
-    forward_change = change_forwarder(environment)
+    forward_change, rows = change_forwarder(environment), store.without_headers()
 
     def forward_windows(lower: int, upper: int, headers: Headers) -> None:
-        for window, (value, timestamp) in store.fetch_all(lower, upper):
+        for window, (value, timestamp) in _readable(environment, rows.fetch_held(lower, upper)):
             forward_change(window, value, None, timestamp, headers)
 
     return forward_windows
 
 
+def _readable(
+    environment: OperatorEnvironment, entries: Iterator[tuple[Any, Any]]
+) -> Iterator[tuple[Any, Any]]:
+    """The entries but for those that cannot be read: the handler is asked about them, and the others are emitted."""
+    cell, failed = environment.cell, environment.failed_waiting
+    while True:
+        try:
+            entry = next(entries)
+        except StopIteration:
+            return
+        except Exception as error:  # noqa: BLE001 - a serde of the user's raises what it likes
+            context = cell.record
+            cell.record = (None, -1, -1, context[3], NO_HEADERS)
+            failed(error, None, None, (None, None))
+            cell.record = context
+            continue
+        yield entry
+
+
 def emit_sessions(environment: OperatorEnvironment, store: Any) -> EmitClosed:
     """For sessions: those that end before the close time."""
-    forward_change = change_forwarder(environment)
+    forward_change, rows = change_forwarder(environment), store.without_headers()
     last = environment.load_metadata(store.name)
     environment.save_metadata(store.name, lambda: last)
+    lower = _beginning(store) if last is None else max(0, last)
+    store.hold(lower)
 
     def emit(close_time: int, headers: Headers) -> None:
-        nonlocal last
-        lower = 0 if last is None else max(0, last)
-        if close_time <= lower or (last is not None and last >= close_time):
+        nonlocal last, lower
+        if close_time <= lower:
             return
-        for session, value in store.find_ended_sessions(lower, close_time - 1):
+        for session, value in _readable(environment, rows.find_held(lower, close_time - 1)):
             forward_change(session, value, None, session.end, headers)
-        last = close_time
+        last = lower = close_time
+        store.hold(lower)
 
     return emit

@@ -8,7 +8,7 @@ several parents, and what follows an object (``after_…``), because only the ob
 from __future__ import annotations
 
 import linecache
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -18,9 +18,11 @@ from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction, locate
 from pystreams.runtime.codegen import ends, steps, table_steps
 from pystreams.runtime.codegen.emitter import CONTEXT, Emitter
-from pystreams.runtime.codegen.graph import TABLE_EDGE, Graph, is_object
+from pystreams.runtime.codegen.graph import TABLE_EDGE, Graph, is_object, is_processor
+from pystreams.runtime.codegen.inside import HandOn, Inside, emit_hand_on, has_code
 from pystreams.runtime.codegen.scope import Scope
 from pystreams.topology.nodes import Node, Operation, ProcessorNode, SinkNode, SourceNode
+from pystreams.topology.wrapping import at_fault
 
 EMITTERS = {**steps.EMITTERS, **table_steps.EMITTERS}
 
@@ -32,6 +34,7 @@ class CompiledCode:
     ``readers``: source node to the function that runs a stretch of a batch. ``turns``: to the one that runs it record
     by record; none where there is one topic only, since nothing takes turns with it. ``after``: object's node to the
     function of what follows it. ``children``: node of a user's processor to the functions of its children by name.
+    ``insides``: of a step inside of processors to the function of its own code.
     ``constants`` and ``objects``: see Emitter.
     """
 
@@ -42,6 +45,7 @@ class CompiledCode:
     turns: Mapping[str, str]
     after: Mapping[str, str]
     children: Mapping[str, Mapping[str, str]]
+    insides: Mapping[str, str]
     constants: Mapping[str, Any]
     objects: Mapping[str, tuple[str, str]]
     #: Where the users' functions of each step stand, for messages.
@@ -60,14 +64,16 @@ def compile_nodes(nodes: Sequence[Node], name: str) -> CompiledCode:
     turns = {} if alone else {source.name: _emit_source(e, source, in_turns=True) for source in sources}
     after: dict[str, str] = {}
     children: dict[str, Mapping[str, str]] = {}
+    insides: dict[str, str] = {}
     for node in nodes:
         if isinstance(node, ProcessorNode) and is_object(node):
             after[node.name] = _emit_after(e, node)
-            if isinstance(node.operation, Process):
-                e.locations[node.name] = _locate_processor(node.name, node.operation)
+            if location := _locate(node):
+                e.locations[node.name] = location
+            if is_processor(node):
                 children[node.name] = _functions_of_children(e, node)
-            elif functions := _locate_functions(node.operation):
-                e.locations[node.name] = functions
+            if has_code(node):
+                insides[node.name] = _emit_inside(e, node)
     written: set[str] = set()
     while todo := [node for name, node in e.pending.items() if name not in written]:
         for node in todo:
@@ -75,35 +81,55 @@ def compile_nodes(nodes: Sequence[Node], name: str) -> CompiledCode:
             _emit_function(e, node)
     source = e.out.text()
     return CompiledCode(
-        *_register(name, source), readers, turns, after, children, e.constants, e.objects, e.locations, graph
+        *_register(name, source),
+        readers,
+        turns,
+        after,
+        children,
+        insides,
+        e.constants,
+        e.objects,
+        e.locations,
+        graph,
     )
 
 
-def _locate_processor(step: str, operation: Process) -> str:
+def _locate(node: ProcessorNode) -> str:
+    """Where the code of the user's stands that the node's object runs."""
+    if node.supplier is not None:
+        _locate_processor(node.name, node.supplier)
+    if isinstance(node.operation, Process):
+        return _locate_processor(node.name, node.operation.supplier)
+    return _locate_functions(node.operation)
+
+
+def _locate_processor(step: str, supplier: Callable[[], object]) -> str:
     """Where the processor's code stands. Raises ``TopologyError`` if the supplier gives no processor, or the same one
     twice: tasks would share its state."""
-    processor = operation.supplier()
-    if not callable(getattr(processor, "process", None)):
+    with at_fault(f"the supplier of {step}", supplier):
+        processor = supplier()
+        again = supplier()
+    if not callable(process := getattr(processor, "process", None)):
         raise TopologyError(
             f"the supplier of {step} gives {processor!r}, which is no processor",
-            where=locate(operation.supplier),
+            where=locate(supplier),
             hint="pass a class derived from Processor, or a function that makes an instance of one",
         )
-    if processor is operation.supplier():
+    if processor is again:
         raise TopologyError(
             f"the supplier of {step} gives the same processor each time",
-            where=locate(operation.supplier),
+            where=locate(supplier),
             why="every task needs a processor of its own",
             hint="pass the class, or a function that makes a new instance",
         )
-    return locate(processor.process)
+    return locate(process)
 
 
 def _locate_functions(operation: Operation) -> str:
     """Where the functions stand that the user gave to an object's operation."""
     values = (getattr(operation, field) for field in getattr(operation, "__dataclass_fields__", ()))
     functions = [value for value in values if isinstance(value, UserFunction)]
-    own = [f for f in functions if not getattr(f.call, "__module__", "").startswith("pystreams.")]
+    own = [f for f in functions if not (getattr(f.call, "__module__", "") or "").startswith("pystreams.")]
     return ", ".join(dict.fromkeys(function.location for function in own))
 
 
@@ -121,8 +147,11 @@ def _emit(e: Emitter, node: Node, scope: Scope) -> None:
         ends.emit_sink(e, node, scope)
     elif isinstance(node, SourceNode):
         raise TopologyError(f"{node.name} is a source and cannot have parents")
+    elif isinstance(node.operation, HandOn):
+        emit_hand_on(e, node.operation, scope)
     elif is_object(node):
-        _check_edge(e, node, takes_changes=getattr(node.operation, "takes_changes", False))
+        if not has_code(node):
+            _check_edge(e, node, takes_changes=getattr(node.operation, "takes_changes", False))
         ends.emit_object(e, node, scope)
     elif type(node.operation) in EMITTERS:
         _check_edge(e, node, takes_changes=type(node.operation) in table_steps.EMITTERS)
@@ -183,6 +212,19 @@ def _emit_function(e: Emitter, node: Node) -> None:
     edge = e.graph.edge_into(node)
     with e.define(e.function(node), edge):
         _emit(e, node, Scope.of(edge, "return"))
+
+
+def _emit_inside(e: Emitter, node: ProcessorNode) -> str:
+    """The code of a step that processors are around."""
+    name = e.names.step(node.name, "inside_{}")
+    outer, edge = e.graph, e.graph.edge_into(node)
+    takes_changes = type(node.operation) in table_steps.EMITTERS
+    _check_edge(e, node, takes_changes=takes_changes)
+    with e.define(name, edge):
+        e.graph, e.inside = Inside(outer, node), True
+        EMITTERS[type(node.operation)](e, node, node.operation, Scope.of(edge, "return"))
+        e.graph, e.inside = outer, False
+    return name
 
 
 def _emit_after(e: Emitter, node: ProcessorNode) -> str:

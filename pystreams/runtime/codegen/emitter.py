@@ -41,6 +41,8 @@ class Emitter:
         self.pending: dict[str, Node] = {}
         #: True once code was written that runs outside of the function at hand and needs the record's context.
         self.called = False
+        #: True while the code of a step inside of processors is written: they see what it lets raise.
+        self.inside = False
         self._emit = emit
         self._nested = 0
 
@@ -59,6 +61,9 @@ class Emitter:
     def attempt(self, node: Node, scope: Scope, *, leave: bool = True) -> Iterator[None]:
         """What is written inside stands in a ``try``; if it raises, the processing handler is asked, and the record's
         way along this branch ends here."""
+        if self.inside:
+            yield
+            return
         with self.out.block("try:"):
             yield
         with self.out.block("except Exception as error:"):
@@ -67,6 +72,9 @@ class Emitter:
                 self.out(scope.leave)
 
     def failed(self, node: Node, scope: Scope) -> None:
+        if self.inside:
+            self.out("raise")
+            return
         self.set_late_context(scope)
         self.out(f"failed({quote(node.name)}, error, {scope['key']}, {scope.value()})")
 

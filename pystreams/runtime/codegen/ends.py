@@ -11,7 +11,8 @@ from pystreams.topology.nodes import ProcessorNode, SinkNode
 def emit_object(e: Emitter, node: ProcessorNode, scope: Scope) -> None:
     e.called = True
     with e.attempt(node, scope, leave=False):
-        e.out(f"{e.bind(node, 'process')}({scope.arguments(e.graph.edge_into(node))})  # {node.name}")
+        process = e.bind(node, "process", "{}" if node.supplier is None else "around_{}")
+        e.out(f"{process}({scope.arguments(e.graph.edge_into(node))})  # {node.name}")
 
 
 def emit_sink(e: Emitter, node: SinkNode, scope: Scope) -> None:

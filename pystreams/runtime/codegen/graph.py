@@ -55,7 +55,7 @@ class Graph:
         todo = [*self.children(node)]
         while todo:
             child = todo.pop()
-            if isinstance(child, ProcessorNode) and isinstance(child.operation, Process):
+            if isinstance(child, ProcessorNode) and (child.supplier or isinstance(child.operation, Process)):
                 return True
             if child.name not in seen:
                 seen.add(child.name)
@@ -68,8 +68,18 @@ def parents(node: Node) -> tuple[str, ...]:
 
 
 def is_object(node: ProcessorNode) -> bool:
-    """Whether an object runs the node. Table steps that can have a store are inlined when they have none."""
+    """Whether an object runs the node: an operator, or a processor of the user's."""
+    return node.supplier is not None or isinstance(node.operation, Process) or is_operator(node)
+
+
+def is_operator(node: ProcessorNode) -> bool:
+    """Whether the step is an operator. Table steps that can have a store are inlined when they have none."""
     operation = node.operation
     if isinstance(operation, TableFilter | TableMapValues | TableJoinMerge) and operation.store is None:
         return False
-    return isinstance(operation, Process | ObjectOperation)
+    return isinstance(operation, ObjectOperation)
+
+
+def is_processor(node: ProcessorNode) -> bool:
+    """Whether the object is a processor of the user's, which may forward to one child by its name."""
+    return node.supplier is not None or isinstance(node.operation, Process)

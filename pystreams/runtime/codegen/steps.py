@@ -13,7 +13,7 @@ from pystreams.topology.nodes import ProcessorNode
 StepEmitter = Callable[[Emitter, ProcessorNode, Any, Scope], None]
 
 
-def emit_forward(e: Emitter, node: ProcessorNode, _op: ops.Forward, scope: Scope) -> None:
+def emit_forward(e: Emitter, node: ProcessorNode, _op: ops.Forward | ops.AnyKey, scope: Scope) -> None:
     e.out(f"# {node.name}")
     e.children(node, scope)
 
@@ -64,7 +64,7 @@ def emit_flat_map(e: Emitter, node: ProcessorNode, op: ops.FlatMap, scope: Scope
     with e.attempt(node, scope):
         e.out(f"pairs = {call}  # {node.name}")
     inner = scope.loop().bind("key", "value")
-    with e.out.block(f"for pair in {_elements(node, 'pairs', scope)}:"):
+    with e.out.block(f"for pair in {_elements(e, node, 'pairs', scope)}:"):
         with e.out.block("try:"):
             _unpack(e, inner)
         with e.out.block("except Exception as error:"):
@@ -78,7 +78,7 @@ def emit_flat_map_values(e: Emitter, node: ProcessorNode, op: ops.FlatMapValues,
     with e.attempt(node, scope):
         e.out(f"values = {call}  # {node.name}")
     inner = scope.loop().bind("value")
-    with e.out.block(f"for {inner['value']} in {_elements(node, 'values', scope)}:"):
+    with e.out.block(f"for {inner['value']} in {_elements(e, node, 'values', scope)}:"):
         e.children(node, inner)
 
 
@@ -90,8 +90,10 @@ def _unpack(e: Emitter, inner: Scope) -> None:
         e.out("raise no_pair(pair) from None")
 
 
-def _elements(node: ProcessorNode, variable: str, scope: Scope) -> str:
+def _elements(e: Emitter, node: ProcessorNode, variable: str, scope: Scope) -> str:
     """Anything but a list may raise while it is iterated; ``each`` then asks the handler."""
+    if e.inside:
+        return variable
     context = CONTEXT if scope.late_context else "cell.record"
     each = f"each({quote(node.name)}, {variable}, {scope['key']}, {scope['value']}, {context})"
     return f"{variable} if type({variable}) is list else {each}"
@@ -125,6 +127,7 @@ def emit_branch(e: Emitter, node: ProcessorNode, op: ops.Branch, scope: Scope) -
 EMITTERS: dict[type, StepEmitter] = {
     ops.Forward: emit_forward,
     ops.NotNullKey: emit_not_null_key,
+    ops.AnyKey: emit_forward,
     ops.Filter: emit_filter,
     ops.Map: emit_map,
     ops.MapValues: emit_map_values,

@@ -37,25 +37,18 @@ from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.backfill.spark.session import spark_session
 from pystreams.errors import StreamsError
 from pystreams.ids import TopicPartition
+from pystreams.runtime.global_state import GLOBAL_TASK
 from tests.backfill.kit import Backfill, everything, memory
 from tests.backfill.live import append
-from tests.backfill.random_topologies import (
-    COMMIT_RECORDS,
-    StopError,
-    compared,
-    create,
-    equal,
-    left_behind,
-    live,
-    live_in_parts,
-    sinks_of,
-)
+from tests.backfill.random_topologies import StopError, compared, equal, live_in_parts
+from tests.backfill.runs import COMMIT_RECORDS, create, left_behind, live, sinks_of
 from tests.backfill.spark.killing import Deadly, KilledOnce, Stopping, killed_driver
 from tests.backfill.trials import (
     FIRST_MS_ON_KAFKA,
     Trial,
     Written,
     fuzzed,
+    global_topics,
     not_handed_over,
     read,
     write,
@@ -65,6 +58,8 @@ from tests.live.support import Log
 TOPOLOGIES = Path(__file__).with_name("topologies.json")
 #: What a backfill reads at least.
 _RECORDS_MIN = 8
+#: Each slice takes Spark a while.
+_FEW_STEPS = 10
 
 #: Small: the machine is shared with others.
 SESSION = {
@@ -132,6 +127,9 @@ def worker_in_compute(run: Run) -> list[BackfillResult]:
     marker = run.place.folder / "killed"
     result = run.computed(Deadly(run.executor, marker))
     expected = {f"killed-{one.subtopology}" for one in result.plan.slices if _records(result, one.index)}
+    if any(run.trial.cut[partition] for partition in result.plan.global_inputs):
+        # One was killed while it filled global stores.
+        expected.add(f"killed-{GLOBAL_TASK.subtopology}")
     assert {path.name for path in marker.parent.glob("killed-*")} == expected, "no worker was killed"
     return _handed_over(run, result)
 
@@ -153,14 +151,17 @@ def driver_in_commit(run: Run) -> list[BackfillResult]:
 
 
 def run_again(run: Run) -> list[BackfillResult]:
-    """All of it a second time, as another backfill: nothing is written that is there."""
+    """All of it a second time, as another backfill: nothing is written that is there, but for versioned stores, whose
+    changelogs are made anew."""
     first = hand_over(run.computed(staging="first"), run.place.log.broker)
     result = run.computed()
     again = hand_over(result, run.place.log.broker)
     assert not again.complete_before
+    versioned = {spec.name for spec in result.loaded.built.stores if spec.kind == "versioned"}
     for store, done in again.stores.items():
-        assert (done.written, done.deleted) == (0, 0), store
-        assert done.unchanged == first.stores[store].written, store
+        counts = (done.unchanged, done.written) if store not in versioned else (done.written, done.unchanged)
+        assert counts == (first.stores[store].written, 0), store
+        assert done.deleted == 0, store
     return [result]
 
 
@@ -203,6 +204,8 @@ KINDS: dict[str, Kind] = {
 #: Each is seen once on the embedded log, those first twice; and on Kafka those that have to do with its transactions.
 ON_EMBEDDED = [*KINDS, "worker-in-compute", "driver-before-commit", "driver-in-commit"]
 ON_KAFKA = ["worker-in-publish", "driver-before-commit", "driver-in-commit"]
+#: What topologies must have that are recorded behind those, and what happens to them, on the embedded log.
+OF_OPERATORS = {"global_table": "worker-in-compute", "versioned": "worker-in-publish"}
 
 
 def halves(trial: Trial) -> dict[TopicPartition, int]:
@@ -268,8 +271,10 @@ def _check_inline(run: Run, results: list[BackfillResult]) -> None:
 
 def suitable(trial: Trial) -> bool:
     """Whether it has stores that can be handed over, and records before and behind the cut."""
-    total = sum(len(lines) for spread in trial.history.values() for lines in spread)
-    if not _RECORDS_MIN <= sum(trial.cut.values()) < total:
+    whole = global_topics(trial.scenario)
+    counted = {partition: end for partition, end in trial.cut.items() if partition.topic not in whole}
+    total = sum(len(trial.history[topic][number]) for topic, number in counted)
+    if not _RECORDS_MIN <= sum(counted.values()) < total:
         return False
     source = memory(trial.history, trial.outputs)
     with tempfile.TemporaryDirectory() as folder:
@@ -292,6 +297,25 @@ def chosen(seed: int, kinds: list[str]) -> Iterator[Written]:
         wide = next(wanted)
         trial = next(one for one in trials if (one.partitions > 1) == wide and suitable(one))
         yield Written(trial.scenario, seed, trial.partitions, kind)
+
+
+def chosen_of_operators(seed: int) -> Iterator[Written]:
+    """One of the generator's topologies for each of ``OF_OPERATORS``: wide ones."""
+    trials = [
+        trial.with_changelogs()
+        for trial in fuzzed(seed, 600)
+        if trial.partitions > 1 and len(trial.scenario["steps"]) <= _FEW_STEPS
+    ]
+    for what, kind in OF_OPERATORS.items():
+        found = (one for one in trials if what in json.dumps(one.scenario["steps"]))
+        trial = next(one for one in found if suitable(one))
+        trials.remove(trial)
+        yield Written(trial.scenario, seed, trial.partitions, kind)
+
+
+def of_operators() -> list[Written]:
+    """Those that are recorded: a global table, and a versioned one."""
+    return read(TOPOLOGIES)[len(ON_EMBEDDED) + len(ON_KAFKA) :]
 
 
 def run_fuzzed(seed: int, count: int, log: str) -> int:
@@ -351,11 +375,13 @@ def main() -> int:
     arguments = parser.parse_args()
     logging.disable()
     if arguments.record is not None:
-        write(TOPOLOGIES, chosen(arguments.record, [*ON_EMBEDDED, *ON_KAFKA]))
+        seed = arguments.record
+        write(TOPOLOGIES, [*chosen(seed, [*ON_EMBEDDED, *ON_KAFKA]), *chosen_of_operators(seed)])
         return 0
-    trials = read(TOPOLOGIES)
-    few = len(ON_EMBEDDED)
-    return _run_all(trials[:few] if arguments.log == "embedded" else trials[few:], arguments.log)
+    trials, few = read(TOPOLOGIES), len(ON_EMBEDDED)
+    if arguments.log == "embedded":
+        return _run_all([*trials[:few], *of_operators()], arguments.log)
+    return _run_all(trials[few : few + len(ON_KAFKA)], arguments.log)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import pytest
 
 from pystreams.backfill.spark.executor import SparkExecutor
 from tests.backfill.random_topologies import CERTAIN, RESTARTED
-from tests.backfill.spark.kinds import ON_EMBEDDED, TOPOLOGIES, Place, check
+from tests.backfill.spark.kinds import ON_EMBEDDED, TOPOLOGIES, Place, check, of_operators
 from tests.backfill.trials import Written, read
 from tests.live.support import Log
 
@@ -23,11 +23,13 @@ def _recorded() -> list[Written]:
     by_kind: dict[str, Written] = {}
     for written in read(TOPOLOGIES)[: len(ON_EMBEDDED)]:
         by_kind.setdefault(written.kind, written)
-    return [by_kind[kind] for kind in SHORT]
+    return [*(by_kind[kind] for kind in SHORT), *of_operators()]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("written", _recorded(), ids=lambda written: written.kind)
+@pytest.mark.parametrize(
+    "written", _recorded(), ids=lambda written: f"{written.kind} {written.scenario['name']}"
+)
 def test_whatever_happens_it_goes_on_as_live(
     written: Written, tmp_path: Path, executor: SparkExecutor
 ) -> None:

@@ -47,8 +47,8 @@ class Options:
 
 @dataclass(frozen=True)
 class Measured:
-    """One run. ``work_s`` is without the start of processes and of Spark; ``peak_rss_bytes`` sums what each process had
-    at its highest, without Kafka's broker."""
+    """One run. ``work_s`` begins when the first records were known to be done: live, the first commit; a backfill,
+    its first progress. ``peak_rss_bytes`` sums what each process had at its highest, without Kafka's broker."""
 
     job: str
     spread: str

@@ -13,6 +13,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -23,11 +25,8 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.serialization.Serializer;
-import org.apache.kafka.streams.CloseOptions;
-import org.apache.kafka.streams.KafkaStreams;
-import org.apache.kafka.streams.KafkaStreams.State;
 import org.apache.kafka.streams.StreamsConfig;
-import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
+import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Windowed;
 import org.apache.kafka.streams.kstream.internals.WindowedSerializer;
 import org.apache.kafka.streams.kstream.internals.WindowedStreamPartitioner;
@@ -37,7 +36,7 @@ import org.apache.kafka.streams.processor.internals.TopicPartitionMetadata;
 /** Reads commands, one JSON object a line, and answers each with one: Kafka's own clients, as the tests want them. */
 public final class Interop {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    private static final Duration PATIENCE = Duration.ofSeconds(120);
 
     private final String bootstrapServers;
     private final Map<String, RunningApp> apps = new HashMap<>();
@@ -72,23 +71,23 @@ public final class Interop {
             case "committed" -> committed(command);
             case "start" -> start(command);
             case "state" -> apps.get(command.get("id").textValue()).state();
-            case "stop" -> apps.remove(command.get("id").textValue()).stop();
+            case "stop" -> stop(command);
+            case "gates" -> gates(command);
+            case "waiting" -> waiting();
             case "join" -> join(command);
             case "assigned" -> members.get(command.get("group").textValue()).assigned();
             case "stop-all" -> stopAll();
-            case "leave" -> members.remove(command.get("group").textValue()).leave();
+            case "leave" -> members.remove(command.get("group").textValue()).leave(PATIENCE);
             default -> throw new IllegalArgumentException("no command: " + command.get("do"));
         };
     }
 
     /** How many applications and members were still there. */
-    private int stopAll() throws InterruptedException {
+    private int stopAll() throws Exception {
         int stopped = apps.size() + members.size();
-        for (RunningApp app : apps.values()) {
-            app.stop();
-        }
+        ofEach(List.copyOf(apps.values()), app -> app.stop(PATIENCE, true));
         for (PlainMember member : members.values()) {
-            member.leave();
+            member.leave(PATIENCE);
         }
         apps.clear();
         members.clear();
@@ -196,58 +195,89 @@ public final class Interop {
 
     // Applications
 
-    private Object start(JsonNode command) throws InterruptedException {
+    /** Start applications, all at once; the state of each by its id. */
+    private Object start(JsonNode command) throws Exception {
+        List<RunningApp> started = new ArrayList<>();
+        List<String> ids = new ArrayList<>();
+        for (JsonNode app : command.get("apps")) {
+            Gate gate = new Gate();
+            String id = app.get("id").textValue();
+            Properties settings = settings(app);
+            RunningApp running = new RunningApp(topology(app, gate, settings), settings, gate);
+            apps.put(id, running);
+            started.add(running);
+            ids.add(id);
+        }
+        List<Map<String, String>> states = ofEach(started, app -> app.start(PATIENCE));
+        Map<String, Object> answer = new LinkedHashMap<>();
+        for (int i = 0; i < ids.size(); i++) {
+            answer.put(ids.get(i), states.get(i));
+        }
+        return answer;
+    }
+
+    private static Topology topology(JsonNode app, Gate gate, Properties settings) {
+        String name = app.get("app").textValue();
+        return app.has("run")
+            ? TakenOver.topology(name, app.get("run").textValue(), gate, settings) : Apps.topology(name);
+    }
+
+    private Properties settings(JsonNode app) {
         Properties properties = properties();
-        String id = command.get("id").textValue();
-        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, id);
-        properties.put(StreamsConfig.STATE_DIR_CONFIG, command.get("state_dir").textValue());
+        properties.put(StreamsConfig.APPLICATION_ID_CONFIG, app.get("id").textValue());
+        properties.put(StreamsConfig.STATE_DIR_CONFIG, app.get("state_dir").textValue());
         properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
         properties.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
+        properties.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, SmallStores.class);
         properties.put(StreamsConfig.consumerPrefix("auto.offset.reset"), "earliest");
         properties.put(StreamsConfig.consumerPrefix("session.timeout.ms"), 6_000);
         properties.put(StreamsConfig.consumerPrefix("heartbeat.interval.ms"), 500);
         properties.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, 0);
-        command.get("settings").properties()
-            .forEach(setting -> properties.put(setting.getKey(), setting.getValue().asText()));
-        RunningApp app = new RunningApp(new KafkaStreams(Apps.topology(command.get("app").textValue()), properties));
-        apps.put(id, app);
-        return app.start();
+        properties.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_OUTER_JOIN_SPURIOUS_RESULTS_FIX, 0);
+        app.get("settings").properties().forEach(setting -> properties.put(setting.getKey(), setting.getValue().asText()));
+        return properties;
     }
 
-    private static final class RunningApp {
-        private final KafkaStreams streams;
-        private volatile String failure = "";
+    /** Whether each was stopped in time. What waits at a gate stops there. */
+    private Object stop(JsonNode command) throws Exception {
+        List<RunningApp> stopped = new ArrayList<>();
+        command.get("ids").forEach(id -> stopped.add(apps.remove(id.textValue())));
+        boolean leaving = command.get("leaving").booleanValue();
+        return ofEach(stopped, app -> app.stop(PATIENCE, leaving));
+    }
 
-        RunningApp(KafkaStreams streams) {
-            this.streams = streams;
-            streams.setUncaughtExceptionHandler(error -> {
-                failure = error.toString();
-                return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
-            });
-        }
+    private Object gates(JsonNode command) {
+        boolean closed = command.get("closed").booleanValue();
+        command.get("ids").forEach(id -> apps.get(id.textValue()).gate.close(closed));
+        return true;
+    }
 
-        Object start() throws InterruptedException {
-            streams.start();
-            long deadline = System.nanoTime() + PATIENCE.toNanos();
-            while (streams.state().isRunningOrRebalancing() && streams.state() != State.RUNNING
-                && System.nanoTime() < deadline) {
-                Thread.sleep(10);
+    /** The applications that are held up. */
+    private Object waiting() {
+        return apps.entrySet().stream().filter(app -> app.getValue().gate.waiting() > 0).map(Map.Entry::getKey).toList();
+    }
+
+    private interface Step<T, R> {
+        R of(T subject) throws Exception;
+    }
+
+    /** What a step that takes long gives for each subject; at once, not in turn. */
+    private static <T, R> List<R> ofEach(List<T> subjects, Step<T, R> step) throws Exception {
+        ExecutorService pool = Executors.newFixedThreadPool(Math.max(1, subjects.size()));
+        try {
+            List<Future<R>> begun = new ArrayList<>();
+            for (T subject : subjects) {
+                begun.add(pool.submit(() -> step.of(subject)));
             }
-            return state();
-        }
-
-        Object state() {
-            return Map.of("state", streams.state().toString(), "failure", failure);
-        }
-
-        Object stop() {
-            CloseOptions leaving =
-                CloseOptions.groupMembershipOperation(CloseOptions.GroupMembershipOperation.LEAVE_GROUP);
-            return streams.close(leaving.withTimeout(PATIENCE));
+            List<R> results = new ArrayList<>();
+            for (Future<R> future : begun) {
+                results.add(future.get());
+            }
+            return results;
+        } finally {
+            pool.shutdownNow();
         }
     }
-
-    // A consumer as anybody writes it
 
     private Object join(JsonNode command) {
         Properties properties = properties();
@@ -255,41 +285,7 @@ public final class Interop {
         properties.put("group.id", group);
         PlainMember member = new PlainMember(properties, command.get("topic").textValue());
         members.put(group, member);
-        member.thread.start();
+        member.start();
         return true;
-    }
-
-    private static final class PlainMember {
-        private final Thread thread;
-        private volatile boolean stopping;
-        private volatile int assigned;
-        private volatile String failure = "";
-
-        PlainMember(Properties properties, String topic) {
-            thread = new Thread(() -> consume(properties, topic), "plain-member");
-        }
-
-        private void consume(Properties properties, String topic) {
-            Deserializer<?> bytes = Values.serde("bytearray").deserializer();
-            try (KafkaConsumer<?, ?> consumer = new KafkaConsumer<>(properties, bytes, bytes)) {
-                consumer.subscribe(List.of(topic));
-                while (!stopping) {
-                    consumer.poll(Duration.ofMillis(100));
-                    assigned = consumer.assignment().size();
-                }
-            } catch (RuntimeException error) {
-                failure = error.toString();
-            }
-        }
-
-        Object assigned() {
-            return Map.of("partitions", assigned, "failure", failure);
-        }
-
-        Object leave() throws InterruptedException {
-            stopping = true;
-            thread.join(PATIENCE.toMillis());
-            return !thread.isAlive();
-        }
     }
 }

@@ -8,7 +8,19 @@ from functools import partial
 
 import pytest
 
-from pystreams import KStream, Processor, Stores, StreamsBuilder, TimeWindows, Topology, TopologyError
+from pystreams import (
+    JoinWindows,
+    KStream,
+    Processor,
+    SessionWindows,
+    SlidingWindows,
+    Stores,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    Topology,
+    TopologyError,
+)
 from pystreams.errors import ConfigError
 
 
@@ -33,8 +45,8 @@ def lines() -> KStream[str, str]:
     + ["group_by", "to"],
 )
 def test_a_function_of_the_wrong_arity_is_refused_with_its_place(lines, method):
-    with pytest.raises(TopologyError, match="takes 3 arguments") as caught:
-        getattr(lines, method)(lambda a, b, c: a)
+    with pytest.raises(TopologyError, match="takes 4 arguments") as caught:
+        getattr(lines, method)(lambda a, b, c, d: a)
     assert "test_arguments_are_checked.py" in caught.value.where
     assert "(value) or (key, value)" in caught.value.hint
 
@@ -167,6 +179,12 @@ def test_windows_are_kept_at_least_for_size_and_grace(lines):
     "windows, said",
     [
         (lambda: TimeWindows.tumbling(0), "size must be at least 1 ms"),
+        (lambda: TimeWindows(10, 0, 0), "advance_ms must be at least 1 ms"),
+        (lambda: TimeWindows(timedelta(1), timedelta(1), 0), "is no number of milliseconds"),  # type: ignore[arg-type]
+        (lambda: SessionWindows(0, 0), "gap_ms must be at least 1 ms"),
+        (lambda: SlidingWindows(10, -1), "grace_ms must be at least 0 ms"),
+        (lambda: JoinWindows(1, 1, -2), "grace_ms must be at least 0 ms, not -2"),
+        (lambda: Suppressed(-1), "wait_ms must be at least 0 ms"),
         (lambda: TimeWindows.tumbling(1.5), "size=1.5 is no duration"),
         (lambda: TimeWindows.tumbling(10, grace=-1), "grace must be at least 0 ms"),
         (lambda: TimeWindows.hopping(10, advance=11), "cannot advance by 11 ms"),

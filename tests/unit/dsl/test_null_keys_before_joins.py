@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystreams import StreamsBuilder
-from pystreams.dsl.operators.stateless import Forward, NotNullKey
+from pystreams.dsl.operators.stateless import AnyKey, NotNullKey
 from pystreams.topology.nodes import ProcessorNode
 
 
@@ -19,6 +19,6 @@ def operation_before_topic(join: str) -> object:
     return node.operation
 
 
-@pytest.mark.parametrize("join, operation", [("join", NotNullKey), ("left_join", Forward)])
+@pytest.mark.parametrize("join, operation", [("join", NotNullKey), ("left_join", AnyKey)])
 def test_the_joins_behind_decide(join, operation):
     assert isinstance(operation_before_topic(join), operation)

@@ -54,6 +54,9 @@ class Environment:
     def drop(self, reason: str) -> None:
         self.drops.append(reason)
 
+    def failed(self, error: Exception, key: Any, value: Any) -> None:
+        raise error
+
     def load_state(self, name: str, default: int) -> int:
         return self.loaded.get(name, default)
 

@@ -11,7 +11,7 @@ from pystreams.broker.port import CommittedOffset
 from pystreams.clock import ManualClock
 from pystreams.errors import BrokerUnavailableError, TaskMigratedError
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.record import Headers, RecordBatch
 from pystreams.runtime.changelog_guard import CHECK_INTERVAL_MS, ChangelogGuard
 
 LOG = TopicPartition("app-counts-changelog", 0)
@@ -80,11 +80,8 @@ class Task:
         self.store[key] = value, timestamp
         self.append(key, value, timestamp, ())
 
-    def changelog_headers(self, store: str, value: bytes | None) -> Headers:
-        return NO_HEADERS
-
-    def as_logged(self, store: str, key: bytes) -> tuple[bytes | None, int | None]:
-        return self.store.get(key, (None, None))
+    def as_logged(self, store: str, key: bytes) -> tuple[bytes | None, int | None, Headers | None]:
+        return *self.store.get(key, (None, None)), None
 
 
 class World:

@@ -15,16 +15,19 @@ from pystreams.serde import (
     FLOAT,
     FLOAT32,
     INT,
+    INT16,
+    INT32,
     STR,
     UUID,
     ChangeSerde,
+    ListSerde,
     SessionWindowedSerde,
     TimeWindowedSerde,
 )
 from pystreams.windowed import Windowed
 
 VECTORS = json.loads(Path(__file__).with_name("java_vectors.json").read_text())["serdes"]
-PLAIN = {"str": STR, "int": INT, "float": FLOAT, "bool": BOOL, "uuid": UUID}
+PLAIN = {"str": STR, "int": INT, "int32": INT32, "int16": INT16, "float32": FLOAT32, "bool": BOOL}
 
 
 def serde_and_value(kind: str, value: Any):
@@ -36,6 +39,13 @@ def serde_and_value(kind: str, value: Any):
         case ["windowed", inner]:
             key, start, end = value
             return TimeWindowedSerde(PLAIN[inner], end - start), Windowed(key, start, end)
+        case ["session", inner]:
+            return SessionWindowedSerde(PLAIN[inner]), Windowed(*value)
+        case ["list", *inner]:
+            elements = [serde_and_value("_".join(inner), element) for element in value if element is not None]
+            serde, _ = elements[0] if elements else (PLAIN[inner[0]], None)
+            rest = iter([element for _, element in elements])
+            return ListSerde(serde), [None if element is None else next(rest) for element in value]
         case ["change", inner]:
             return ChangeSerde(PLAIN[inner]), tuple(value)
         case _:
@@ -52,6 +62,12 @@ def test_values_are_written_and_read_as_in_java(kind, value, expected):
     read = serde.deserializer("topic")(data)
     assert read == value or (math.isnan(read) and math.isnan(value))
     assert type(read) is type(value)
+
+
+def test_the_keys_of_a_window_stores_changelog_have_a_number_behind_the_start():
+    # As Java's deserializer for changelogs reads them.
+    data = bytes.fromhex("6b000000000000000500000001")
+    assert TimeWindowedSerde(STR, 10, changelog=True).deserializer("topic")(data) == Windowed("k", 5, 15)
 
 
 @pytest.mark.parametrize("length,prefix", [(9_000, "d08c01"), (63, "7e"), (64, "8001")])

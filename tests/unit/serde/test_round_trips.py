@@ -24,6 +24,7 @@ from pystreams.serde import (
     UUID,
     ChangeSerde,
     JsonSerde,
+    ListSerde,
     MsgpackSerde,
     Serde,
     SessionWindowedSerde,
@@ -124,6 +125,21 @@ def test_sessions_keys_come_back(key, start, length):
 @given(st.tuples(st.none() | TEXT, st.none() | TEXT).filter(lambda change: change != (None, None)))
 def test_changes_of_a_table_come_back(change):
     goes_round(ChangeSerde(STR), change)
+
+
+@pytest.mark.parametrize(
+    "inner,elements",
+    [
+        (INT, INT64),
+        (STR, TEXT),
+        (UUID, st.uuids()),
+        (BYTES, st.binary()),
+        (ListSerde(INT), st.lists(INT64 | st.none())),
+    ],
+    ids=repr,
+)
+def test_lists_come_back_with_their_nones(inner, elements):
+    given(st.lists(elements | st.none()))(lambda values: goes_round(ListSerde(inner), values))()
 
 
 @given(st.binary())

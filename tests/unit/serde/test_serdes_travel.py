@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from pystreams.serde import MsgpackSerde, TimeWindowedSerde, serde_for
+from pystreams.serde import ListSerde, MsgpackSerde, TimeWindowedSerde, serde_for
 from pystreams.windowed import Windowed
 
 
@@ -43,6 +43,8 @@ class Model(BaseModel):
         (serde_for(Model), Model(id=7)),
         (MsgpackSerde(Order), Order(7)),
         (TimeWindowedSerde(str, 10), Windowed("k", 20, 30)),
+        (ListSerde(int), [1, None]),
+        (ListSerde(Order), [Order(7), None]),
     ],
     ids=repr,
 )

@@ -105,7 +105,8 @@ class Task:
 
     def _log_change(self, store: str) -> Any:
         def log_change(key: bytes, value: bytes | None, timestamp: int | None, headers: Any) -> None:
-            assert headers == self.state.changelog_headers(store, value)
+            spec = self.state.stores[store].spec
+            assert spec.headers or headers == (NO_HEADERS if value is None else spec.changelog_headers)
             self.changelog.append((store, key, value, timestamp))
 
         return log_change

@@ -89,5 +89,15 @@ def test_a_map_that_keeps_nothing() -> None:
 
 
 def test_a_negative_bound_is_refused() -> None:
-    with pytest.raises(TopologyError, match="must not be negative"):
+    with pytest.raises(TopologyError, match="max_entries=-1 is no number of entries"):
         spec(most=-1)
+
+
+def test_several_at_once_are_logged_so_that_the_changelog_ends_as_the_map(task: Task) -> None:
+    # Java logs what goes for them before all of them.
+    task.at(5)
+    task.store.put_all([("a", "A"), ("b", "B"), ("c", "C"), ("d", "D")])
+    assert task.records() == [
+        (b"a", b"A", 5), (b"b", b"B", 5), (b"c", b"C", 5), (b"a", None, 5), (b"d", b"D", 5),
+    ]  # fmt: skip
+    assert keys(task) == ["b", "c", "d"]

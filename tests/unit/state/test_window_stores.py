@@ -196,13 +196,18 @@ def test_duplicates_are_all_kept_in_the_order_they_came(persistent: bool, tmp_pa
 
 @pytest.mark.parametrize("persistent", [True, False])
 def test_a_null_among_duplicates_moves_stream_time_in_memory_only(persistent: bool) -> None:
-    with Task(window(persistent=persistent, retain_duplicates=True, retention_ms=MINUTE)) as task:
+    spec = window(persistent=persistent, retain_duplicates=True, retention_ms=MINUTE)
+    with Task(spec) as task:
         task.store.put("a", "1", MINUTE)
         task.store.put("a", None, 10 * MINUTE)
         task.store.put("a", None, 0)
         assert read_all(task.store.fetch("a", 0, DAY)) == ([(MINUTE, "1")] if persistent else [])
         assert task.expired == (0 if persistent else 1)
         assert len(task.changelog) == 3
+        with Task(spec) as restored:
+            restored.state.restore("store", batch_of(task.records()))
+            assert restored.store.layer.observed_ms == task.store.layer.observed_ms
+            assert read_all(restored.store.all()) == read_all(task.store.all())
 
 
 def test_the_sequence_of_duplicates_and_stream_time_survive_a_restart(tmp_path: Path) -> None:
@@ -269,6 +274,24 @@ def test_the_eviction_of_a_window_flushes_the_whole_store() -> None:
             task.store.write(b"a", start, 1, 1)
         assert told == [(b"a", 20), (b"a", 10), (b"a", 30)]
         assert list(task.store.cache.entries) == [(b"a", 10), (b"a", 30)]
+
+
+def test_a_store_in_memory_deletes_what_has_expired_now_and_then_and_hides_it_until_then() -> None:
+    """Each deletion goes through the whole store, so a commit must not bring one about each time."""
+    retention = 800
+    with Task(timestamped_window(persistent=False, retention_ms=retention)) as task:
+        store, held, deletions = task.store, 0, 0
+        for start in range(0, 10 * retention, 5):
+            store.write(b"a", start, 1, start)
+            before = store.layer.overlay.table.approximate_count()
+            task.commit()
+            now = store.layer.overlay.table.approximate_count()
+            deletions += now < before
+            held = max(held, now)
+            assert store.read(b"a", start - retention) is None
+        assert held <= (retention + retention // 8) // 5 + 1
+        assert deletions <= 10 * 8
+        assert len(read_all(store.all())) == retention // 5
 
 
 @pytest.mark.parametrize("persistent", [True, False])

@@ -11,14 +11,22 @@ from pystreams.topology.fingerprint import first_difference, shape
 
 
 def shape_of(
-    *, topic: str = "in", store: str = "n", size: int = 10, more: bool = False, key: type = str
+    *,
+    topic: str = "in",
+    store: str = "n",
+    size: int = 10,
+    more: bool = False,
+    key: type = str,
+    rows: Any = None,
 ) -> Any:
     builder = StreamsBuilder()
     stream = builder.stream(topic, key=key, value=int)
     stream.group_by_key().windowed_by(TimeWindows.tumbling(size)).count(name=store)
     if more:
         builder.stream("beside", key=str, value=int).to("out")
-    return shape(builder.build().build("app").subtopologies)
+    if rows is not None:
+        builder.global_table("rows", key=str, value=rows, name="rows")
+    return shape(builder.build().build("app"))
 
 
 def test_equal_ones_have_none():
@@ -33,10 +41,18 @@ def test_equal_ones_have_none():
         ({"store": "m"}, "sub-topology 0: node KSTREAM-AGGREGATE-0000000001 was"),
         ({"size": 20}, "sub-topology 0: node KSTREAM-AGGREGATE-0000000001 was"),
         ({"more": True}, "sub-topology 1 is new"),
+        ({"rows": str}, "global store rows is new"),
     ],
 )
 def test_the_first_one_is_told(changed: dict[str, Any], told: str):
     assert first_difference(shape_of(), shape_of(**changed)).startswith(told)
+
+
+def test_a_global_store_is_told_by_its_name():
+    found = first_difference(shape_of(rows=str), shape_of(rows=int))
+    assert found.startswith("global store rows: node KSTREAM-SOURCE-")
+    assert first_difference(shape_of(rows=str), shape_of(more=True, rows=str)) == "sub-topology 1 is new"
+    assert first_difference(shape_of(rows=str), shape_of()) == "global store rows is gone"
 
 
 def test_what_is_gone_is_told():

@@ -96,7 +96,7 @@ def test_the_very_same_store_can_be_added_again():
             lambda t: t.connect_processor_and_state_stores("out", "counts"),
             "store counts cannot be connected to out",
         ),
-        (lambda t: t.add_sink("s", lambda a, b, c: "x", "in"), "takes 3 arguments"),
+        (lambda t: t.add_sink("s", lambda a, b, c, d: "x", "in"), "takes 4 arguments"),
     ],
 )
 def test_a_mistake_is_an_error_that_names_it(mistake, said):

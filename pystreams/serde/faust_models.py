@@ -1,0 +1,124 @@
+"""Models of faust-streaming: Faust's own codecs read and write them, so that both sides have the same bytes.
+
+Faust is imported when the first such serde is made; whoever has a model has loaded it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any, TypeVar, cast, overload
+
+from pystreams.errors import ConfigError, SerializationError, TopologyError
+from pystreams.serde.base import Serde
+from pystreams.serde.shapes import type_name
+
+T = TypeVar("T")
+
+
+def is_faust_model(type_: Any) -> bool:
+    """Whether a type is a model of Faust's, or Faust's ``Record`` itself. Does not import Faust."""
+    return isinstance(type_, type) and any(
+        base.__module__ == "faust.models.base" and base.__name__ == "Model" for base in type_.__mro__
+    )
+
+
+class FaustSerde(Serde[T]):
+    """``faust.Record`` models as a Faust application has them in its topics: JSON with a field ``__faust`` that names
+    the model, unless the model says otherwise (``serializer=``, ``include_metadata=False``).
+
+    ``type_``: the model, or ``faust.Record`` itself for topics that hold several, told apart by that field, as Faust
+    does where a topic has no type. ``serializer`` is the ``value_serializer`` or ``key_serializer`` of the Faust topic,
+    if it has one. As in Faust, a model that names a serializer is written with that one.
+
+    Raises ``TopologyError`` for a type that is no model, ``ConfigError`` if the extra ``faust`` is not installed or
+    there is no such serializer.
+    """
+
+    @overload
+    def __init__(self, type_: type[T], serializer: str | None = None) -> None: ...
+    @overload
+    def __init__(self: FaustSerde[Any], type_: Any, serializer: str | None = None) -> None: ...
+    def __init__(self, type_: Any, serializer: str | None = None) -> None:
+        if not is_faust_model(type_):
+            raise TopologyError(
+                f"{type_name(type_)} is no model of Faust's", hint="give a subclass of faust.Record"
+            )
+        self.type = type_
+        self.serializer_name = serializer
+        own = None if type_.__is_abstract__ else type_._options.serializer
+        self._write_as = own or serializer or "json"
+        codecs = _faust("serializers.codecs")
+        _codec(codecs, self._write_as)
+        self._loads = _codec(codecs, serializer or own or "json").loads
+
+    def serializer(self, topic: str) -> Callable[[T], bytes]:
+        model, write_as = _faust("models.base").Model, self._write_as
+
+        def write(value: T) -> bytes:
+            if not isinstance(value, model):
+                raise SerializationError(
+                    f"a value of type {type(value).__name__} cannot be written as {self!r}",
+                    where=f"topic {topic}",
+                    why="it is no model of Faust's",
+                    hint="check that this is the type of what the step computes",
+                )
+            return cast("bytes", cast("Any", value).dumps(serializer=write_as))
+
+        return write
+
+    def deserializer(self, topic: str) -> Callable[[bytes], T]:
+        loads = self._loads
+        type_ = self.type
+        # A record names the model of the application that wrote it, which may be none of this one's.
+        own = partial(type_.from_data, preferred_type=type_)
+        of_data: Callable[[Any], Any] = _by_its_name if type_.__is_abstract__ else own
+
+        def read(data: bytes) -> T:
+            try:
+                model: T = of_data(loads(data))
+            except Exception as error:
+                raise SerializationError(
+                    f"{len(data)} bytes could not be read as {self!r}",
+                    where=f"topic {topic}",
+                    why=f"{type(error).__name__}: {error}",
+                    hint="check that this is the model and the serializer that the topic was written with",
+                ) from error
+            return model
+
+        return read
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Codecs cannot be pickled; their names can."""
+        return type(self), (self.type, self.serializer_name)
+
+    def __repr__(self) -> str:
+        return f"FaustSerde({type_name(self.type)})"
+
+
+def _by_its_name(data: Any) -> Any:
+    """The model that the record itself names, of those that this process has."""
+    base = _faust("models.base").Model
+    model = base._maybe_namespace(data)
+    if model is None:
+        raise ValueError(f"it names no model in {base._blessed_key!r}")
+    return model.from_data(data)
+
+
+def _codec(codecs: Any, name: str) -> Any:
+    try:
+        return codecs.get_codec(name)
+    except KeyError:
+        raise ConfigError(
+            f"Faust has no serializer {name!r}", hint=f"there are {', '.join(sorted(codecs.codecs))}"
+        ) from None
+
+
+def _faust(module: str) -> Any:
+    try:
+        return import_module(f"faust.{module}")
+    except ImportError as error:
+        raise ConfigError(
+            "faust-streaming is not installed", why=str(error), hint="pip install 'pystreams[faust]'"
+        ) from None

@@ -1,0 +1,142 @@
+"""The clients of schema registries, one for each registry and process, and their errors in pystreams' words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Lock
+from types import ModuleType
+from typing import Any
+
+from pystreams.config.secret import without_login
+from pystreams.errors import (
+    ConfigError,
+    SchemaRegistryError,
+    SchemaRegistryUnavailableError,
+    SerializationError,
+)
+from pystreams.serde.schema_registry.settings import SchemaRegistry
+
+_PACKAGE = "confluent_kafka.schema_registry"
+
+_clients: dict[SchemaRegistry, Any] = {}
+_lock = Lock()
+
+
+def client_of(registry: SchemaRegistry) -> Any:
+    """The process's client (a ``SchemaRegistryClient``) of a registry, with its cache of schemas.
+
+    Raises ``ConfigError`` for a login that cannot be.
+    """
+    with _lock:
+        client = _clients.get(registry)
+        if client is None:
+            client_class = clients_module("").SchemaRegistryClient
+            try:
+                client = client_class.new_client(registry.client_settings())
+            except (ValueError, TypeError, OSError) as error:
+                raise ConfigError(
+                    f"the client of {registry!r} cannot be made",
+                    why=without_login(str(error)),
+                    hint="check the settings schema.registry.*",
+                ) from None
+            _clients[registry] = client
+        return client
+
+
+def close_clients() -> None:
+    """Close the connections to all registries. Who needs one again gets a new one."""
+    with _lock:
+        while _clients:
+            _clients.popitem()[1].close()
+
+
+def clients_module(name: str) -> ModuleType:
+    """A module of confluent-kafka's clients by its name in the package. Raises ``ConfigError`` if what it needs is not
+    installed."""
+    try:
+        return import_module(f"{_PACKAGE}.{name}" if name else _PACKAGE)
+    except ImportError as error:
+        raise _not_installed(name, str(error)) from None
+
+
+def check_installed(name: str, packages: tuple[str, ...]) -> None:
+    """Raises ``ConfigError`` if one of the packages that a format needs is not there. Imports none of them."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise _not_installed(name, f"there is no package {package}")
+
+
+def _not_installed(name: str, why: str) -> ConfigError:
+    extra = {"": "avro", "json_schema": "json-schema"}.get(name, name)
+    return ConfigError(
+        "packages for schemas are not installed", why=why, hint=f"pip install 'pystreams[{extra}]'"
+    )
+
+
+@contextmanager
+def registry_errors(registry: SchemaRegistry, what: str, *, reading: bool = False) -> Iterator[None]:
+    """Tell what the registry, or the way to it, answered while ``what`` was done.
+
+    Raises ``SchemaRegistryUnavailableError`` if it may answer later, ``SerializationError`` if it does not know the
+    schema of a record that is read, else ``SchemaRegistryError``. Other errors pass.
+    """
+    import httpcore2
+    import httpx2
+    from authlib.common.errors import AuthlibBaseError
+    from confluent_kafka.schema_registry import error as theirs
+
+    try:
+        yield
+    except theirs.SchemaRegistryError as error:
+        raise _refusal(error, registry, what, reading=reading) from None
+    except (httpx2.TransportError, httpcore2.NetworkError, theirs.OAuthTokenError, OSError) as error:
+        raise SchemaRegistryUnavailableError(
+            f"the schema registry cannot be reached, {what}",
+            where=repr(registry),
+            why=f"{type(error).__name__}: {without_login(str(error))}".rstrip(": "),
+            hint="check that it runs, and schema.registry.url",
+        ) from None
+    except AuthlibBaseError as error:
+        raise SchemaRegistryError(
+            f"no login for the schema registry, {what}",
+            where=repr(registry),
+            why=type(error).__name__,
+            hint="check the settings schema.registry.bearer.auth.*",
+        ) from None
+
+
+def _refusal(error: Any, registry: SchemaRegistry, what: str, *, reading: bool) -> Exception:
+    status = error.http_status_code
+    told = without_login(f"{error.error_message} (HTTP {status})")
+    if status == 429 or status >= 500:
+        return SchemaRegistryUnavailableError(
+            f"the schema registry cannot answer now, {what}", where=repr(registry), why=told
+        )
+    if status == 404 and reading:
+        return SerializationError(
+            f"the schema registry does not know the schema of a record, {what}",
+            where=repr(registry),
+            why=told,
+            hint="the record was written with another registry, or its schema was deleted",
+        )
+    hint = {
+        401: "check the login: schema.registry.basic.auth.user.info or schema.registry.bearer.auth.*",
+        403: "this login may not do that: ask who runs the registry",
+        404: "register the schema first, or let the serde do it (auto.register.schemas)",
+        409: "give the new fields defaults, or ask who owns the subject to allow the change; state that was written "
+        "with an older schema can also be deleted with `pystreams reset`",
+        422: "the registry does not take this schema: see what it says",
+    }.get(status, "")
+    problem = {
+        401: "refused the login",
+        403: "refused the request",
+        404: "does not have the schema",
+        409: "refused a schema that is not compatible with the earlier ones",
+        422: "refused an invalid schema",
+    }.get(status, "refused the request")
+    return SchemaRegistryError(
+        f"the schema registry {problem}, {what}", where=repr(registry), why=told, hint=hint
+    )

@@ -1,0 +1,42 @@
+"""Values of a program's types as dicts, lists and scalars, and back."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import msgspec
+
+from pystreams.serde.shapes import Shape
+
+Convert: TypeAlias = Callable[[Any], Any]
+
+#: What codecs such as fastavro's take as they are.
+_KEPT = (bytes, bytearray, datetime, date, time, timedelta, Decimal, UUID)
+
+
+def plain_codec(type_: Any) -> tuple[Convert | None, Convert | None]:
+    """What makes a value plain, and what makes a value of a plain one; None where values are plain already.
+
+    Raises ``TopologyError`` for a type that has no such form.
+    """
+    if type_ in (dict, list, Any, object):
+        return None, None
+    shape = Shape.of(type_)
+    if shape.pydantic:
+        adapter = sys.modules["pydantic"].TypeAdapter(type_)
+        return adapter.dump_python, adapter.validate_python
+
+    def to_plain(value: Any) -> Any:
+        return msgspec.to_builtins(
+            value, builtin_types=_KEPT, order="deterministic" if shape.holds_sets else None
+        )
+
+    def of_plain(plain: Any) -> Any:
+        return msgspec.convert(plain, type_, builtin_types=_KEPT)
+
+    return to_plain, of_plain

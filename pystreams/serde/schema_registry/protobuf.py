@@ -1,0 +1,224 @@
+"""Protobuf: ``0 | schema id | which message of the schema | Protobuf``, as Confluent's serializers have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar, cast
+
+from pystreams.errors import SerializationError, TopologyError
+from pystreams.serde.schema_registry.base import RegistrySerde
+from pystreams.serde.schema_registry.clients import clients_module
+from pystreams.serde.schema_registry.settings import Part, SchemaRegistry, SchemaUse, SubjectName
+
+T = TypeVar("T")
+
+
+class ProtobufSerde(RegistrySerde[T]):
+    """Messages of one Protobuf class, as ``protoc`` makes them. The schema is that of the class's file; files that it
+    imports are registered as references. Without a class, each message is read by the schema that it was written with,
+    as a class that is made of it, and none can be written.
+
+    The other arguments are as for ``AvroSerde``. Source: io.confluent.kafka.streams.serdes.protobuf.KafkaProtobufSerde.
+
+    Raises ``TopologyError`` for a class of another kind, ``ConfigError`` if the extra ``protobuf`` is not installed.
+    """
+
+    module: ClassVar[str] = "protobuf"
+    packages: ClassVar[tuple[str, ...]] = ("google.protobuf", "google.type")
+
+    def __init__(
+        self,
+        message: type[T] | None = None,
+        *,
+        registry: SchemaRegistry | str | None = None,
+        auto_register: bool | None = None,
+        normalize: bool | None = None,
+        use_latest_version: bool | None = None,
+        key_subject: SubjectName | None = None,
+        value_subject: SubjectName | None = None,
+    ) -> None:
+        name = getattr(getattr(message, "DESCRIPTOR", None), "full_name", None)
+        if message is not None and (name is None or not hasattr(message, "SerializeToString")):
+            raise TopologyError(
+                f"{message!r} is no class of Protobuf messages", hint="give one of those that protoc made"
+            )
+        use = SchemaUse(
+            registry=SchemaRegistry(registry) if isinstance(registry, str) else registry,
+            auto_register=auto_register,
+            normalize=normalize,
+            use_latest_version=use_latest_version,
+            key_subject=key_subject,
+            value_subject=value_subject,
+        )
+        super().__init__(name, use)
+        self.type: Any = message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Classes of messages need not be importable: their description goes along."""
+        files = () if self.type is None else _files(self.type.DESCRIPTOR.file)
+        return _again, (type(self), files, self.record_name, self._use)
+
+    def __repr__(self) -> str:
+        return f"ProtobufSerde({self.record_name or 'any message'})"
+
+    def _serializer(self, client: Any, settings: dict[str, Any]) -> Any:
+        if self.type is None:
+            raise SerializationError(
+                "a ProtobufSerde without a class can only read", hint="give it the class of the messages"
+            )
+        return clients_module("protobuf").ProtobufSerializer(self.type, client, conf=settings)
+
+    def _deserializer(self, client: Any, settings: dict[str, Any], rules: Any) -> Any:
+        if self.type is None:
+            raise SerializationError(
+                "a ProtobufSerde without a class cannot carry out the rules of a schema",
+                hint="give it the class of the messages",
+            )
+        return clients_module("protobuf").ProtobufDeserializer(
+            self.type, settings, schema_registry_client=client
+        )
+
+    def _plain(self, value: T) -> Any:
+        if self.type is not None and not isinstance(value, self.type):
+            raise SerializationError(
+                f"a value of type {type(value).__name__} cannot be written as {self!r}",
+                hint="check that this is the type of what the step computes",
+            )
+        return value
+
+    def _of_plain(self, plain: Any) -> T:
+        return cast("T", plain)
+
+    def _head_size(self, data: bytes, plain: Any) -> int:
+        return len(data) - len(plain.SerializeToString())
+
+    def _short_writer(self, client: Any, schema: Any, head: bytes, part: Part) -> Callable[[T], bytes]:
+        message = self.type
+        # The entries of maps have no order: equal keys must have equal bytes.
+        in_order = part == "key"
+
+        def write(value: T) -> bytes:
+            if value.__class__ is not message:
+                self._plain(value)
+            return head + cast("bytes", cast("Any", value).SerializeToString(deterministic=in_order))
+
+        return write
+
+    def _short_reader(self, client: Any, schema: Any, start: int) -> Callable[[bytes], T]:
+        if self.type is None:
+            return _any_message(client, schema, start)
+        parse = self.type.FromString
+
+        def read(data: bytes) -> T:
+            # Nearly always the first message of its file, which is told by one 0.
+            at = start + 1 if data[start : start + 1] == b"\x00" else _place(data, start)[1]
+            return parse(data[at:])  # type: ignore[no-any-return]
+
+        return read
+
+
+def _any_message(client: Any, schema: Any, start: int) -> Callable[[bytes], Any]:
+    """What reads each message by its place in its file."""
+    from google.protobuf.message_factory import GetMessageClass
+
+    file = _loaded(client, schema)
+    classes: dict[tuple[int, ...], Any] = {}
+
+    def read(data: bytes) -> Any:
+        place, at = _place(data, start)
+        message = classes.get(place)
+        if message is None:
+            first, *within = place
+            found = list(file.message_types_by_name.values())[first]
+            for number in within:
+                found = found.nested_types[number]
+            message = classes[place] = GetMessageClass(found)
+        return message.FromString(data[at:])
+
+    return read
+
+
+def _loaded(client: Any, schema: Any) -> Any:
+    """The description of a schema's file, in a pool of its own with all that it imports."""
+    from base64 import b64decode
+
+    from google.protobuf import descriptor_pb2, descriptor_pool
+
+    pool, known = descriptor_pool.DescriptorPool(), descriptor_pool.Default()
+
+    def add(name: str | None, text: str, references: Any) -> str:
+        file = descriptor_pb2.FileDescriptorProto.FromString(b64decode(text))
+        file.name = name or file.name
+        for reference in references or ():
+            written = client.get_version(reference.subject, reference.version, True, "serialized").schema
+            add(reference.name, written.schema_str, written.references)
+        for needed in file.dependency:
+            # What comes with Protobuf is not registered.
+            if needed.startswith(("google/", "confluent/")):
+                _copy(known.FindFileByName(needed), pool)
+        pool.Add(file)
+        return str(file.name)
+
+    return pool.FindFileByName(add(None, schema.schema_str, schema.references))
+
+
+def _copy(file: Any, pool: Any) -> None:
+    for needed in file.dependencies:
+        _copy(needed, pool)
+    pool.AddSerializedFile(file.serialized_pb)
+
+
+def _place(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
+    """Which message it is (the number of one in the file, of one within that, ...), and where its payload begins. Each
+    number is a zig-zag varint; their count stands before them, and 0 is short for the first message."""
+    count, at = _varint(data, start)
+    place = []
+    for _ in range(count):
+        number, at = _varint(data, at)
+        place.append(number)
+    return tuple(place) or (0,), at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    raw = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), at
+        shift += 7
+
+
+def _files(file: Any) -> tuple[bytes, ...]:
+    """The descriptions of a file and of all that it imports, those first that others need."""
+    found: dict[str, bytes] = {}
+
+    def add(one: Any) -> None:
+        if one.name not in found:
+            for needed in one.dependencies:
+                add(needed)
+            found[one.name] = one.serialized_pb
+
+    add(file)
+    return tuple(found.values())
+
+
+def _again(
+    cls: type[ProtobufSerde[Any]], files: tuple[bytes, ...], name: str | None, use: SchemaUse
+) -> ProtobufSerde[Any]:
+    from google.protobuf import descriptor_pool, message_factory
+
+    serde = cls.__new__(cls)
+    RegistrySerde.__init__(serde, name, use)
+    serde.type = None
+    if name is not None:
+        pool = descriptor_pool.Default()
+        try:
+            descriptor = pool.FindMessageTypeByName(name)
+        except KeyError:
+            for file in files:
+                pool.AddSerializedFile(file)
+            descriptor = pool.FindMessageTypeByName(name)
+        serde.type = message_factory.GetMessageClass(descriptor)
+    return serde

@@ -1,0 +1,137 @@
+"""Which registry a serde asks, and what it does with schemas there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Self, TypeAlias
+
+from pystreams.config.secret import without_login
+from pystreams.config.serde_settings import CLIENT_SETTINGS, PREFIX, SUBJECT_STRATEGIES, serde_value
+from pystreams.errors import ConfigError
+
+#: What of a record a schema is for.
+Part: TypeAlias = Literal["key", "value"]
+
+#: How a subject is named: ``topic``, ``record``, ``topic_record``, or a function of topic, part and the record's name.
+SubjectName: TypeAlias = str | Callable[[str, Part, str | None], str]
+
+_OF_THE_PROGRAM: dict[str, Callable[[str], Any]] = {
+    "timeout": float,
+    "cache.capacity": int,
+    "cache.latest.ttl.sec": float,
+    "max.retries": int,
+    "retries.wait.ms": int,
+    "retries.max.wait.ms": int,
+}
+_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRegistry:
+    """A schema registry: its address, and how to log in.
+
+    ``url`` may name several with commas between, of which the next is asked where one does not answer; ``mock://NAME``
+    is one within the process, for tests. ``settings`` are those of confluent-kafka's ``SchemaRegistryClient``
+    (``basic.auth.user.info``, ``ssl.ca.location``). Raises ``ConfigError`` for others.
+    """
+
+    url: str
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", serde_value(f"{PREFIX}url", self.url))
+        for name in self.settings:
+            if name not in CLIENT_SETTINGS or name == "url":
+                raise ConfigError(
+                    f"{name} is no setting of a schema registry's client",
+                    hint=f"there are {', '.join(n for n in CLIENT_SETTINGS if n != 'url')}",
+                )
+        checked = {name: serde_value(PREFIX + name, value) for name, value in self.settings.items()}
+        object.__setattr__(self, "settings", checked)
+
+    def __repr__(self) -> str:
+        return f"SchemaRegistry({without_login(self.url)!r})"
+
+    def __hash__(self) -> int:
+        return hash((self.url, *sorted(self.settings.items())))
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> Self | None:
+        """The registry that an application's settings name; None if they name none."""
+        own = {
+            name.removeprefix(PREFIX): value for name, value in settings.items() if name.startswith(PREFIX)
+        }
+        url = own.pop("url", None)
+        return None if url is None else cls(url, own)
+
+    def client_settings(self) -> dict[str, Any]:
+        """What confluent-kafka's client is made with."""
+        given = {n: _OF_THE_PROGRAM.get(n, str)(value) for n, value in self.settings.items()}
+        # It only says which of the two ways the login is given in: the client sees that by itself.
+        given.pop("basic.auth.credentials.source", None)
+        return {"timeout": _TIMEOUT_S, **given, "url": self.url}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchemaUse:
+    """What a serde does with schemas in its registry; None is not said, and then the application's settings decide.
+
+    ``auto_register``: register a schema that its subject does not have (default); else it must be there.
+    ``normalize``: have the registry compare schemas by their meaning. ``use_latest_version``: write with the subject's
+    newest schema, whatever the serde has. ``key_subject`` and ``value_subject``: how subjects are named (default: by
+    topic, ``orders-value``).
+    """
+
+    registry: SchemaRegistry | None = None
+    auto_register: bool | None = None
+    normalize: bool | None = None
+    use_latest_version: bool | None = None
+    key_subject: SubjectName | None = None
+    value_subject: SubjectName | None = None
+
+    def __post_init__(self) -> None:
+        for subject in (self.key_subject, self.value_subject):
+            if subject is not None and not callable(subject) and subject not in SUBJECT_STRATEGIES:
+                raise ConfigError(
+                    f"subjects cannot be named by {subject!r}",
+                    hint=f"give {', '.join(SUBJECT_STRATEGIES)}, or a function of (topic, 'key' or 'value', record "
+                    "name)",
+                )
+        if self.use_latest_version and self.auto_register:
+            raise ConfigError(
+                "auto_register and use_latest_version contradict each other",
+                why="one writes with the serde's schema, the other with the subject's newest",
+                hint="choose one",
+            )
+
+    def or_of(self, settings: Mapping[str, str]) -> SchemaUse:
+        """The same, and for what it does not say, what an application's settings do."""
+        flags = {
+            "auto_register": "auto.register.schemas",
+            "normalize": "normalize.schemas",
+            "use_latest_version": "use.latest.version",
+        }
+        of_application: dict[str, Any] = {
+            name: settings[full] == "true" for name, full in flags.items() if full in settings
+        }
+        for part in ("key", "value"):
+            of_application[f"{part}_subject"] = settings.get(f"{part}.subject.name.strategy")
+        of_application["registry"] = SchemaRegistry.of(settings)
+        missing = {
+            name: value
+            for name, value in of_application.items()
+            if value is not None and getattr(self, name) is None
+        }
+        if self.auto_register is None and (self.use_latest_version or missing.get("use_latest_version")):
+            # As in Java, where both may be on and the newest version is what counts.
+            missing["auto_register"] = False
+        elif self.auto_register:
+            missing.pop("use_latest_version", None)
+        return replace(self, **missing) if missing else self
+
+    def __repr__(self) -> str:
+        said = (
+            f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) is not None
+        )
+        return f"SchemaUse({', '.join(said)})"

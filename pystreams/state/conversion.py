@@ -1,0 +1,68 @@
+"""Brings the values of a store on disk into the form that they are to have, when a setting or the program has changed.
+
+It is done when the store is opened, some entries at a time, each time in one write with how far it came: who is killed
+in between goes on from there. Java converts each entry when it is written next (RocksDBTimestampedStoreWithHeaders,
+RocksDBMigratingWindowStoreWithHeaders, RocksDBMigratingSessionStoreWithHeaders), and refuses the way back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from itertools import islice
+from typing import Final
+
+from pystreams.state.layer import Layer
+from pystreams.state.rocksdb import SLICE_ENTRIES, RocksDatabase, RocksTable
+from pystreams.state.spec import value_form
+from pystreams.state.value_forms import FORMS, ValueForm
+
+log = logging.getLogger(__name__)
+
+#: A write of so many entries is never cut in two.
+_ENTRIES: Final = SLICE_ENTRIES - 1
+#: Stands between a form and the key of the last entry that has it.
+_BETWEEN: Final = b"\x00"
+#: Values that come without a time get this one. Source: HeadersBytesStore.convertFromPlainToHeaderFormat.
+_NO_TIME: Final = -1
+
+
+def bring_into_form(
+    database: RocksDatabase, table: RocksTable, layer: Layer, stored: Mapping[bytes, bytes]
+) -> None:
+    """Convert what is not in the layer's form yet. ``stored`` is the database's metadata.
+
+    Raises ``StateError`` where the disk does not let us, ``StateCorruptedError`` for values that cannot be read.
+    """
+    spec = layer.spec
+    name = spec.name.encode()
+    form_mark, progress_mark = b"form/" + name, b"converting/" + name
+    found = value_form(spec.kind, headers=False)
+    if form_mark in stored:
+        found = FORMS[stored[form_mark].decode()]
+    target, _, last = stored.get(progress_mark, b"").partition(_BETWEEN)
+    # What was begun is brought to its end, even if something else is wanted now.
+    steps = [(FORMS[target.decode()], last)] if target else []
+    if (steps[-1][0] if steps else found) is not layer.form:
+        steps.append((layer.form, b""))
+    for to, after in steps:
+        count = 0
+        entries = table.scan(after or None, None, upper_inclusive=False, reverse=False)
+        while some := list(islice(entries, _ENTRIES)):
+            changes = {
+                key: _converted(value, found, to)
+                for key, value in some
+                if key != after and not layer.is_index(key)
+            }
+            progress = {progress_mark: to.name.encode() + _BETWEEN + some[-1][0]}
+            database.write([(table, changes)], metadata=progress)
+            count += len(changes)
+        database.write((), metadata={form_mark: to.name.encode(), progress_mark: b""})
+        if count:
+            log.info("store %s: %d values were %s, and are %s now", spec.name, count, found.name, to.name)
+        found = to
+
+
+def _converted(stored: bytes, was: ValueForm, to: ValueForm) -> bytes:
+    value, timestamp, headers = was.parts(stored)
+    return to.to_stored(value, _NO_TIME if timestamp is None else timestamp, headers)

@@ -1,0 +1,221 @@
+"""How stores keep values with what their changelog has beside them: nothing, timestamps, headers, or both.
+
+Headers stand before the rest, with their length before them; without any that is one zero byte.
+Source: KIP-258, KIP-1271, HeadersSerializer, ValueTimestampHeadersSerializer, AggregationWithHeadersSerializer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from pystreams.errors import StateCorruptedError
+from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
+
+#: Value, timestamp (None: the form has none), headers.
+Parts: TypeAlias = tuple[bytes, "int | None", Headers]
+
+#: The length of no headers.
+_NONE: Final = b"\x00"
+_NULL_LENGTH: Final = -1
+
+
+def packed_headers(headers: Headers) -> bytes:
+    """Headers, their length before them."""
+    if not headers:
+        return _NONE
+    parts = [_varint(len(headers))]
+    for name, value in headers:
+        name_bytes = name.encode()
+        parts += (_varint(len(name_bytes)), name_bytes)
+        parts += (_varint(_NULL_LENGTH),) if value is None else (_varint(len(value)), value)
+    packed = b"".join(parts)
+    return _varint(len(packed)) + packed
+
+
+def headers_and_value(headers: Headers, value: bytes) -> bytes:
+    """Both as one, for what carries entries of any store from one place to another."""
+    return packed_headers(headers) + value
+
+
+def headers_apart(both: bytes) -> tuple[Headers, bytes]:
+    """Headers and value, which ``headers_and_value`` made one."""
+    headers, position = headers_before(both)
+    return headers, both[position:]
+
+
+def with_headers_apart(batch: RecordBatch) -> RecordBatch:
+    """Entries of a store with headers as records of its changelog."""
+    apart = [(NO_HEADERS, None) if value is None else headers_apart(value) for value in batch.values]
+    return replace(batch, values=[value for _, value in apart], headers=[headers for headers, _ in apart])
+
+
+def with_headers_joined(batch: RecordBatch) -> list[bytes | None]:
+    """The values of a changelog's records as entries of a store with headers have them."""
+    headers = batch.headers or [NO_HEADERS] * len(batch)
+    return [
+        None if value is None else headers_and_value(of_value, value)
+        for value, of_value in zip(batch.values, headers, strict=True)
+    ]
+
+
+def after_headers(stored: bytes) -> int:
+    """Where headers end in bytes that begin with them."""
+    if stored[0] == 0:
+        return 1
+    length, position = _varint_at(stored, 0)
+    return position + length
+
+
+def headers_before(stored: bytes) -> tuple[Headers, int]:
+    """The headers that bytes begin with, and where they end."""
+    if stored[0] == 0:
+        return NO_HEADERS, 1
+    try:
+        length, position = _varint_at(stored, 0)
+        end = position + length
+        count, position = _varint_at(stored, position)
+        headers = []
+        for _ in range(count):
+            name, position = _sized_at(stored, position)
+            value, position = _sized_at(stored, position)
+            headers.append(((name or b"").decode(), value))
+        if position != end:
+            raise ValueError(f"headers end at byte {position}, not {end}")
+    except (IndexError, ValueError) as error:
+        raise StateCorruptedError("the headers of a stored value cannot be read", why=str(error)) from error
+    return tuple(headers), end
+
+
+def _varint(number: int) -> bytes:
+    """Kafka's zig-zag number of variable length."""
+    rest = number << 1 if number >= 0 else -(number << 1) - 1
+    found = bytearray()
+    while rest > 0x7F:
+        found.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    found.append(rest)
+    return bytes(found)
+
+
+def _varint_at(data: bytes, position: int) -> tuple[int, int]:
+    """Such a number, and where it ends."""
+    found = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (found >> 1) ^ -(found & 1), position
+        shift += 7
+
+
+def _sized_at(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = _varint_at(data, position)
+    if length == _NULL_LENGTH:
+        return None, position
+    end = position + length
+    if length < 0 or end > len(data):
+        raise ValueError(f"a length of {length}")
+    return data[position:end], end
+
+
+@dataclass(frozen=True, slots=True)
+class ValueForm:
+    """The bytes of a value in a store, ``to_stored`` from value, timestamp and headers, and ``parts`` of them."""
+
+    name: str
+    timestamped: bool
+    headers: bool
+    to_stored: Callable[[bytes, int, Headers], bytes]
+    parts: Callable[[bytes], Parts]
+
+    def all_to_stored(
+        self,
+        keys: Sequence[bytes | None],
+        values: Sequence[bytes | None],
+        timestamps: Sequence[int],
+        headers: Sequence[Headers] | None,
+    ) -> list[tuple[bytes, bytes | None]]:
+        """Columns of a changelog as (key, stored value); a null key has no place in a store."""
+        if self.headers:
+            to_stored = self.to_stored
+            return [
+                (key, None if value is None else to_stored(value, timestamp, of_record))
+                for key, value, timestamp, of_record in zip(
+                    keys, values, timestamps, headers or [NO_HEADERS] * len(keys), strict=True
+                )
+                if key is not None
+            ]
+        if self.timestamped:
+            return [
+                (key, None if value is None else pack_int64(timestamp) + value)
+                for key, value, timestamp in zip(keys, values, timestamps, strict=True)
+                if key is not None
+            ]
+        return [(key, value) for key, value in zip(keys, values, strict=True) if key is not None]
+
+    def logged(self, pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes, int | None]]:
+        """(key, stored value) as key, value and timestamp; headers stand before the value, if there may be any."""
+        logged_value = self.logged_value
+        return ((key, *logged_value(stored)) for key, stored in pairs)
+
+    def logged_value(self, stored: bytes) -> tuple[bytes, int | None]:
+        """The same of a stored value."""
+        value, timestamp, headers = self.parts(stored)
+        return headers_and_value(headers, value) if self.headers else value, timestamp
+
+    def of_logged(self, value: bytes, timestamp: int) -> bytes:
+        """Back."""
+        headers, value = headers_apart(value) if self.headers else (NO_HEADERS, value)
+        return self.to_stored(value, timestamp, headers)
+
+
+def _timestamped_with_headers(stored: bytes) -> Parts:
+    headers, position = headers_before(stored)
+    return stored[position + TIMESTAMP_BYTES :], unpack_int64(stored, position)[0], headers
+
+
+def _with_headers(stored: bytes) -> Parts:
+    headers, position = headers_before(stored)
+    return stored[position:], None, headers
+
+
+PLAIN: Final = ValueForm(
+    "plain",
+    False,
+    False,
+    lambda value, _timestamp, _headers: value,
+    lambda stored: (stored, None, NO_HEADERS),
+)
+TIMESTAMPED: Final = ValueForm(
+    "timestamped",
+    True,
+    False,
+    lambda value, timestamp, _headers: pack_int64(timestamp) + value,
+    lambda stored: (stored[TIMESTAMP_BYTES:], unpack_int64(stored)[0], NO_HEADERS),
+)
+WITH_HEADERS: Final = ValueForm(
+    "with headers",
+    False,
+    True,
+    lambda value, _timestamp, headers: packed_headers(headers) + value,
+    _with_headers,
+)
+TIMESTAMPED_WITH_HEADERS: Final = ValueForm(
+    "timestamped with headers",
+    True,
+    True,
+    lambda value, timestamp, headers: packed_headers(headers) + pack_int64(timestamp) + value,
+    _timestamped_with_headers,
+)
+FORMS: Final = {form.name: form for form in (PLAIN, TIMESTAMPED, WITH_HEADERS, TIMESTAMPED_WITH_HEADERS)}
+
+
+def form_of(*, timestamped: bool, headers: bool) -> ValueForm:
+    """The form that has what is asked for."""
+    if headers:
+        return TIMESTAMPED_WITH_HEADERS if timestamped else WITH_HEADERS
+    return TIMESTAMPED if timestamped else PLAIN

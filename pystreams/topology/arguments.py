@@ -1,0 +1,102 @@
+"""What the methods of ``Topology`` and the language take as arguments, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any
+
+from pystreams.config import offset_reset, reset_duration_ms
+from pystreams.errors import TopologyError
+from pystreams.functions import UserFunction
+from pystreams.serde import BYTES, serde_for
+from pystreams.serde.base import AnySerde
+from pystreams.serde.primitives import BytesSerde
+from pystreams.state.spec import StoreSpec
+from pystreams.timestamps import resolve_extractor
+from pystreams.topology.deferred import DeferredSerde
+
+
+def topic_names(topics: str | Iterable[str]) -> tuple[str, ...]:
+    """One topic or several as a tuple."""
+    if isinstance(topics, str):
+        return (topics,)
+    if not isinstance(topics, Iterable):
+        raise TopologyError(
+            f"{topics!r} names no topics", hint="give a name, several, or a pattern: re.compile(...)"
+        )
+    return tuple(topics)
+
+
+def store_list(stores: str | StoreSpec | Iterable[str | StoreSpec]) -> tuple[str | StoreSpec, ...]:
+    """One store or several as a tuple. A text is one name, though its letters could be names, too."""
+    listed = (stores,) if isinstance(stores, str | StoreSpec) else tuple(stores)
+    for store in listed:
+        if not isinstance(store, str):
+            checked_store(store)
+    return listed
+
+
+def checked_store(store: object) -> StoreSpec:
+    """``store``. Raises ``TopologyError`` for what describes none."""
+    if not isinstance(store, StoreSpec):
+        raise TopologyError(
+            f"{store!r} describes no store",
+            hint="give what Stores makes: Stores.key_value_store(name, key, value)",
+        )
+    return store
+
+
+def topic_chooser(topic: str | Callable[..., str], step: str) -> UserFunction | None:
+    """The function that names a topic for each record, if ``topic`` is one and not a name."""
+    if isinstance(topic, str):
+        return None
+    if not callable(topic):
+        raise TopologyError(f"{step} takes the name of a topic, or a function that gives it, not {topic!r}")
+    return UserFunction.of(topic, "topic", step)
+
+
+def check_supplier(name: str, supplier: object) -> None:
+    """Raise ``TopologyError`` for what is not called to get a processor."""
+    if not callable(supplier):
+        raise TopologyError(
+            f"{name} got {supplier!r}, one processor for all tasks",
+            hint="give the class, or a function that makes a new processor at each call",
+        )
+    UserFunction.of(supplier, "supply", f"processor {name}")
+
+
+def extractor(given: Any) -> Any:
+    """What ``timestamp_extractor=`` means."""
+    return None if given is None else resolve_extractor(given)
+
+
+def checked_partitioner(partitioner: Any, step: str) -> Any:
+    """``partitioner``: None, or a function of (topic, key, value, partitions). Raises ``TopologyError`` for others."""
+    if partitioner is not None:
+        UserFunction.of(partitioner, "partition", f"the partitioner of {step}")
+    return partitioner
+
+
+def checked_offset_reset(given: object, step: str) -> str:
+    """Where a source begins without a committed offset, as text: equal durations have equal texts. Raises
+    ``TopologyError`` for what is none of the strategies, and for a duration below zero."""
+    try:
+        strategy = offset_reset(given)
+    except ValueError as error:
+        raise TopologyError(
+            f"auto_offset_reset={given!r} is unknown", where=step, hint=f"one of {error}"
+        ) from None
+    duration_ms = reset_duration_ms(strategy)
+    return strategy if duration_ms is None else offset_reset(timedelta(milliseconds=duration_ms))
+
+
+def source_serde(given: type | AnySerde | None, part: str, name: str) -> AnySerde:
+    """The serde of a source's keys or values: bytes unless a type or a default is given."""
+    return DeferredSerde(f"the {part}s of {name}", BYTES) if given is None else serde_for(given)
+
+
+def default_serde(configured: type | AnySerde | None) -> AnySerde | None:
+    """Bytes as a default say only that nobody chose one: a function that returns bytes is told by its type."""
+    serde = None if configured is None else serde_for(configured)
+    return None if isinstance(serde, BytesSerde) else serde

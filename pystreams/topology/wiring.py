@@ -1,0 +1,190 @@
+"""How the nodes of a topology hang together: what is in it, and the checks when something is added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pystreams.errors import TopologyError
+from pystreams.state.spec import StoreSpec
+from pystreams.topology.groups import Groups
+from pystreams.topology.nodes import Node, Operation, ProcessorNode, SinkNode, SourceNode
+
+
+class Wiring:
+    """What ``Topology`` inherits."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._stores: dict[str, StoreSpec] = {}
+        self._users: dict[str, list[str]] = {}
+        #: The stores that came with a step.
+        self._own_stores: dict[str, list[str]] = {}
+        #: The steps that fill read-only stores.
+        self._fillers: set[str] = set()
+        self._is_wrapped = False
+        #: The source that fills each global store.
+        self._global_sources: dict[str, str] = {}
+        self._global_stores: dict[str, StoreSpec] = {}
+        self._internal_topics: dict[str, int | None] = {}
+        self._copartitioned: list[frozenset[str]] = []
+        self._groups = Groups()
+
+    # What is in it
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Nodes by name, in the order in which they were added."""
+        return self._nodes
+
+    @property
+    def stores(self) -> Mapping[str, StoreSpec]:
+        return self._stores
+
+    @property
+    def global_stores(self) -> Mapping[str, StoreSpec]:
+        """The stores that every process keeps whole."""
+        return self._global_stores
+
+    @property
+    def internal_topics(self) -> Mapping[str, int | None]:
+        """Topics that the application itself makes, without its id; with the number of partitions if that is fixed."""
+        return self._internal_topics
+
+    @property
+    def copartitioned(self) -> Sequence[frozenset[str]]:
+        """Groups of sources whose topics need equal partitioning, because their records meet."""
+        return self._copartitioned
+
+    def node_groups(self) -> list[list[Node]]:
+        """The sub-topologies: nodes that are connected, or use the same store. The index is the id in ``describe``,
+        which numbers global stores, too."""
+        groups: dict[str, list[Node]] = {}
+        for name, node in self._nodes.items():
+            groups.setdefault(self._groups.root(name), []).append(node)
+        return list(groups.values())
+
+    # What the language adds
+
+    def insert_source(self, node: SourceNode) -> None:
+        """Add a source whose topics no other source reads."""
+        self._check_name(node.name)
+        if not node.topics and node.pattern is None:
+            raise TopologyError(f"source {node.name} has no topics")
+        for topic in node.topics:
+            self._check_topic(topic)
+        if node.pattern is not None:
+            for topic in self._source_topics():
+                if node.pattern.fullmatch(topic):
+                    raise TopologyError(
+                        f"pattern {node.pattern.pattern} matches topic {topic}, which another source reads"
+                    )
+        self._insert(node, ())
+
+    def insert_global_store(
+        self, store: StoreSpec, source: SourceNode, processor: str, operation: Operation
+    ) -> None:
+        """Add a global store with the source and the step that fill it."""
+        if store.name in self._stores or store.name in self._global_stores:
+            raise TopologyError(
+                f"a different store has already been added with the name {store.name}",
+                hint="give one of them another name",
+            )
+        self.insert_source(source)
+        self.insert_processor(processor, operation, (source.name,))
+        node = self._nodes[processor]
+        assert isinstance(node, ProcessorNode)
+        node.stores.append(store.name)
+        self._global_stores[store.name] = store
+        self._global_sources[store.name] = source.name
+
+    def insert_processor(self, name: str, operation: Operation, parents: Sequence[str]) -> None:
+        """Add a step behind ``parents``."""
+        self._check_name(name)
+        self._check_parents(name, parents)
+        self._insert(ProcessorNode(name, tuple(parents), operation), parents)
+
+    def insert_sink(self, node: SinkNode) -> None:
+        """Add a sink behind its parents."""
+        self._check_name(node.name)
+        self._check_parents(node.name, node.parents)
+        self._insert(node, node.parents)
+
+    def add_internal_topic(self, topic: str, partitions: int | None) -> None:
+        """Declare a topic that the application makes. ``partitions`` None: as many as what feeds it has."""
+        self._internal_topics[topic] = partitions
+
+    def copartition(self, sources: Iterable[str]) -> None:
+        """Demand that the topics of these source nodes have equal numbers of partitions."""
+        self._copartitioned.append(frozenset(sources))
+
+    def check_copartitions(self) -> None:
+        """Compare the numbers of partitions that are fixed by the program itself.
+
+        Raises ``TopologyError`` where topics that meet have different ones. Source: validateCopartition.
+        """
+        for group in self._copartitioned:
+            counts: dict[str, int | None] = {}
+            for name in group:
+                node = self._nodes.get(name)
+                if isinstance(node, SourceNode):
+                    counts |= {topic: self._internal_topics.get(topic) for topic in node.topics}
+            if None not in counts.values() and len(set(counts.values())) > 1:
+                spelled = ", ".join(f"{topic} ({count})" for topic, count in sorted(counts.items()))
+                raise TopologyError(
+                    f"topics that are joined have different numbers of partitions: {spelled}",
+                    hint="give both repartition steps the same partitions=",
+                )
+
+    def change_stores(self, change: Callable[[StoreSpec], StoreSpec]) -> None:
+        """Replace each store by what ``change`` makes of it."""
+        for stores in (self._stores, self._global_stores):
+            stores.update({name: change(spec) for name, spec in stores.items()})
+
+    # Checks
+
+    def _source_topics(self) -> Iterable[str]:
+        for node in self._nodes.values():
+            if isinstance(node, SourceNode):
+                yield from node.topics
+
+    def _check_name(self, name: str) -> None:
+        if name in self._nodes:
+            raise TopologyError(f"step {name} has already been added", hint="give one of them another name")
+
+    def _check_topic(self, topic: str) -> None:
+        for node in self._nodes.values():
+            if not isinstance(node, SourceNode):
+                continue
+            if topic in node.topics:
+                raise TopologyError(
+                    f"topic {topic} is already read by source {node.name}",
+                    hint="read it once, and use the stream or table twice",
+                )
+            if node.pattern is not None and node.pattern.fullmatch(topic):
+                raise TopologyError(
+                    f"topic {topic} matches the pattern {node.pattern.pattern} of source {node.name}"
+                )
+
+    def _check_parents(self, name: str, parents: Sequence[str]) -> None:
+        if not parents:
+            raise TopologyError(f"step {name} has no parents")
+        for parent in parents:
+            if parent not in self._nodes:
+                raise TopologyError(f"parent {parent} of step {name} has not been added")
+            if self._is_global(parent):
+                raise TopologyError(
+                    f"step {name} cannot follow {parent}, which fills a global store",
+                    hint="read the topic as a stream of its own application, or join with the global table",
+                )
+            if isinstance(self._nodes[parent], SinkNode):
+                raise TopologyError(f"sink {parent} cannot be the parent of step {name}")
+
+    def _is_global(self, name: str) -> bool:
+        roots = {self._groups.root(source) for source in self._global_sources.values()}
+        return self._groups.root(name) in roots
+
+    def _insert(self, node: Node, parents: Sequence[str]) -> None:
+        self._nodes[node.name] = node
+        self._groups.add(node.name)
+        for parent in parents:
+            self._groups.unite(node.name, parent)
