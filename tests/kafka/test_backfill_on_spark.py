@@ -24,7 +24,9 @@ def _recorded() -> list[Written]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("written", _recorded(), ids=lambda written: written.kind)
+@pytest.mark.parametrize(
+    "written", _recorded(), ids=lambda written: f"{written.kind} {written.scenario['name']}"
+)
 def test_whatever_is_killed_it_goes_on_as_live(
     written: Written, cluster: Cluster, executor: SparkExecutor, tmp_path: Path
 ) -> None:
