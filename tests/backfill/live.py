@@ -69,7 +69,11 @@ def left_on(log: Log, app: App, outputs: Sequence[str]) -> Left:
     committed = log.committed(app.name)
     return Left(
         {p: [sink_record(line) for line in raw(log, p)] for topic in outputs for p in log.partitions(topic)},
-        {p: visible(raw(log, p), spec) for topic, spec in changelogs.items() for p in log.partitions(topic)},
+        {
+            p: visible(raw(log, p), spec, all_said=True)
+            for topic, spec in changelogs.items()
+            for p in log.partitions(topic)
+        },
         {
             p: (offset.offset, OffsetMetadata.decode(offset.metadata))
             for p, offset in committed.items()
@@ -123,7 +127,12 @@ def visible(changes: Sequence[Line], spec: StoreSpec, *, all_said: bool = False)
     if not spec.retention_ms:
         return entries
     time_of = TableFormat.of(spec).time_of
-    keys = last.keys() if all_said else [entry.key for entry in entries]
+    if all_said:
+        # What is no write moves no time: on disk, a null among duplicates is logged all the same.
+        no_writes = spec.retain_duplicates and spec.persistent
+        keys = [key for key, change in last.items() if not no_writes or change.value is not None]
+    else:
+        keys = [entry.key for entry in entries]
     observed = max(map(time_of, keys), default=0)
     found = [entry for entry in entries if time_of(entry.key) > observed - spec.retention_ms]
     if spec.retain_duplicates:

@@ -94,7 +94,9 @@ def left_behind(
 def _changelogs(log: Log, whole: BackfillResult) -> dict[str, Any]:
     specs = {spec.name: spec for spec in whole.loaded.built.stores}
     return {
-        store: [visible(raw(log, partition), specs[store]) for partition in log.partitions(topic)]
+        store: [
+            visible(raw(log, partition), specs[store], all_said=True) for partition in log.partitions(topic)
+        ]
         for store, topic in whole.stores().items()
         if topic is not None
     }
