@@ -139,7 +139,7 @@ class Bench:
             left.unlink(missing_ok=True)
         began = time.monotonic()
         told, peak_rss_bytes = _watched(
-            self._command(peer, [input.job, str(input.folder), str(output)], str(staging))
+            self._command(peer, spread, [input.job, str(input.folder), str(output)], str(staging))
         )
         total_s = time.monotonic() - began
         measured = Measured(
@@ -147,10 +147,10 @@ class Bench:
         )
         return measured, read_rows(output)
 
-    def _command(self, peer: str, arguments: list[str], staging: str) -> list[str]:
+    def _command(self, peer: str, spread: str, arguments: list[str], staging: str) -> list[str]:
         module, more = {
-            "spark": ("on_spark", [self._options.master, staging]),
-            "inline": ("on_spark", ["none", staging]),
+            "spark": ("on_spark", [spread, self._options.master, staging]),
+            "inline": ("on_spark", [spread, "none", staging]),
             "loop": ("plain_loop", []),
             "sql": ("native_sql", [self._options.master]),
         }[peer]
