@@ -349,3 +349,14 @@ def test_a_restore_keeps_the_windows_that_records_processed_again_will_need(tmp_
             next_.commit()
             assert next_.store.fetch("a", 7 * MINUTE) is None
             assert read_all(next_.store.fetch("a", 0, DAY)) == [(8 * MINUTE, "8"), (9 * MINUTE, "9 again")]
+
+
+def test_reading_a_range_of_keys_makes_their_cached_windows_recently_used_and_no_others(
+    tmp_path: Path,
+) -> None:
+    with Task(timestamped_window(cached=True), directory=tmp_path / "0_0") as task:
+        for number, key in enumerate("abc"):
+            task.store.put(key, (number, 1), 1)
+        assert [key for key, _ in task.store.cache.entries] == [b"a", b"b", b"c"]
+        assert len(list(task.store.fetch_range("a", "a", 0, 10))) == 1
+        assert [key for key, _ in task.store.cache.entries] == [b"b", b"c", b"a"]
