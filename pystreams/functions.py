@@ -12,6 +12,8 @@ from pystreams.errors import TopologyError
 #: What a function may take. The first form is without the key, the second with it.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "value": (("value",), ("key", "value")),
+    "predicate": (("value",), ("key", "value")),
+    "action": (("value",), ("key", "value")),
     "aggregate": (("aggregate", "value"), ("key", "aggregate", "value")),
     "join": (("left", "right"), ("key", "left", "right")),
     "merge": (("one", "two"), ("key", "one", "two")),
@@ -20,12 +22,23 @@ FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "topic": (("value",), ("key", "value")),
     "wrap": (("name", "supplier"), ("name", "supplier")),
     "partition": (("topic", "key", "value", "partitions"), ("topic", "key", "value", "partitions")),
+    "context": (("context",), ("context",)),
+    "record": (("record",), ("record",)),
+    "transform": (("key", "value"), ("key", "value")),
 }
+
+#: Those whose results may be iterated over further on.
+_MAY_GENERATE = ("value", "join")
 
 #: What a function that chooses a topic may take, too.
 _WITH_CONTEXT = ("key", "value", "context")
 
-Form = Literal["value", "aggregate", "join", "merge", "supply", "extract", "topic", "wrap", "partition"]
+# fmt: off
+Form = Literal[
+    "value", "predicate", "action", "aggregate", "join", "merge", "supply", "extract", "topic", "wrap", "partition",
+    "context", "record", "transform",
+]
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +54,15 @@ class UserFunction:
     @classmethod
     def of(cls, function: Callable[..., Any], form: Form, step: str) -> UserFunction:
         """Decide the form from the required positional parameters. A function without a signature (``int``) is
-        called without the key. Raises ``TopologyError`` for another arity, and for ``async def``."""
+        called without the key. Raises ``TopologyError`` for another arity, for ``async def``, and for functions with
+        ``yield`` where nobody would ask for what they give."""
         location = locate(function)
         without_key, with_key = FORMS[form]
         if not callable(function):
             raise TopologyError(
                 f"{step} takes a function, not {function!r}", hint=f"give it a function of {_spell(form)}"
             )
-        if _is_async(function) or _is_async(_call_method(function)):
-            raise TopologyError(
-                f"{step} got an async function",
-                where=location,
-                why="records are processed one by one, in order, by a plain call",
-                hint="use a plain def; do slow I/O before the topology or after it",
-            )
+        _refuse_other_kinds(function, form, step)
         parameters = _parameters(function)
         if keyword := _required_keyword(parameters):
             raise TopologyError(
@@ -75,6 +83,34 @@ class UserFunction:
             f"{step} got a function that takes {required} argument{'' if required == 1 else 's'}",
             where=location,
             hint=f"it is called with {_spell(form)}",
+        )
+
+
+def check_callback(function: object, name: str, step: str) -> None:
+    """Raise ``TopologyError`` for what cannot be called, or whose body a plain call would not run. Its parameters are
+    not looked at: that would take longer."""
+    if not callable(function):
+        raise TopologyError(f"{step} got {function!r} for a {name}", hint="give it a function")
+    _refuse_other_kinds(function, "action", step)
+
+
+def _refuse_other_kinds(function: Callable[..., Any], form: Form, step: str) -> None:
+    """Raise ``TopologyError`` for a function whose body a plain call would not run."""
+    runs = (function, _call_method(function))
+    if any(map(_is_async, runs)):
+        raise TopologyError(
+            f"{step} got an async function",
+            where=locate(function),
+            why="records are processed one by one, in order, by a plain call",
+            hint="use a plain def; do slow I/O before the topology or after it",
+        )
+    if form not in _MAY_GENERATE and any(map(inspect.isgeneratorfunction, runs)):
+        raise TopologyError(
+            f"{step} got a function with yield",
+            where=locate(function),
+            why="a call of it makes a generator and runs nothing, and here nobody asks a generator for what it gives",
+            hint="leave yield out: return the result, and forward what a processor gives; "
+            "for several values of one there is flat_map_values",
         )
 
 

@@ -56,6 +56,23 @@ class RecordBatch:
             end_offset,
         )
 
+    def without(self, start_offset: int, end_offset: int) -> RecordBatch:
+        """The batch without records at ``start_offset`` or behind it, up to ``end_offset`` (exclusive)."""
+        start, end = bisect_left(self.offsets, start_offset), bisect_left(self.offsets, end_offset)
+        if start == end:
+            return self
+        kept = [*range(start), *range(end, len(self))]
+        return RecordBatch(
+            self.topic,
+            self.partition,
+            [self.keys[place] for place in kept],
+            [self.values[place] for place in kept],
+            [self.timestamps[place] for place in kept],
+            [self.offsets[place] for place in kept],
+            None if self.headers is None else [self.headers[place] for place in kept],
+            self.next_offset,
+        )
+
 
 K_co = TypeVar("K_co", covariant=True)
 V_co = TypeVar("V_co", covariant=True)
@@ -100,6 +117,23 @@ class Record(Generic[K_co, V_co]):
 
     def _fields(self) -> tuple[Any, Any, int, Headers]:
         return (self.key, self.value, self.timestamp, self.headers)
+
+
+class FixedKeyRecord(Record[K_co, V_co]):
+    """What ``process_values`` gives its processor. Copies with the same key are such records, too: only they can be
+    forwarded in punctuation, when no record is at work. Source: org.apache.kafka.streams.processor.api.FixedKeyRecord.
+    """
+
+    __slots__ = ()
+
+    def with_value(self, value: V2) -> Record[K_co, V2]:
+        return FixedKeyRecord(self.key, value, self.timestamp, self.headers)
+
+    def with_timestamp(self, timestamp: int) -> Record[K_co, V_co]:
+        return FixedKeyRecord(self.key, self.value, timestamp, self.headers)
+
+    def with_headers(self, headers: Headers) -> Record[K_co, V_co]:
+        return FixedKeyRecord(self.key, self.value, self.timestamp, headers)
 
 
 class ContextCell:

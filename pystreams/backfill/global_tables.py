@@ -12,6 +12,7 @@ import logging
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -122,11 +123,11 @@ class GlobalTables(Mapping[str, Any]):
 
     def _filled(self, directory: Path) -> GlobalState:
         """The stores in a directory, with what they lack: partition by partition, so that it is the same each time."""
-        counts = {one.partition: one for one in self._ranges}
+        counts = Counter(one.partition.topic for one in self._ranges)
         state = GlobalState(
             self._loaded.built,
             self._loaded.config,
-            lambda topic: sum(partition.topic == topic for partition in counts),
+            counts.__getitem__,
             metrics=Metrics(),
             clock=ManualClock(self._cut_time_ms),
             thread_id=_THREAD,

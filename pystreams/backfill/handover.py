@@ -98,6 +98,7 @@ class _HandOver:
             if told is not None:
                 return self._before(told)
             topics = checked_topics(self._result, self._broker, admin, self._clock)
+            admin.require_remaking(self._versions_there(admin))
             if self._emit:
                 check_emit(self._result, self._broker, admin, self._clock)
             self._probe_writers()
@@ -205,20 +206,25 @@ class _HandOver:
     def _empty_versions(self, admin: Admin, topics: TopicPlan) -> None:
         """Make the changelogs of versioned stores anew that hold anything: what an earlier run has left there cannot be
         taken back record by record."""
-        built, config = self._result.loaded.built, self._result.loaded.config
-        versioned = {spec.name for spec in built.stores if spec.kind == "versioned"}
-        partitions = [
-            TopicPartition(topic, n)
-            for name, topic, count in self._logged()
-            if name in versioned
-            for n in range(count)
-        ]
-        used = {partition.topic for partition, end in admin.end_offsets(partitions).items() if end}
+        used = self._versions_there(admin)
         if used:
             log.info("made anew: %s", ", ".join(sorted(used)))
             admin.delete_topics(used)
-            own = internal_topics(built, topics.partitioning, config)
+            loaded = self._result.loaded
+            own = internal_topics(loaded.built, topics.partitioning, loaded.config)
             admin.create_topics([spec for spec in own if spec.name in used])
+
+    def _versions_there(self, admin: Admin) -> set[str]:
+        """The changelogs of versioned stores that hold anything."""
+        versioned = {spec.name for spec in self._result.loaded.built.stores if spec.kind == "versioned"}
+        there = admin.partition_counts()
+        partitions = [
+            TopicPartition(topic, n)
+            for name, topic, count in self._logged()
+            if name in versioned and topic in there
+            for n in range(count)
+        ]
+        return {partition.topic for partition, end in admin.end_offsets(partitions).items() if end}
 
     def _publish(self) -> dict[str, Published]:
         published: dict[str, Published] = {}

@@ -127,7 +127,7 @@ def run(
 
 def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool) -> Planned:
     """The same with the manifest that counts: one that is found was cut before."""
-    found, rules = staging.read_manifest(), rules_of(planned.loaded.config, planned.source)
+    found, rules = staging.read_manifest(), rules_of(planned.loaded, planned.source)
     if found is not None and found.backfill_id == planned.manifest.previous_id:
         raise StateError(
             "a backfill cannot take the place of the one that it goes on from",

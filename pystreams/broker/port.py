@@ -312,6 +312,9 @@ class Admin(Protocol):
     def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None: ...
 
     def delete_topics(self, names: Collection[str]) -> None: ...
+    def require_remaking(self, names: Collection[str]) -> None:
+        """Raises ``BrokerError`` if it is known that who asks must not delete these topics and create them again."""
+        ...
 
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
         """Begin to delete everything before the given offsets."""
@@ -403,8 +406,7 @@ KILLED_MEMBER_HINT: Final = (
 
 
 def no_bytes(topic: str, key: object, value: object) -> SerializationError:
-    """What to raise for a key or value that a user's serde gave as something else. Written all the same, it would spoil
-    its whole batch for every reader."""
+    """What to raise for a key or value that a user's serde gave as something else: it would spoil its whole batch."""
     what, wrong = ("key", key) if key is not None and not isinstance(key, bytes) else ("value", value)
     return SerializationError(
         f"the serde of the {what} gave {type(wrong).__qualname__}, not bytes",
@@ -414,8 +416,7 @@ def no_bytes(topic: str, key: object, value: object) -> SerializationError:
 
 
 def has_members(group: str, members: Collection[str], where: str) -> BrokerError:
-    """What to raise where the offsets of a group are set while it has members. ``members`` may be empty if they left
-    since."""
+    """What to raise where the offsets of a group are set while it has members, who may have left since."""
     return BrokerError(
         f"Group {group!r} has {len(members)} living members",
         where=where,

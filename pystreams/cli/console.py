@@ -109,13 +109,15 @@ def show_error(error: StreamsError, arguments: Sequence[str] = ()) -> None:
 
 
 def show_parts(what: str, **parts: str) -> None:
-    """An error by its parts; those that are empty are left out."""
+    """An error by its parts; those that are empty, or say what another has said, are left out."""
     from rich.text import Text
 
     text = Text("Error: ", style="bold red")
     text.append(what, style="bold")
+    said = {""}
     for label, part in parts.items():
-        if part:
+        if part not in said:
+            said.add(part)
             indented = part.replace("\n", "\n" + " " * 9)
             text.append(f"\n  {label + ':':<6} ", style="dim").append(indented, style="default")
     messages().print(text)

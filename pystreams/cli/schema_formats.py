@@ -47,7 +47,7 @@ def _settings() -> dict[str, str]:
             "No schema registry is named",
             hint="name it in the environment: PYSTREAMS_SCHEMA_REGISTRY_URL=http://localhost:8081",
         )
-    return {name: value for name, value in settings.items() if name != "auto.register.schemas"}
+    return settings
 
 
 def _avro() -> AnySerde:

@@ -20,6 +20,7 @@ from pystreams.cli.user_lines import user_lines
 from pystreams.cli.worker_channel import Channel, Job, Message
 from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
 from pystreams.runtime.progress import Progress
+from pystreams.runtime.run_client import reached_the_end
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.worker import Failure, Report
 
@@ -77,7 +78,7 @@ class Reporter:
         if self._thread is None:
             self._thread = threading.Thread(target=self._tell, name="reports", daemon=True)
             self._thread.start()
-        self._caught_up = self._until_caught_up and self._streams.reached_the_end()
+        self._caught_up = self._until_caught_up and reached_the_end(self._streams)
 
     def end(self) -> None:
         """With a last report."""

@@ -257,9 +257,7 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
         why="a misspelt topic would be created instead of reported",
     ),
     **refused(CONSUMER, "group.id", why="the group is named by application_id"),
-    **refused(
-        CONSUMER, "exclude.internal.topics", why="it is about subscriptions by pattern, and there are none"
-    ),
+    **refused(CONSUMER, "exclude.internal.topics", why="patterns never match the topics of Kafka itself"),
     **refused(
         CONSUMER,
         "group.protocol",

@@ -11,7 +11,6 @@ from pystreams.config.serde_settings import known_serde_settings, serde_setting
 from pystreams.errors import ConfigError
 
 _ITS_NAME: Final = "its name is {}"
-_STORES: Final = "each store says persistent=True (RocksDB) or persistent=False (memory)"
 _WINDOWED: Final = "give TimeWindowedSerde(inner, window_size_ms) where a windowed topic is read"
 _STANDBYS: Final = (
     "standby replicas and warm-ups come later; until then a task that moves restores its state first"
@@ -28,13 +27,13 @@ REFUSED: Final = {
     "cache_max_bytes_buffering": _ITS_NAME.format("statestore_cache_max_bytes"),
     "default_client_supplier": "a broker of your own is given as Streams(app, broker=...)",
     "default_deserialization_exception_handler": _ITS_NAME.format("deserialization_exception_handler"),
-    "default_dsl_store": _STORES,
     "default_list_key_serde_inner": _LISTS,
     "default_list_key_serde_type": _LISTS,
     "default_list_value_serde_inner": _LISTS,
     "default_list_value_serde_type": _LISTS,
     "default_production_exception_handler": _ITS_NAME.format("production_exception_handler"),
-    "dsl_store_suppliers_class": _STORES,
+    "dsl_store_suppliers_class": "its name is default_dsl_store, for all steps; each says persistent=True (RocksDB) or"
+    " persistent=False (memory) for itself",
     "ensure_explicit_internal_resource_naming": "the topology is checked while it is made:"
     " App(..., ensure_explicit_internal_resource_naming=True)",
     "max_warmup_replicas": _STANDBYS,

@@ -147,6 +147,9 @@ class StreamsConfig:
     #: Code of the program's around every step: a ``ProcessorWrapper``, its class, a function of (name, supplier), or
     #: where one of them is to be imported from: ``MODULE:NAME``.
     processor_wrapper: Any = _setting(None, imported)
+    #: Where the stores of the language's steps are that say neither ``persistent=True`` nor ``persistent=False``:
+    #: ``rocksDB`` (on disk) or ``in_memory``. Tables with ``history=`` are on disk.
+    default_dsl_store: str = _setting("rocksDB", choice("rocksDB", "in_memory"))
     #: What the stores on disk that steps of the language have keep of a record: ``DEFAULT``, or ``HEADERS``, too, which
     #: such steps leave empty so far. It may change between runs: what is stored is converted.
     dsl_store_format: str = _setting("DEFAULT", word("DEFAULT", "HEADERS"))

@@ -51,7 +51,7 @@ class BranchedKStream(Generic[K, V]):
             )
         number = len(self._branch.predicates) + 1
         child = checked(f"{self._name}{name or number}")
-        function = UserFunction.of(predicate, "value", f"branch {child}")
+        function = UserFunction.of(predicate, "predicate", f"branch {child}")
         self._branch.predicates += (function,)
         self._branch.children += (child,)
         return self._child(child)

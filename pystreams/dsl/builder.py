@@ -199,7 +199,7 @@ class StreamsBuilder(GlobalTables):
 
     def build(self, config: StreamsConfig | None = None) -> Topology:
         """The topology of all steps so far, rewritten as ``topology_optimization`` of ``config`` allows, with its steps
-        wrapped by ``processor_wrapper`` and its stores in ``dsl_store_format``.
+        wrapped by ``processor_wrapper`` and its stores as ``default_dsl_store`` and ``dsl_store_format`` say.
 
         Raises ``TopologyError`` where steps contradict each other: a name twice, topics read twice in different ways,
         different stores with one name, joined topics with different fixed numbers of partitions.
@@ -209,13 +209,11 @@ class StreamsBuilder(GlobalTables):
         )
         if self._all_named:
             self._context.check_all_named()
-        if config is not None and config.dsl_store_format == "HEADERS":
-            topology.change_stores(StoreSpec.in_headers_format)
-        return topology if config is None else topology.wrapped(config.processor_wrapper)
+        return topology if config is None else topology.configured(config)
 
 
 def topology_of(application: Topology | Buildable, config: StreamsConfig | None = None) -> Topology:
-    """The application's graph as ``config`` has it: optimized, with processors wrapped. Raises ``TopologyError`` as
+    """The application's graph as ``config`` has it: optimized, as ``Topology.configured``. Raises ``TopologyError`` as
     building it does."""
     if not isinstance(application, Topology):
         if not hasattr(application, "build"):
@@ -224,4 +222,4 @@ def topology_of(application: Topology | Buildable, config: StreamsConfig | None 
                 hint="give the App, the StreamsBuilder or the Topology, not a stream or table of it",
             )
         return application.build(config)
-    return application if config is None else application.wrapped(config.processor_wrapper)
+    return application if config is None else application.configured(config)

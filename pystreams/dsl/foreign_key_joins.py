@@ -139,10 +139,10 @@ class _Join:
             "timestamped_key_value",
             BYTES,
             SubscriptionSerde(),
-            persistent=self._store.persistent,
+            **self._store.kept,
             logs_headers=True,
             # In memory it has them always, as in Java.
-            headers=not self._store.persistent,
+            headers=self._store.persistent is False,
             of_language=True,
         )
         receive_name = self._name("-subscription-receive", _PROCESSOR)

@@ -46,6 +46,13 @@ class WindowStoreArguments(StoreArguments, total=False):
     retention: Duration
 
 
+class Kept(TypedDict):
+    """Where a store is, as ``StoreSpec`` takes it."""
+
+    persistent: bool
+    persistent_by_default: bool
+
+
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
     """What a step was told about its store. Source: org.apache.kafka.streams.kstream.Materialized."""
@@ -55,7 +62,7 @@ class StoreOptions:
     value: Any = None
     cached: bool = True
     logged: bool = True
-    persistent: bool = True
+    persistent: bool | None = None
     retention: Duration | None = None
     changelog_config: Mapping[str, str] | None = None
     history: Duration | None = None
@@ -72,6 +79,12 @@ class StoreOptions:
                 meant = f"; did you mean {close[0]}=?" if close else ""
                 raise TypeError(f"{method}() got an unexpected keyword argument {argument!r}{meant}")
         return cls(**arguments)
+
+    @property
+    def kept(self) -> Kept:
+        """Where the store is, and whether that was said. Java has stores with versions on disk only."""
+        said = self.persistent is not None or self.history is not None
+        return {"persistent": self.persistent is not False, "persistent_by_default": not said}
 
     @property
     def given(self) -> bool:
@@ -105,7 +118,7 @@ class StoreOptions:
             "versioned" if versioned else "timestamped_key_value",
             given_or(self.key, key),
             given_or(self.value, value),
-            persistent=self.persistent,
+            **self.kept,
             cached=self.cached and not versioned,
             logged=self.logged,
             changelog_config=self.changelog_config or {},
@@ -120,7 +133,7 @@ class StoreOptions:
             return
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
             raise TopologyError(f"store {name} cannot keep max_entries={most!r}", hint="give a number")
-        if self.persistent or self.history is not None:
+        if self.persistent is not False or self.history is not None:
             raise TopologyError(
                 f"store {name} takes max_entries= only in memory, and without history=",
                 hint="give persistent=False, or leave max_entries= out",
@@ -154,13 +167,14 @@ class StoreOptions:
             "timestamped_window",
             given_or(self.key, key),
             given_or(self.value, value),
-            persistent=self.persistent,
+            **self.kept,
             # As in Java, a cache before other windows stays, though nothing waits in it to be emitted.
             cached=self.cached and not (on_close and isinstance(windows, SlidingWindows)),
             logged=self.logged,
             window_size_ms=windows.size_ms,
             retention_ms=self._retention_ms(name, windows),
             by_time=on_close,
+            no_key_index=on_close and not isinstance(windows, SlidingWindows),
             changelog_config=self.changelog_config or {},
             of_language=True,
         )
@@ -174,7 +188,7 @@ class StoreOptions:
             "session",
             given_or(self.key, key),
             given_or(self.value, value),
-            persistent=self.persistent,
+            **self.kept,
             cached=self.cached and not on_close,
             logged=self.logged,
             retention_ms=self._retention_ms(name, windows),

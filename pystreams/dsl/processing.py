@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pystreams.dsl.context import Place
 from pystreams.dsl.joins import Joins
 from pystreams.dsl.serdes import TypeOrSerde, computed
-from pystreams.errors import TopologyError
-from pystreams.functions import UserFunction, locate
+from pystreams.functions import locate
 from pystreams.processor import Processor
 from pystreams.state.spec import StoreSpec
-from pystreams.topology.arguments import store_list
+from pystreams.topology.arguments import check_supplier, store_list
 from pystreams.topology.graph import ProcessorGraphNode
 from pystreams.topology.names import checked
 from pystreams.topology.nodes import Process
@@ -74,12 +73,7 @@ class Processing(Joins[K, V]):
 
     def _processor_name(self, prefix: str, step: str | None, supplier: Callable[[], Any]) -> str:
         name = self._place.context.names.step(prefix) if step is None else checked(step)
-        if not callable(supplier):
-            raise TopologyError(
-                f"{name} got {supplier!r}, one processor for all tasks",
-                hint="give the class, or a function that makes a new processor at each call",
-            )
-        UserFunction.of(supplier, "supply", f"process {name}")
+        check_supplier(name, supplier)
         return name
 
 

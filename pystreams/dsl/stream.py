@@ -27,7 +27,7 @@ from pystreams.dsl.processing import Processing
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import TypeOrSerde, common, computed, given_or, returned_by
 from pystreams.errors import TopologyError
-from pystreams.functions import UserFunction
+from pystreams.functions import Form, UserFunction
 from pystreams.processor import Partitioner, RecordContext
 from pystreams.serde.base import AnySerde
 from pystreams.topology.arguments import checked_partitioner, topic_chooser
@@ -60,7 +60,7 @@ class KStream(Processing[K, V]):
     def filter(self, predicate: Callable[[K, V], object], *, step: str | None = ...) -> KStream[K, V]: ...
     def filter(self, predicate: Callable[..., object], *, step: str | None = None) -> KStream[K, V]:
         """Records for which ``predicate`` holds."""
-        name, function = self._named("filter", "KSTREAM-FILTER-", step, predicate)
+        name, function = self._named("filter", "KSTREAM-FILTER-", step, predicate, "predicate")
         return self._then(name, Filter(function))
 
     @overload
@@ -69,7 +69,7 @@ class KStream(Processing[K, V]):
     def filter_not(self, predicate: Callable[[K, V], object], *, step: str | None = ...) -> KStream[K, V]: ...
     def filter_not(self, predicate: Callable[..., object], *, step: str | None = None) -> KStream[K, V]:
         """Records for which ``predicate`` does not hold."""
-        name, function = self._named("filter_not", "KSTREAM-FILTER-", step, predicate)
+        name, function = self._named("filter_not", "KSTREAM-FILTER-", step, predicate, "predicate")
         return self._then(name, Filter(function, negate=True))
 
     @overload
@@ -195,7 +195,7 @@ class KStream(Processing[K, V]):
     def peek(self, action: Callable[[K, V], object], *, step: str | None = ...) -> KStream[K, V]: ...
     def peek(self, action: Callable[..., object], *, step: str | None = None) -> KStream[K, V]:
         """The same records; ``action`` sees each as it passes."""
-        name, function = self._named("peek", "KSTREAM-PEEK-", step, action)
+        name, function = self._named("peek", "KSTREAM-PEEK-", step, action, "action")
         return self._then(name, Peek(function))
 
     @overload
@@ -204,7 +204,7 @@ class KStream(Processing[K, V]):
     def foreach(self, action: Callable[[K, V], object], *, step: str | None = ...) -> None: ...
     def foreach(self, action: Callable[..., object], *, step: str | None = None) -> None:
         """Call ``action`` for each record: the end of the stream."""
-        name, function = self._named("foreach", "KSTREAM-FOREACH-", step, action)
+        name, function = self._named("foreach", "KSTREAM-FOREACH-", step, action, "action")
         self._then(name, Foreach(function))
 
     def print(self, *, label: str | None = None, path: str | None = None, step: str | None = None) -> None:
@@ -407,10 +407,10 @@ class KStream(Processing[K, V]):
     # Helpers
 
     def _named(
-        self, method: str, prefix: str, step: str | None, function: Callable[..., Any]
+        self, method: str, prefix: str, step: str | None, function: Callable[..., Any], form: Form = "value"
     ) -> tuple[str, UserFunction]:
         name = self._place.context.names.step(prefix, step)
-        return name, UserFunction.of(function, "value", f"{method} {name}")
+        return name, UserFunction.of(function, form, f"{method} {name}")
 
     def _computed_value(self, given: Any, name: str, function: UserFunction) -> AnySerde:
         return computed(given, f"the value that {name} computes", function.location, self._place.value)

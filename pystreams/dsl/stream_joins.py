@@ -210,13 +210,13 @@ def _kept(
         "join_window",
         key,
         value,
-        persistent=options.persistent,
+        **options.kept,
         logged=options.logged,
         window_size_ms=windows.size_ms,
         retention_ms=windows.retention_ms,
         retain_duplicates=True,
         # In memory it has them always, as in Java.
-        headers=not options.persistent,
+        headers=options.persistent is False,
         of_language=True,
         changelog_config={**(options.changelog_config or {}), "cleanup.policy": "delete"},
     )
@@ -230,7 +230,7 @@ def _waiting(name: str, options: StoreOptions, key: AnySerde, left: AnySerde, ri
         "list",
         wrapped(key, WaitingKeySerde),
         value,
-        persistent=options.persistent,
+        **options.kept,
         logged=options.logged,
         changelog_config=dict(options.changelog_config or {}),
     )

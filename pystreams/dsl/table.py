@@ -93,7 +93,7 @@ class KTable(TableJoins[K, V]):
     ) -> KTable[K, V]:
         prefix = "KTABLE-FILTER-"
         name, store_name = self._draw_names(prefix, step, options)
-        function = UserFunction.of(predicate, "value", f"{method} {name}")
+        function = UserFunction.of(predicate, "predicate", f"{method} {name}")
         operation = TableFilter(function, negate, store_name)
         # Where old values come anyway, they save tombstones for rows that never passed.
         operation.send_old_values = self._origin.send_old_values(force=False)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
-from typing import Final
+from typing import Final, NamedTuple
 
 from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer
 from pystreams.clock import Clock, Deadline
@@ -33,9 +33,26 @@ CHECK_INTERVAL_MS: Final = 30_000.0
 _CHECK_TIMEOUT_MS: Final = 2_000.0
 _READ_TIMEOUT_MS: Final = 10_000.0
 _READ_POLL_MS: Final = 100.0
+#: Stands for the time where the last record of a key counts, whatever its time.
+_ANY_TIME: Final = -1
 
-#: Value, timestamp and headers of a record, as a changelog holds them.
-Logged = tuple[bytes | None, int, Headers]
+#: Value, timestamp (None: the store keeps none) and headers of a record, as a changelog holds them.
+Logged = tuple[bytes | None, int | None, Headers]
+
+#: What a stretch of a changelog says last of each key; of a store of versions, of each key at each time.
+Found = dict[tuple[bytes, int], Logged]
+
+
+class Undone(NamedTuple):
+    """A stretch of the changelog of a store of versions that holds what was taken back and nothing of anybody else.
+
+    No version can be taken out of a log of versions, and another one at its time would stand behind those that come
+    when the same is done again. A store that is restored without the stretch is the one of before.
+    """
+
+    partition: TopicPartition
+    start_offset: int
+    end_offset: int
 
 
 class ChangelogGuard:
@@ -104,12 +121,12 @@ class ChangelogGuard:
         except BrokerUnavailableError as error:
             log.info("changelogs are looked at later: %s", error)
 
-    def take_back(self, tasks: Collection[ActiveTask]) -> None:
-        """Before tasks start again from their last commit: have what they have logged since followed by what their
-        stores held then. Otherwise it would be restored with them, and what is processed once more would count twice.
+    def take_back(self, tasks: Collection[ActiveTask]) -> list[Undone]:
+        """Before tasks start again from their last commit: forget what their stores wrote since, and have what they
+        have logged of it followed by what the stores held then. Otherwise it would be restored with them, and what is
+        processed once more would count twice. Gives what stores of versions are better restored without.
 
-        Call it with what the stores wrote since forgotten; flush the producer after it.
-        Raises ``BrokerUnavailableError``.
+        Flush the producer after it. Raises ``BrokerUnavailableError``.
         """
         logged = [
             (task, store, task.changelogs[store])
@@ -118,15 +135,26 @@ class ChangelogGuard:
             if count
         ]
         if not logged:
-            return
+            return []
         ends = self._admin.end_offsets([partition for _, _, partition in logged], _CHECK_TIMEOUT_MS)
-        for task, store, partition in logged:
-            _log_again(task, store, self._read(partition, task.log_ends[store], ends[partition]))
+        read = [self._read(task, store, partition, ends[partition]) for task, store, partition in logged]
+        own = [
+            task.state.keeps_versions(store) and not _others(task, store, found)
+            for (task, store, _), found in zip(logged, read, strict=True)
+        ]
+        for task in tasks:
+            task.state.abort()
+        undone = []
+        for (task, store, partition), found, of_nobody_else in zip(logged, read, own, strict=True):
+            _log_again(task, store, found)
+            if of_nobody_else and found:
+                undone.append(Undone(partition, task.log_ends[store], ends[partition]))
+        return undone
 
     def _repair(
         self, task: ActiveTask, store: str, partition: TopicPartition, end: int, strangers: int
     ) -> int:
-        found = self._read(partition, task.log_ends[store], end)
+        found = self._read(task, store, partition, end)
         self._confirm(task)
         task.logged[store] = 0
         repaired = _log_again(task, store, found)
@@ -142,11 +170,12 @@ class ChangelogGuard:
         )
         return repaired
 
-    def _read(self, partition: TopicPartition, start: int, end: int) -> dict[bytes, Logged]:
-        """The last record of every key in a stretch of a changelog."""
-        found: dict[bytes, Logged] = {}
+    def _read(self, task: ActiveTask, store: str, partition: TopicPartition, end: int) -> Found:
+        """What a changelog says last of every key, from where it is known to hold what the task wrote up to ``end``."""
+        found: Found = {}
+        versions = task.state.keeps_versions(store)
         # Retention may have taken the first of them.
-        start = max(start, self._admin.beginning_offsets([partition])[partition])
+        start = max(task.log_ends[store], self._admin.beginning_offsets([partition])[partition])
         deadline = Deadline(self._clock, _READ_TIMEOUT_MS)
         with closing(self._consumer()) as consumer:
             consumer.assign({partition: start})
@@ -161,22 +190,32 @@ class ChangelogGuard:
                     headers = batch.headers or [NO_HEADERS] * len(batch)
                     logged = zip(batch.values, batch.timestamps, headers, strict=True)
                     found.update(
-                        (key, last) for key, last in zip(batch.keys, logged, strict=True) if key is not None
+                        ((key, last[1] if versions else _ANY_TIME), last)
+                        for key, last in zip(batch.keys, logged, strict=True)
+                        if key is not None
                     )
         return found
 
 
-def _log_again(task: ActiveTask, store: str, found: Mapping[bytes, Logged]) -> int:
-    """Log what the store holds under the keys that were ``found`` with something else; give the number of records."""
-    repaired = 0
-    for key, last in found.items():
-        current = task.state.as_logged(store, key)
+def _others(task: ActiveTask, store: str, found: Found) -> list[tuple[bytes, Logged]]:
+    """The keys that were ``found`` with something else than the store holds, each with what it holds."""
+    others: list[tuple[bytes, Logged]] = []
+    for (key, time), last in found.items():
+        current = task.state.as_logged(store, key, time)
         if current is None:
             continue
         value, timestamp, headers = current
         # What the store does not know may be as it is.
         told = (value, last[1] if timestamp is None else timestamp, last[2] if headers is None else headers)
         if told != last:
-            task.log_changes[store](key, value, timestamp, headers or NO_HEADERS)
-            repaired += 1
-    return repaired
+            others.append((key, (value, timestamp, headers or NO_HEADERS)))
+    return others
+
+
+def _log_again(task: ActiveTask, store: str, found: Found) -> int:
+    """Log what the store holds under the keys that were ``found`` with something else; give the number of records.
+    In a log of versions nothing takes the place of another."""
+    others = [] if task.state.keeps_versions(store) else _others(task, store, found)
+    for key, (value, timestamp, headers) in others:
+        task.log_changes[store](key, value, timestamp, headers)
+    return len(others)

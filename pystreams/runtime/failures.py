@@ -166,10 +166,11 @@ class Failures:
             way_out = "let production_exception_handler leave such records out (continue, dead_letter)"
             if isinstance(error, ProductionError):
                 self._stop(error, context, way_out)
+            types = f"the key's type is {type(key).__name__}, the value's {type(value).__name__}"
             self._verdict = ProductionError(
                 f"a record for topic {topic} cannot be serialized: {summarize(error)}",
                 where=f"{context.where}, timestamp {timestamp}",
-                why=f"the key's type is {type(key).__name__}, the value's {type(value).__name__}",
+                why="; ".join(filter(None, (reason(error), types))),
                 hint=f"{advice(error, 'give the step the serdes of what it writes (key=, value=)')}, or {way_out}",
             )
             raise self._verdict from error

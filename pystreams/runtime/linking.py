@@ -19,6 +19,7 @@ from pystreams.runtime.collector import ChoosingSink
 from pystreams.runtime.decoding import Rows
 from pystreams.runtime.operator_environment import NodeEnvironment, OperatorMemory
 from pystreams.runtime.processor_context import ProcessorRunner, TaskView
+from pystreams.runtime.same_key import same_key
 from pystreams.runtime.wrapped_step import WrappedStep
 from pystreams.serde import serde_for
 from pystreams.serde.base import AnySerde
@@ -221,7 +222,7 @@ def regroup(new: tuple[Any, Any] | None, old: tuple[Any, Any] | None) -> list[tu
     old_key, old_value = (None, None) if old is None else as_pair(old)
     arrives = new_key is not None and new_value is not None
     leaves = old_key is not None and old_value is not None
-    if arrives and leaves and new_key == old_key:
+    if arrives and leaves and same_key(new_key, old_key):
         return [(new_key, new_value, old_value)]
     changes: list[tuple[Any, Any, Any]] = []
     if leaves:

@@ -13,13 +13,24 @@ from typing import Any, Final, Protocol
 
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
-from pystreams.errors import ConfigError, ProcessingError, TopologyError, advice, reason, summarize
+from pystreams.errors import (
+    ConfigError,
+    ProcessingError,
+    StreamsError,
+    TopologyError,
+    advice,
+    reason,
+    summarize,
+)
+from pystreams.functions import check_callback
 from pystreams.ids import TaskId
 from pystreams.metrics import Metrics
 from pystreams.processor import Cancellable, PunctuationType, Punctuator, RecordMetadata
-from pystreams.record import NO_HEADERS, ContextCell, Headers, Record
+from pystreams.record import NO_HEADERS, ContextCell, FixedKeyRecord, Headers, Record
 from pystreams.runtime.failures import Failures
 from pystreams.runtime.punctuation import PunctuationQueue, Schedule
+from pystreams.runtime.same_key import same_key
+from pystreams.topology.arguments import checked_store
 from pystreams.topology.nodes import Process, ProcessorNode
 
 #: (key, value, timestamp, headers)
@@ -28,7 +39,7 @@ Target = Callable[[Any, Any, int, Headers], None]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 #: In punctuation there is no record whose key had to stay.
-_ANY_KEY: Final = object()
+_NO_KEY: Final = object()
 
 
 class Timing:
@@ -105,7 +116,7 @@ class TaskContext:
         return self._task.state_dir
 
     def store(self, name: Any) -> Any:
-        name = name if isinstance(name, str) else name.name
+        name = name if isinstance(name, str) else checked_store(name).name
         if name in self._task.global_stores:
             return self._task.global_stores[name]
         if name not in self._stores:
@@ -136,6 +147,7 @@ class TaskContext:
                 f"processor {self._step} scheduled a punctuator in {type!r}",
                 hint="the type is PunctuationType.STREAM_TIME or PunctuationType.WALL_CLOCK_TIME",
             )
+        check_callback(punctuator, "punctuator", f"processor {self._step}")
         task = self._task
         in_stream_time = type is PunctuationType.STREAM_TIME
         now_ms = task.timing.stream_time if in_stream_time else task.clock.now_ms()
@@ -209,6 +221,7 @@ class ProcessorRunner(TaskContext):
             raise life_cycle_error("the supplier", node.name, task.task_id, error) from error
         self._process = self.processor.process
         self._fixed_key = operation.fixed_key
+        self._record = FixedKeyRecord if operation.fixed_key else Record
         self._key: Any = None
         self._all = all
         self._children = children
@@ -234,13 +247,13 @@ class ProcessorRunner(TaskContext):
         before = self._active, self._key
         self._active, self._key = True, key
         try:
-            self._process(Record(key, value, timestamp, headers))
+            self._process(self._record(key, value, timestamp, headers))
         finally:
             self._active, self._key = before
 
     def punctuate(self, punctuator: Punctuator, now_ms: int) -> None:
         before = self._active, self._key
-        self._active, self._key = True, _ANY_KEY
+        self._active, self._key = True, _NO_KEY
         try:
             super().punctuate(punctuator, now_ms)
         finally:
@@ -271,22 +284,23 @@ class ProcessorRunner(TaskContext):
                 where=f"task {self._task.task_id}",
                 hint="forward only while a record or a punctuator is at work",
             )
-        try:
-            timestamp: object = record.timestamp
-        except AttributeError:
-            raise ProcessingError(
-                f"processor {self._step} forwarded a {type(record).__name__}, which is no record",
-                where=f"task {self._task.task_id}",
-                hint="forward Record(key, value, timestamp), or record.with_value(...)",
-            ) from None
+        timestamp: object = getattr(record, "timestamp", None)
         if type(timestamp) is not int or timestamp < 0:
-            wrong = "negative " if isinstance(timestamp, int) else ""
-            raise ProcessingError(
-                f"processor {self._step} forwarded a record with the {wrong}timestamp {timestamp!r}",
-                where=f"task {self._task.task_id}",
-                hint="a timestamp is a whole number of milliseconds since 1970",
-            )
-        if self._fixed_key and self._key is not _ANY_KEY and record.key != self._key:
+            raise wrong_record(record, self._step, self._task.task_id)
+        if self._fixed_key and record.key is not self._key:
+            self._check_key(record)
+
+    def _check_key(self, record: Record[Any, Any]) -> None:
+        if self._key is _NO_KEY:
+            if not isinstance(record, FixedKeyRecord):
+                raise ProcessingError(
+                    f"processor {self._step} forwarded a record of its own in punctuation",
+                    where=f"task {self._task.task_id}",
+                    why="process_values keeps the keys, so that the stream needs no repartitioning, and in punctuation "
+                    "no record is at work whose key it would have",
+                    hint="forward a record that process was given, or record.with_value(...) of it; or use process",
+                )
+        elif not same_key(record.key, self._key):
             raise ProcessingError(
                 f"processor {self._step} changed the key of a record",
                 where=f"task {self._task.task_id}",
@@ -297,7 +311,7 @@ class ProcessorRunner(TaskContext):
     def _child(self, name: str) -> Target:
         target = self._children.get(name)
         if target is None:
-            near = get_close_matches(name, self._children, 1)
+            near = get_close_matches(str(name), self._children, 1)
             raise TopologyError(
                 f"processor {self._step} forwarded to {name}, which is not a child of it",
                 why=f"its children are {', '.join(self._children) or 'none'}",
@@ -306,10 +320,27 @@ class ProcessorRunner(TaskContext):
         return target
 
 
+def wrong_record(record: object, step: str, task: TaskId) -> ProcessingError:
+    """What it means that something else than a record was forwarded, or one without a proper time."""
+    if not hasattr(record, "timestamp"):
+        return ProcessingError(
+            f"processor {step} forwarded a {type(record).__name__}, which is no record",
+            where=f"task {task}",
+            hint="forward Record(key, value, timestamp), or record.with_value(...)",
+        )
+    timestamp: object = getattr(record, "timestamp")  # noqa: B009 - of whatever it is
+    wrong = "negative " if isinstance(timestamp, int) else ""
+    return ProcessingError(
+        f"processor {step} forwarded a record with the {wrong}timestamp {timestamp!r}",
+        where=f"task {task}",
+        hint="a timestamp is a whole number of milliseconds since 1970",
+    )
+
+
 def life_cycle_error(what: str, step: str, task: TaskId, error: Exception) -> ProcessingError:
     """What it means that a part of a user's processor raised."""
     return ProcessingError(
-        f"{what} of processor {step} raised {summarize(error)}",
+        f"{what} of processor {step} {'failed:' if isinstance(error, StreamsError) else 'raised'} {summarize(error)}",
         where=f"task {task}",
         why=reason(error),
         hint=advice(error, "mend the processor: no handler is asked where no record is at work"),

@@ -8,6 +8,7 @@ its changelog is corrupt.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,6 +22,8 @@ from pystreams.runtime.active_task import ActiveTask
 log = logging.getLogger(__name__)
 
 _PROGRESS_LOG_INTERVAL_MS = 10_000
+#: After so long without records the ends of changelogs are asked for anew: they may lie lower.
+_STALLED_MS = 5_000
 
 
 class RestoreListener(Protocol):
@@ -73,8 +76,10 @@ class Restorer:
         self._listener = listener
         self._tasks: dict[TaskId, ActiveTask] = {}
         self._stores: dict[TopicPartition, StoreRestore] = {}
-        self._since_ms = self._logged_ms = clock.monotonic_ms()
+        self._since_ms = self._logged_ms = self._moved_ms = clock.monotonic_ms()
         self._restored = 0
+        #: Offsets whose records are passed over, by partition: each from a start to an end (exclusive).
+        self._left_out: dict[TopicPartition, list[tuple[int, int]]] = {}
         #: The last step was given records: more of them may be there already.
         self.busy = False
 
@@ -90,7 +95,7 @@ class Restorer:
     def add(self, task: ActiveTask) -> None:
         """Begin with a task. Raises ``StateCorruptedError`` if a store lies outside of its changelog."""
         if not self._tasks:
-            self._since_ms = self._logged_ms = self._clock.monotonic_ms()
+            self._since_ms = self._logged_ms = self._moved_ms = self._clock.monotonic_ms()
             self._restored = 0
         stores = self._plan(task)
         self._tasks[task.task_id] = task
@@ -111,6 +116,18 @@ class Restorer:
         for partition in gone:
             del self._stores[partition]
 
+    def leave_out(self, partition: TopicPartition, start_offset: int, end_offset: int) -> None:
+        """Pass over a stretch of a changelog from now on: it holds what was undone."""
+        stretches = self._left_out.setdefault(partition, [])
+        if stretches and stretches[-1][1] == start_offset:
+            start_offset = stretches.pop()[0]
+        stretches.append((start_offset, end_offset))
+
+    def know_nothing_of(self, partitions: Iterable[TopicPartition]) -> None:
+        """Pass over nothing any more: others may write there from now on."""
+        for partition in partitions:
+            self._left_out.pop(partition, None)
+
     def step(self, budget_ms: float, wait_ms: float) -> RestoreOutcome:
         """Restore for about ``budget_ms``, waiting up to ``wait_ms`` if nothing has arrived."""
         outcome = RestoreOutcome()
@@ -126,6 +143,8 @@ class Restorer:
             for batch in batches:
                 self._apply(batch, outcome)
             self._advance()
+            if not batches:
+                outcome.corrupted |= self._cut_short()
             if not batches or outcome.corrupted or deadline.expired():
                 break
         self._finish(outcome)
@@ -147,6 +166,16 @@ class Restorer:
             start, beginning, end = task.state.changelog_offset(store), beginnings[partition], ends[partition]
             if start is not None and not beginning <= start <= end:
                 raise _outside(task.task_id, store, partition, start, beginning, end)
+            if start is None and beginning == end > 0 and task.committed and task.state.expires(store):
+                log.warning(
+                    "task %s: store %s starts empty: changelog %s had %d records, and retention has deleted all of "
+                    "them. If windows are still open for records to come, they lack what was in them; a longer "
+                    "retention.ms of the changelog (window_changelog_retention_ms for new ones) prevents this",
+                    task.task_id,
+                    store,
+                    partition,
+                    end,
+                )
             position = beginning if start is None else start
             restores.append(StoreRestore(task.task_id, store, partition, position, end, position))
         return restores
@@ -157,6 +186,8 @@ class Restorer:
             return
         # An input goes on behind what was committed.
         batch = batch.before(restore.end_offset)
+        for start_offset, end_offset in self._left_out.get(restore.partition, ()):
+            batch = batch.without(start_offset, end_offset)
         try:
             self._tasks[restore.task_id].restore(restore.store, batch)
         except StateCorruptedError as error:
@@ -170,7 +201,9 @@ class Restorer:
     def _advance(self) -> None:
         for restore in self._stores.values():
             if restore.position < restore.end_offset:
-                restore.position = self._consumer.position(restore.partition)
+                position = self._consumer.position(restore.partition)
+                if position != restore.position:
+                    restore.position, self._moved_ms = position, self._clock.monotonic_ms()
                 if restore.position >= restore.end_offset:
                     self._consumer.unassign([restore.partition])
 
@@ -199,6 +232,28 @@ class Restorer:
         if not corrupted:
             raise error
         return corrupted
+
+    def _cut_short(self) -> dict[TaskId, StateCorruptedError]:
+        """The tasks whose changelogs end before the ends that they had, where nothing has come for some time: to wait
+        for those would be to wait for ever."""
+        now = self._clock.monotonic_ms()
+        if now - self._moved_ms < _STALLED_MS:
+            return {}
+        self._moved_ms = now
+        reading = {p: r for p, r in self._stores.items() if r.position < r.end_offset}
+        ends = self._admin.end_offsets(list(reading))
+        return {
+            r.task_id: StateCorruptedError(
+                f"the changelog of store {r.store} has lost its last records while it was restored",
+                where=f"task {r.task_id}, {p}",
+                why=f"it ended at offset {r.end_offset} (exclusive), and ends at {ends[p]} now: an unclean leader "
+                "election, or the topic was made anew",
+                hint="the task's local state is deleted and restored from what is left; whether that will do is for "
+                "you to judge, else reset the application",
+            )
+            for p, r in reading.items()
+            if ends[p] < r.end_offset
+        }
 
     def _log_progress(self) -> None:
         now = self._clock.monotonic_ms()

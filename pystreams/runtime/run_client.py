@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from pystreams.errors import BrokerUnavailableError
 from pystreams.runtime.progress import Progress
 from pystreams.runtime.signals import stop_on_signals
+
+log = logging.getLogger(__name__)
 
 _INTERVAL_S: Final = 0.1
 
@@ -22,7 +26,8 @@ class Runnable(Protocol):
     def start(self, *, stop: threading.Event | None = None) -> None: ...
     def close(self) -> bool: ...
     def progress(self) -> Progress: ...
-    def reached_the_end(self) -> bool: ...
+    def caught_up(self) -> bool: ...
+    def request_commit(self) -> None: ...
 
 
 def run_client(
@@ -39,9 +44,23 @@ def run_client(
             while not stop.wait(_INTERVAL_S) and not streams.finished:
                 if on_progress is not None:
                     on_progress(streams.progress())
-                if until_caught_up and streams.reached_the_end():
+                if until_caught_up and reached_the_end(streams):
                     break
         finally:
             streams.close()
     if streams.failure is not None:
         raise streams.failure
+
+
+def reached_the_end(streams: Runnable) -> bool:
+    """As ``Streams.caught_up``; if not, has committed what is processed, since that may be all that is missing. A log
+    that does not answer now cannot tell."""
+    try:
+        if streams.caught_up():
+            return True
+    except BrokerUnavailableError as error:
+        log.warning("whether everything is processed is not known: %s", error)
+        return False
+    if streams.progress().lag == 0:
+        streams.request_commit()
+    return False

@@ -19,7 +19,7 @@ from pystreams.broker.port import Broker
 from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig
 from pystreams.dsl.builder import Buildable
-from pystreams.errors import BrokerUnavailableError, ConfigError, StateError, StreamsError
+from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, names
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.client_start import build_topology, open_broker, prepare
@@ -207,19 +207,6 @@ class Streams:
         stop = threading.Event() if stop is None else stop
         self._raises = True
         run_client(self, stop, until_caught_up=until_caught_up, on_progress=on_progress)
-
-    def reached_the_end(self) -> bool:
-        """As ``caught_up``; if not, has committed what is processed, since that may be all that is missing. A log that
-        does not answer now cannot tell."""
-        try:
-            if self.caught_up():
-                return True
-        except BrokerUnavailableError as error:
-            log.warning("whether everything is processed is not known: %s", error)
-            return False
-        if self.progress().lag == 0:
-            self.request_commit()
-        return False
 
     def wait_for(self, condition: Callable[[], bool], timeout: timedelta | float | None = None) -> bool:
         """Wait until ``condition`` holds, asked at every change of state; False if ``timeout`` is over first."""

@@ -175,6 +175,8 @@ class TaskManager:
                 case CloseTask(task_id):
                     self._waiting.pop(task_id, None)
                     self._locked.pop(task_id, None)
+                    if task_id in self._tasks:
+                        self._restorer.know_nothing_of(self._tasks[task_id].changelogs.values())
                     self._close(task_id)
                 case OpenTask(task_id, inputs):
                     self._waiting[task_id] = inputs
@@ -230,11 +232,11 @@ class TaskManager:
             return
         self._producer.abort()
         try:
-            for task in tasks:
-                task.state.abort()
             # Whether the last commit has arrived or not: these have their state as of what the group has.
-            self._guard.take_back([task for task in tasks if self._has_last_commit(task)])
+            undone = self._guard.take_back([task for task in tasks if self._has_last_commit(task)])
             self._producer.commit({}, None)
+            for one in undone:
+                self._restorer.leave_out(one.partition, one.start_offset, one.end_offset)
         except StreamsError as error:
             log.warning("what is done once more may be counted twice in the stores: %s", error)
 
@@ -243,9 +245,11 @@ class TaskManager:
         return task.committed == {p: at for p, at in committed.items() if at is not None}
 
     def close(self, *, commit: bool) -> None:
-        """Give up everything, after a commit of what is not committed yet, or without."""
+        """Give up everything, after a commit of what is not committed yet, or without: the next start does it again."""
         try:
-            if commit and self._running:
+            if not commit:
+                self._take_back(self._running)
+            elif self._running:
                 if self.commit_needed:
                     self._committer.commit(self._running)
                 self._leave_in_order()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pystreams.errors import ProcessingError
+from pystreams.errors import ProcessingError, TopologyError
+from pystreams.functions import UserFunction
+from pystreams.processor import ValueTransformer
 from pystreams.record import Record
 from pystreams.runtime.processor_context import TaskContext, TaskView, life_cycle_error
 
@@ -19,7 +21,7 @@ class TransformerRunner(TaskContext):
             self._transformer = supplier()
         except Exception as error:
             raise life_cycle_error("the supplier", step, task.task_id, error) from error
-        self.transform: Callable[[Any, Any], Any] = self._transformer.transform
+        self.transform: Callable[[Any, Any], Any] = _checked(self._transformer, step)
 
     def init(self) -> None:
         """Call the transformer's ``init``. Raises ``ProcessingError`` for what that raises."""
@@ -43,3 +45,14 @@ class TransformerRunner(TaskContext):
             why="what it returns is the new value; the row's key decides where it goes",
             hint="return the value; to forward records of your own, use to_stream().process(...)",
         )
+
+
+def _checked(transformer: Any, step: str) -> Callable[[Any, Any], Any]:
+    """The method ``transform``. Raises ``TopologyError`` if it cannot be called for a row."""
+    transform = getattr(transformer, "transform", None)
+    if not callable(transform) or getattr(transform, "__func__", None) is ValueTransformer.transform:
+        raise TopologyError(
+            f"{type(transformer).__name__}, the transformer of {step}, has no method transform",
+            hint="derive it from ValueTransformer, and define transform(self, key, value)",
+        )
+    return UserFunction.of(transform, "transform", f"step {step}").call

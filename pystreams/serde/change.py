@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from pystreams.errors import SerializationError
 from pystreams.serde.base import Serde
+from pystreams.serde.varint import pack_varint, varint_at
 
 T = TypeVar("T")
 
@@ -42,7 +43,7 @@ class ChangeSerde(Serde["tuple[T | None, T | None]"]):
             if new is None:
                 return write(old) + _OLD
             new_bytes = write(new)
-            return b"".join((_varint(len(new_bytes)), new_bytes, write(old), _BOTH))
+            return b"".join((pack_varint(len(new_bytes)), new_bytes, write(old), _BOTH))
 
         return write_change
 
@@ -57,7 +58,10 @@ class ChangeSerde(Serde["tuple[T | None, T | None]"]):
                 return None, read(data[:-1])
             if flag != _BOTH:
                 return read_change(_without_is_latest(data, topic))
-            length, start = _read_varint(data, topic)
+            try:
+                length, start = varint_at(data, 0)
+            except (IndexError, ValueError):
+                raise _malformed("a length without end", topic) from None
             end = start + length
             if not start <= end < len(data):
                 raise _malformed(f"a new value of {length} bytes in {len(data)} bytes", topic)
@@ -77,32 +81,6 @@ def _without_is_latest(data: bytes, topic: str) -> bytes:
     if data[-2:-1] not in {b"\x00", b"\x01"}:
         raise _malformed("no byte 0 or 1 before the flag", topic)
     return data[:-2] + _WITH_IS_LATEST[flag]
-
-
-def _varint(value: int) -> bytes:
-    """Kafka's zig-zag varint of a length."""
-    rest = value << 1
-    if rest < 0x80:
-        return bytes((rest,))
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
-def _read_varint(data: bytes, topic: str) -> tuple[int, int]:
-    """The number at the start of ``data``, and where what follows begins."""
-    raw = data[0]
-    if raw < 0x80:
-        return (raw >> 1) ^ -(raw & 1), 1
-    raw = 0
-    for i, byte in enumerate(data[:5]):
-        raw |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            return (raw >> 1) ^ -(raw & 1), i + 1
-    raise _malformed("a length without end", topic)
 
 
 def _malformed(why: str, topic: str) -> SerializationError:

@@ -75,7 +75,7 @@ class BufferLayer(Layer):
             self._set(key, None if value is None else unpacked(value), self.entries.get(key))
         return {}
 
-    def as_logged(self, changelog_key: bytes) -> AsLogged:
+    def as_logged(self, changelog_key: bytes, time: int) -> AsLogged:
         entry = self.entries.get(changelog_key)
         return (None, None, None) if entry is None else (entry.packed(), None, self.spec.changelog_headers)
 

@@ -32,6 +32,8 @@ class TimestampedHeaderItems(TimestampedItems[A]):
     What a step of the language writes has no headers, or those of the record at work if the spec ``logs_headers``.
     """
 
+    form: ClassVar[str] = "(value, timestamp, headers)"
+
     __slots__ = ("_of_record",)
 
     caches_objects: ClassVar[bool] = False
@@ -64,16 +66,19 @@ class TimestampedHeaderItems(TimestampedItems[A]):
             return ValueTimestampHeaders(value, timestamp, headers_before(raw)[0])
         return ValueAndTimestamp(value, timestamp)
 
+    def encoded(self, value: Any, timestamp: int) -> bytes | None:
+        return None if value is None else self._packed(value, timestamp)
+
     def _packed(self, value: Any, timestamp: int) -> bytes:
         headers = self._cell.record[4] if self._of_record else NO_HEADERS
         return packed_headers(headers) + pack_int64(timestamp) + self._encode_value(value)
 
     def _write_through(self, address: A, value: Any, timestamp: int, key: bytes | None = None) -> None:
-        self._write_bytes(address, None if value is None else self._packed(value, timestamp))
+        self._write_bytes(address, self.encoded(value, timestamp))
 
     def _write_cached_bytes(self, address: A, value: Any, timestamp: int, key: bytes | None = None) -> None:
         assert self.cache is not None
-        raw = None if value is None else self._packed(value, timestamp)
+        raw = self.encoded(value, timestamp)
         self._put_cached(self.cache, address, raw, raw, key)
 
     def _write_bytes(self, address: A, raw: bytes | None) -> None:
@@ -90,6 +95,8 @@ class TimestampedHeaderItems(TimestampedItems[A]):
 class PlainHeaderItems(PlainItems[A]):
     """Values, shown as ``AggregationWithHeaders``; as bytes headers and value."""
 
+    form: ClassVar[str] = "AggregationWithHeaders(aggregation, headers)"
+
     __slots__ = ()
 
     caches_objects: ClassVar[bool] = False
@@ -101,10 +108,7 @@ class PlainHeaderItems(PlainItems[A]):
     def _codec(self, encode_value: Encode, decode_value: Decode) -> tuple[Encode, Decode]:
         def encode(item: object) -> bytes:
             if not isinstance(item, AggregationWithHeaders):
-                raise TypeError(
-                    "a session store with headers takes AggregationWithHeaders(aggregation, headers), not "
-                    f"{type(item).__name__}"
-                )
+                raise TypeError("the headers are missing")
             return packed_headers(item.headers) + encode_value(item.aggregation)
 
         return encode, lambda raw: decode_value(raw[after_headers(raw) :])
@@ -121,9 +125,9 @@ class PlainHeaderItems(PlainItems[A]):
         deletes = item is None or (isinstance(item, AggregationWithHeaders) and item.aggregation is None)
         super().put(address, None if deletes else item, key)
 
-    def write(self, address: A, value: Any) -> None:
-        """Set a value without headers; None deletes it."""
-        super().put(address, None if value is None else AggregationWithHeaders(value, NO_HEADERS))
+    def encode_value(self, value: Any) -> bytes:
+        """What ``put_encoded`` takes of a value without headers."""
+        return self.encode(AggregationWithHeaders(value, NO_HEADERS))
 
     def _with_headers(self, raw: bytes) -> AggregationWithHeaders[Any]:
         return AggregationWithHeaders(self.decode(raw), headers_before(raw)[0])

@@ -13,7 +13,8 @@ from typing import Any, Final
 from pystreams.record import RecordContext
 from pystreams.state.cache import ENTRY_OVERHEAD_BYTES, DirtyEntry
 from pystreams.state.sorted_map import SortedKeys, TimesByKey
-from pystreams.state.window_cache import ByTime, TimeOrderedWindowCache
+from pystreams.state.window_cache import ByTime, TimeOrderedWindowCache, Window
+from pystreams.state.window_reads import WindowRead, place_by_key
 
 #: Behind a window's key and start, in the key of its entry of the index.
 _INDEX: Final = True
@@ -57,6 +58,39 @@ class IndexedWindowCache(TimeOrderedWindowCache):
         index_bytes = ENTRY_OVERHEAD_BYTES + self.address_bytes + len(key[0])
         without_source = ("", *context[1:4], ())
         super().put((*key, _INDEX), _EMPTY, without_source, index_bytes, dirty=dirty)
+
+    def read_windows(self, read: WindowRead, interval_ms: int) -> Iterator[tuple[Window, Any]]:
+        if read.of == "all":
+            return super().read_windows(read, interval_ms)
+        return self._by_index(read, self._walk_index(read, interval_ms))
+
+    def _by_index(self, read: WindowRead, windows: list[Window]) -> Iterator[tuple[Window, Any]]:
+        """Each place of the index is used, then the window's own."""
+        for window in windows:
+            if self.get((*window, _INDEX)) is not None:
+                entry = self.get(window)
+                if entry is not None and read.wants(window):
+                    yield window, entry.item
+
+    def _walk_index(self, read: WindowRead, interval_ms: int) -> list[Window]:
+        first, last = read.segments(interval_ms, self._newest_ms)
+        lower, upper = read.lower, read.upper
+        found = []
+        for key in self.entries:
+            segment = key[1] // interval_ms
+            if not is_index(key) or not first <= segment <= last:
+                continue
+            window = key[:2]
+            if read.single:
+                floor, ceiling = read.times_in(segment, interval_ms, self._newest_ms)
+                passes = window[0] == read.key_from and floor <= window[1] <= ceiling
+            else:
+                place = place_by_key(window)
+                passes = (lower is None or place >= lower) and (upper is None or place <= upper)
+            if passes:
+                found.append((segment, place_by_key(window), window))
+        found.sort(reverse=read.reverse)
+        return [window for _, _, window in found]
 
     def added(self, key: Any) -> None:
         if not is_index(key):

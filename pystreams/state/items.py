@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
+from pystreams.errors import SchemaRegistryError
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.state.cache import DirtyEntry, entry_bytes
 from pystreams.state.formats import TIMESTAMP_BYTES, ValueAndTimestamp, pack_int64, unpack_int64
 from pystreams.state.item_cache import ItemCache
 from pystreams.state.iterators import merge_cached
-from pystreams.state.store import StoreContext
+from pystreams.state.store import StoreContext, wrong_value
 
 A = TypeVar("A")
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -69,6 +70,9 @@ class Items(Generic[A]):
     #: False: items are always cached as bytes.
     caches_objects: ClassVar[bool] = True
 
+    #: What an item is besides a value, for messages.
+    form: ClassVar[str] = ""
+
     __slots__ = (
         "_below",
         "_cell",
@@ -77,6 +81,7 @@ class Items(Generic[A]):
         "_put_below",
         "_send_old_values",
         "_shows_headers",
+        "_spec",
         "_tell",
         "_told",
         "cache",
@@ -88,6 +93,7 @@ class Items(Generic[A]):
 
     def __init__(self, context: StoreContext, below: Below[A], cache: type[ItemCache]) -> None:
         serde = context.spec.value_serde
+        self._spec = context.spec
         encode_value, decode_value = serde.serializer(context.topic), serde.deserializer(context.topic)
         #: Bytes of an item, and back.
         self.encode, self.decode = self._codec(encode_value, decode_value)
@@ -167,8 +173,17 @@ class Items(Generic[A]):
         return None if raw is None else self.decode(raw)
 
     def put(self, address: A, item: Any, key: bytes | None = None) -> None:
-        """Set an item; None deletes it."""
-        raw = None if item is None else self.encode(item)
+        """Set an item; None deletes it. Raises ``TypeError`` for what cannot be written."""
+        try:
+            raw = None if item is None else self.encode(item)
+        except SchemaRegistryError:
+            raise
+        except Exception as error:
+            raise wrong_value(self._spec, item, error, self.form) from error
+        self.put_encoded(address, item, raw, key)
+
+    def put_encoded(self, address: A, item: Any, raw: bytes | None, key: bytes | None = None) -> None:
+        """The same for an item whose bytes are known: it cannot fail for the item's sake."""
         if self.cache is None:
             self._write_bytes(address, raw)
         else:
@@ -272,6 +287,8 @@ class TimestampedItems(Items[A]):
     """Tuples ``(value, timestamp)``, as bytes the timestamp before the value. The changelog has the plain value with
     its timestamp as the record's. Source: ChangeLoggingTimestampedKeyValueBytesStore."""
 
+    form: ClassVar[str] = "(value, timestamp)"
+
     __slots__ = ("_encode_value", "write")
 
     def __init__(self, context: StoreContext, below: Below[A], cache: type[ItemCache]) -> None:
@@ -300,9 +317,17 @@ class TimestampedItems(Items[A]):
     def public(self, item: Any) -> Any:
         return None if item is None else ValueAndTimestamp(*item)
 
+    def encoded(self, value: Any, timestamp: int) -> bytes | None:
+        """What ``put_encoded`` takes of a value and its timestamp."""
+        return None if value is None else self.encode((value, timestamp))
+
     def put(self, address: A, item: Any, key: bytes | None = None) -> None:
-        # A None with a timestamp is a deletion, too (ValueAndTimestamp.make).
-        super().put(address, None if item is None or item[0] is None else tuple(item), key)
+        if item is not None:
+            if not isinstance(item, tuple | list):
+                raise wrong_value(self._spec, item, "the timestamp is missing", self.form)
+            # A None with a timestamp is a deletion, too (ValueAndTimestamp.make).
+            item = tuple(item) if item and item[0] is not None else None
+        super().put(address, item, key)
 
     def _write_through(self, address: A, value: Any, timestamp: int, key: bytes | None = None) -> None:
         if value is None:

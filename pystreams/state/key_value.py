@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 from pystreams.record import Headers
 from pystreams.state.cache import CLEAN_CONTEXT, ENTRY_OVERHEAD_BYTES, CacheEntry
@@ -108,7 +108,12 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
 
     def put_all(self, entries: Iterable[tuple[K, V | None]]) -> None:
         """Set several values, in order."""
-        for key, value in entries:
+        for entry in entries:
+            if not isinstance(entry, tuple | list):
+                raise TypeError(
+                    f"put_all of store {self.name} takes pairs (key, value): of a dict its items()"
+                )
+            key, value = entry
             self.put(key, value)
 
     def delete(self, key: K) -> V | None:
@@ -139,7 +144,7 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
     ) -> StoreIterator[K, V]:
         """Entries whose key's bytes begin with those of ``prefix``, which ``serialize`` (default: the key's serde)
         writes."""
-        lower = (serialize or self.encode_key)(prefix)
+        lower = (serialize or self._encoded)(prefix)
         return self._scan(lower, after_prefix(lower), upper_inclusive=False)
 
     def approximate_count(self) -> int:
@@ -200,6 +205,16 @@ class TimestampedKeyValueStore(_AnyKeyValueStore[K, ValueAndTimestamp[V]], Gener
         super().__init__(context, overlay, items)
         #: Set the value (None: delete) and timestamp of a serialised key.
         self.write: Callable[[bytes, Any, int], None] = items.write
+
+    if TYPE_CHECKING:  # Any pair will do.
+
+        def put(self, key: K, value: tuple[V | None, int] | None) -> None: ...
+
+        def put_if_absent(
+            self, key: K, value: tuple[V | None, int] | None
+        ) -> ValueAndTimestamp[V] | None: ...
+
+        def put_all(self, entries: Iterable[tuple[K, tuple[V | None, int] | None]]) -> None: ...
 
     def logged(self) -> Iterator[Logged]:
         return self.spec.form.logged(self.overlay.scan(None, None))

@@ -55,9 +55,9 @@ class Layer:
         """True if a key of the table has no value of its own."""
         return False
 
-    def as_logged(self, changelog_key: bytes) -> AsLogged | None:
-        """What the changelog should hold last under one of its keys. None if the store has no say, because the entry
-        has expired."""
+    def as_logged(self, changelog_key: bytes, time: int) -> AsLogged | None:
+        """What the changelog should hold last under one of its keys; of a store of versions, under the key and that
+        time. None if the store has no say, because the entry has expired."""
         physical = self.physical(changelog_key)
         if physical is None:
             return None

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import Any, Generic, TypeVar
 
-from pystreams.errors import StateCorruptedError
+from pystreams.errors import SchemaRegistryError, StateCorruptedError
 from pystreams.record import NO_HEADERS
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.overlay import Overlay
-from pystreams.state.store import Logged, Store, StoreContext, plain_pairs
+from pystreams.state.store import Logged, Store, StoreContext, plain_pairs, wrong_value
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -95,7 +95,15 @@ class ListStore(Store, Generic[K, V]):
         if value is None:
             self.remove(key_bytes)
         else:
-            self.append(key_bytes, self.encode_value(value))
+            self.append(key_bytes, self._value_bytes(value))
+
+    def _value_bytes(self, value: V) -> bytes:
+        try:
+            return self.encode_value(value)
+        except SchemaRegistryError:
+            raise
+        except Exception as error:
+            raise wrong_value(self.spec, value, error) from error
 
     def delete(self, key: K) -> list[V] | None:
         """Delete the list of ``key``; gives what was in it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Self, TypeVar, cast
 
@@ -81,29 +80,25 @@ class SessionCache(ItemCache):
     def of_key(self, key: bytes, earliest_end: int, latest_start: int, *, by_segment: bool) -> list[bytes]:
         """The cached sessions of a key, among others, that Kafka Streams walks through (and makes recently used):
         ``by_segment`` those between the bounds within each segment, else all that end then or later."""
-        places, interval = self._places.ordered(), self._interval_ms
+        places, interval = self._places, self._interval_ms
         first = max(0, earliest_end)
         segment = first // interval
-        position = bisect_left(places, (segment, session_key(key, 0, first)))
         if not by_segment:
-            return [address for _, address in places[position:]]
+            return [address for _, address in places.walk((segment, session_key(key, 0, first)))]
         found: list[bytes] = []
-        while position < len(places):
-            if places[position][0] == segment:
-                last = min((segment + 1) * interval - 1, TIME_MAX)
-                upper = session_key(key, min(latest_start, last), last)
-                end = bisect_right(places, (segment, upper), position)
-                found.extend(address for _, address in places[position:end])
-                position = bisect_left(places, (segment + 1, b""), end)
-                if position == len(places):
-                    break
-            segment = places[position][0]
-            position = bisect_left(places, (segment, session_key(key, 0, segment * interval)), position)
-        return found
+        while True:
+            last = min((segment + 1) * interval - 1, TIME_MAX)
+            lower = segment, session_key(key, 0, max(first, segment * interval))
+            upper = segment, session_key(key, min(latest_start, last), last)
+            found += (address for _, address in places.between(lower, upper, upper_inclusive=True))
+            following = next(places.walk((segment + 1, b"")), None)
+            if following is None:
+                return found
+            segment = following[0]
 
     def in_order(self) -> list[bytes]:
         """All cached sessions."""
-        return [address for _, address in self._places.ordered()]
+        return [address for _, address in self._places.between(None, None, upper_inclusive=True)]
 
 
 class SessionStore(Store, Generic[K, V]):
@@ -114,7 +109,7 @@ class SessionStore(Store, Generic[K, V]):
     start first.
     """
 
-    __slots__ = ("_cell", "_items", "_log", "layer", "read", "write")
+    __slots__ = ("_cell", "_items", "_log", "encode_value", "layer", "read", "write")
 
     def __init__(self, context: StoreContext, layer: SessionLayer) -> None:
         super().__init__(context)
@@ -129,8 +124,11 @@ class SessionStore(Store, Generic[K, V]):
             cast("SessionCache", items.cache).arrange(layer.layout.interval_ms)
         #: Value of a session by its key of the changelog, or None.
         self.read: Callable[[bytes], Any] = items.read
-        #: Set a value by that key; None deletes it.
-        self.write: Callable[[bytes, Any], None] = items.put if with_headers is None else with_headers.write
+        #: Bytes of a value, for ``write``.
+        self.encode_value: Callable[[Any], bytes]
+        self.encode_value = items.encode if with_headers is None else with_headers.encode_value
+        #: Set a value by that key, given with its bytes; None deletes it.
+        self.write: Callable[[bytes, Any, bytes | None], None] = items.put_encoded
 
     # What operators use: sessions by their keys of the changelog.
 
@@ -253,8 +251,13 @@ class SessionStore(Store, Generic[K, V]):
         return self.spec.form.logged(self.layer.logged())
 
     def _address(self, session: Windowed[K]) -> bytes:
+        given: object = session
+        if not isinstance(given, tuple | list) or len(given) != 3:
+            raise TypeError(
+                f"a session of store {self.name} is a Windowed(key, start, end), not this {type(given).__name__}"
+            )
         key, start, end = session
-        return session_key(self._encoded(key), start, end)
+        return session_key(self._encoded(key), self._ms(start), self._ms(end))
 
     def _iterator(self, pairs: Iterator[tuple[bytes, Any]]) -> StoreIterator[Windowed[K], V]:
         decode_key, value_of = self.decode_key, self._items.public_of

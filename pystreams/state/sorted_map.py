@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from sortedcontainers import SortedList
+
 K = TypeVar("K")
 
-#: Past this many changes, merging them in at once beats one by one.
-_INSERT_MAX = 64
+#: Where more than one key of so many has changed, merging all in at once beats one by one.
+_MERGED_SHARE = 8
 
 
 class SortedKeys(Generic[K]):
     """What an iterable gives, such as the keys of a mapping, in order: kept only once somebody asks, so that who never
-    scans pays one test per new key.
+    looks pays one test per new key. From then on a key costs what a binary search does, however many there are.
 
     The owner calls ``added`` for each key that comes, ``removed`` for each that goes, ``clear`` when all have gone.
     """
@@ -23,18 +25,18 @@ class SortedKeys(Generic[K]):
 
     def __init__(self, source: Iterable[K]) -> None:
         self._source = source
-        self._keys: list[Any] | None = None
-        #: Keys that came (True) or went (False) since the list was last in order.
-        self._pending: dict[K, bool] = {}
+        self._keys: SortedList | None = None
+        #: Keys that came (True) or went (False) since they were last put in order.
+        self._pending: dict[Any, bool] = {}
 
     def added(self, key: K) -> None:
         """``key`` is in the mapping now and was not before."""
-        if self._keys is not None:
+        if self._keys is not None and self._pending.pop(key, True):
             self._pending[key] = True
 
     def removed(self, key: K) -> None:
         """``key`` has left the mapping."""
-        if self._keys is not None:
+        if self._keys is not None and not self._pending.pop(key, False):
             self._pending[key] = False
 
     def clear(self) -> None:
@@ -42,39 +44,32 @@ class SortedKeys(Generic[K]):
         self._keys = None
         self._pending = {}
 
-    def ordered(self) -> list[Any]:
-        """All keys in order. The list is the index itself: not to be changed."""
-        keys, pending = self._keys, self._pending
-        if keys is None:
-            keys = self._keys = sorted(self._source)
-        elif len(pending) > _INSERT_MAX:
-            keys = self._keys = [key for key in keys if key not in pending]
-            keys.extend(sorted(key for key, present in pending.items() if present))
-            keys.sort()
-        else:
-            for key, present in pending.items():
-                place = bisect_left(keys, key)
-                found = place < len(keys) and keys[place] == key
-                if present and not found:
-                    keys.insert(place, key)
-                elif found and not present:
-                    del keys[place]
-        self._pending = {}
-        return keys
-
     def between(self, lower: K | None, upper: K | None, *, upper_inclusive: bool) -> list[Any]:
         """The keys from ``lower`` to ``upper``; None leaves an end open."""
-        keys = self.ordered()
-        start = 0 if lower is None else bisect_left(keys, lower)
-        if upper is None:
-            return keys[start:]
-        end = bisect_right(keys, upper) if upper_inclusive else bisect_left(keys, upper)
-        return keys[start:end]
+        return list(self._ordered().irange(lower, upper, (True, upper_inclusive)))
 
     def walk(self, lower: K) -> Iterator[Any]:
         """The keys from ``lower`` on, one by one: who stops soon pays for no more. Nobody else may ask meanwhile."""
-        keys = self.ordered()
-        return (keys[place] for place in range(bisect_left(keys, lower), len(keys)))
+        keys: Iterator[Any] = self._ordered().irange(lower)
+        return keys
+
+    def _ordered(self) -> SortedList:
+        keys, pending = self._keys, self._pending
+        if keys is None:
+            keys = self._keys = SortedList(self._source)
+        elif len(pending) > len(keys) // _MERGED_SHARE:
+            left = [key for key in keys if key not in pending]
+            left.extend(sorted(key for key, present in pending.items() if present))
+            keys = self._keys = SortedList(left)
+            self._pending = {}
+        elif pending:
+            for key, present in pending.items():
+                if present:
+                    keys.add(key)
+                else:
+                    keys.remove(key)
+            self._pending = {}
+        return keys
 
 
 class TimesByKey:

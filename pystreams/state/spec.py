@@ -82,8 +82,12 @@ class StoreSpec(Generic[S]):
     logs_headers: bool = False
     #: Values have the headers of their records with them.
     headers: bool = False
+    #: Neither disk nor memory was asked for: the setting ``default_dsl_store`` decides.
+    persistent_by_default: bool = False
     #: A step of the language made it: the setting ``dsl_store_format`` decides about ``headers``, if it persists.
     of_language: bool = False
+    #: Of window stores ``by_time``: Java has no index by key, so ranges of keys come in the order of time, too.
+    no_key_index: bool = False
     #: Of versioned stores: how far back versions are kept, and how much of it expires at once (0: as Java chooses).
     history_ms: int | None = None
     segment_ms: int = 0
@@ -97,10 +101,24 @@ class StoreSpec(Generic[S]):
             """The store that a task has of it: there for type checkers, not when it runs."""
             ...
 
+    def in_memory_by_default(self) -> StoreSpec:
+        """The store as the setting ``default_dsl_store`` wants it. In memory, the records of a join and who asks in a
+        foreign-key join always have headers, as in Java."""
+        if not self.persistent_by_default:
+            return self
+        headers = self.headers or self.kind == "join_window" or self.logs_headers
+        return replace(self, persistent=False, persistent_by_default=False, headers=headers)
+
     def in_headers_format(self) -> StoreSpec:
         """The store as ``dsl_store_format`` wants it. Stores in memory stay as they are, and those of the program.
         Source: KIP-1285, BuiltInDslStoreSuppliers."""
         return replace(self, headers=True) if self.of_language and self.persistent else self
+
+    @property
+    def ranges_by_time(self) -> bool:
+        """True if ranges of keys of a window store ``by_time`` come in the order of time. With headers Java always has
+        an index by key (RocksDbIndexedTimeOrderedWindowBytesStoreSupplier.determineStoreType)."""
+        return self.no_key_index and not self.headers
 
     @property
     def form(self) -> ValueForm:

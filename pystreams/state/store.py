@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
+from pystreams.errors import SchemaRegistryError, reason, summarize
 from pystreams.record import ContextCell, Headers
 from pystreams.state.cache import NamedCache, ThreadCache
 from pystreams.state.iterators import StoreIterator
@@ -127,6 +128,8 @@ class Store:
             raise TypeError(f"the key must not be None in store {self.name}, a {self.spec.kind} store")
         try:
             return self.encode_key(key)
+        except SchemaRegistryError:
+            raise
         except Exception as error:
             raise self.wrong_key(key) from error
 
@@ -138,7 +141,15 @@ class Store:
         )
 
     def _bound(self, key: Any) -> bytes | None:
-        return None if key is None else self.encode_key(key)
+        return None if key is None else self._encoded(key)
+
+    def _ms(self, time: object) -> int:
+        """A time that a program gave."""
+        if not isinstance(time, int):
+            raise TypeError(
+                f"times of store {self.name} are whole numbers of milliseconds since 1970, not {time!r}"
+            )
+        return time
 
     def _reversed_bounds(self, lower: bytes | None, upper: bytes | None) -> bool:
         """True, with a warning, if a range is empty because its first key sorts behind its last."""
@@ -154,6 +165,15 @@ class Store:
     def _tracked(self, iterator: StoreIterator[Any, Any]) -> StoreIterator[Any, Any]:
         self._iterators.add(iterator)
         return iterator
+
+
+def wrong_value(spec: StoreSpec, value: object, error: Exception | str, form: str = "") -> TypeError:
+    """What it means that a value which a program puts into a store cannot be written. ``form``: what it stands in."""
+    takes = f"{form} with values" if form else "values"
+    why = error if isinstance(error, str) else ": ".join(filter(None, (summarize(error), reason(error))))
+    return TypeError(
+        f"store {spec.name} takes {takes} of type {spec.value_serde!r}, not this {type(value).__name__}: {why}"
+    )
 
 
 def plain_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Logged]:

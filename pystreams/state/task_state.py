@@ -30,12 +30,15 @@ from pystreams.state.layer import AsLogged, Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.resources import RocksResources, shared_resources
 from pystreams.state.rocksdb import RocksDatabase, RocksTable
-from pystreams.state.spec import StoreSpec
+from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store, StoreContext
 from pystreams.state.table import MemoryTable
 
 #: The small file with the offsets is written anew when they have moved this far. Source: StateManagerUtil.
 OFFSETS_FILE_DELTA = 10_000
+
+#: Stores that are still written to after so many flushes in a row would be for ever.
+_FLUSHES_MAX = 1_000
 
 
 class _Part:
@@ -231,14 +234,23 @@ class TaskState:
         """Forward and log every cached change: store by store, each in the order of last update.
 
         A flush forwards, which may change a store that was flushed before it: gone through again until all is clean,
-        because a commit follows. Stores that log at a commit do so then.
+        because a commit follows. Stores that log at a commit do so then. Raises ``StateError`` if that has no end.
         """
         caches = [store.cache for store in self.stores.values() if store.cache is not None]
         for cache in caches:
             cache.flush()
-        while any(cache.dirty for cache in caches):
+        for _ in range(_FLUSHES_MAX):
+            if not any(cache.dirty for cache in caches):
+                break
             for cache in caches:
                 cache.flush()
+        else:
+            again = ", ".join(s.name for s in self.stores.values() if s.cache is not None and s.cache.dirty)
+            raise StateError(
+                f"store {again} is written to again whenever its cache is flushed ({_FLUSHES_MAX} times)",
+                why="what a flush forwards reaches a step that writes to the same store",
+                hint="write only what differs from what is there, or keep the store without a cache (cached=False)",
+            )
         for store in self.stores.values():
             if store.logs_at_commit:
                 store.log_changes()
@@ -342,9 +354,17 @@ class TaskState:
         """Take over sorted files of entries as a persistent store's table has them. Open it anew before it is used."""
         self._parts[store].table.ingest(files)
 
-    def as_logged(self, store: str, key: bytes) -> AsLogged | None:
+    def as_logged(self, store: str, key: bytes, time: int) -> AsLogged | None:
         """See ``Layer.as_logged``. Call it with the caches flushed."""
-        return self._parts[store].layer.as_logged(key)
+        return self._parts[store].layer.as_logged(key, time)
+
+    def expires(self, store: str) -> bool:
+        """True if the store's entries expire, and its changelog deletes by their time."""
+        return self._parts[store].spec.kind in EXPIRING_KINDS
+
+    def keeps_versions(self, store: str) -> bool:
+        """True if several records of a key make up what the store holds, not the last one alone."""
+        return self._parts[store].spec.kind == "versioned"
 
     def restore_checkpoint(self) -> None:
         """Bring the small file with the offsets, which other processes read, up to date."""

@@ -280,15 +280,22 @@ class TimeLayer(Layer):
         return scans
 
     def _in_time_order(
-        self, pieces: list[tuple[int, int, int]], *, reverse: bool
+        self,
+        pieces: list[tuple[int, int, int]],
+        wanted: Callable[[bytes], bool] | None = None,
+        *,
+        reverse: bool,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """(changelog key, bytes) of pieces of a layout with an index by time."""
+        """(changelog key, bytes) of pieces of a layout with an index by time; ``wanted`` tells by the key which ones
+        (None: all)."""
         layout, get = self._time_layout, self.overlay.get
         assert isinstance(layout, Segments), "only segments have an index by time"
         for piece in reversed(pieces) if reverse else pieces:
             lower, upper = layout.index_bounds(piece)
             for index, _ in self.overlay.scan(lower, upper, upper_inclusive=False, reverse=reverse):
                 key = layout.key_of_index(index)
+                if wanted is not None and not wanted(key):
+                    continue
                 value = get(layout.prefix(piece[0]) + key)
                 if value is not None:
                     yield key, value

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from pystreams.errors import StateCorruptedError
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.serde.varint import pack_varint, varint_at
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 
 #: Value, timestamp (None: the form has none), headers.
@@ -26,13 +27,13 @@ def packed_headers(headers: Headers) -> bytes:
     """Headers, their length before them."""
     if not headers:
         return _NONE
-    parts = [_varint(len(headers))]
+    parts = [pack_varint(len(headers))]
     for name, value in headers:
         name_bytes = name.encode()
-        parts += (_varint(len(name_bytes)), name_bytes)
-        parts += (_varint(_NULL_LENGTH),) if value is None else (_varint(len(value)), value)
+        parts += (pack_varint(len(name_bytes)), name_bytes)
+        parts += (pack_varint(_NULL_LENGTH),) if value is None else (pack_varint(len(value)), value)
     packed = b"".join(parts)
-    return _varint(len(packed)) + packed
+    return pack_varint(len(packed)) + packed
 
 
 def headers_and_value(headers: Headers, value: bytes) -> bytes:
@@ -65,7 +66,7 @@ def after_headers(stored: bytes) -> int:
     """Where headers end in bytes that begin with them."""
     if stored[0] == 0:
         return 1
-    length, position = _varint_at(stored, 0)
+    length, position = varint_at(stored, 0)
     return position + length
 
 
@@ -74,9 +75,9 @@ def headers_before(stored: bytes) -> tuple[Headers, int]:
     if stored[0] == 0:
         return NO_HEADERS, 1
     try:
-        length, position = _varint_at(stored, 0)
+        length, position = varint_at(stored, 0)
         end = position + length
-        count, position = _varint_at(stored, position)
+        count, position = varint_at(stored, position)
         headers = []
         for _ in range(count):
             name, position = _sized_at(stored, position)
@@ -89,31 +90,8 @@ def headers_before(stored: bytes) -> tuple[Headers, int]:
     return tuple(headers), end
 
 
-def _varint(number: int) -> bytes:
-    """Kafka's zig-zag number of variable length."""
-    rest = number << 1 if number >= 0 else -(number << 1) - 1
-    found = bytearray()
-    while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
-
-
-def _varint_at(data: bytes, position: int) -> tuple[int, int]:
-    """Such a number, and where it ends."""
-    found = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        found |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (found >> 1) ^ -(found & 1), position
-        shift += 7
-
-
 def _sized_at(data: bytes, position: int) -> tuple[bytes | None, int]:
-    length, position = _varint_at(data, position)
+    length, position = varint_at(data, position)
     if length == _NULL_LENGTH:
         return None, position
     end = position + length

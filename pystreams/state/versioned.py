@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from pystreams.errors import SchemaRegistryError
 from pystreams.record import NO_HEADERS
-from pystreams.state.store import Logged, Store, StoreContext
+from pystreams.state.store import Logged, Store, StoreContext, wrong_value
 from pystreams.state.version_chain import Version
 from pystreams.state.versioned_layer import NOT_PUT, VALID_TO_UNDEFINED, VersionedLayer
 
@@ -101,12 +102,18 @@ class VersionedStore(Store, Generic[K, V]):
         Gives when that next one begins, ``VALID_TO_UNDEFINED`` (-1) if there is none, or ``NOT_PUT`` if the time lies
         further back than the history.
         """
-        return self.write(self._encoded(key), value, timestamp)
+        key_bytes, time_ms = self._encoded(key), self._ms(timestamp)
+        try:
+            return self.write(key_bytes, value, time_ms)
+        except SchemaRegistryError:
+            raise
+        except Exception as error:
+            raise wrong_value(self.spec, value, error) from error
 
     def delete(self, key: K, timestamp: int) -> VersionedRecord[V] | None:
         """Delete ``key`` from ``timestamp`` on; gives the version that was valid then."""
         key_bytes = self._encoded(key)
-        if self._layer.too_late(timestamp):
+        if self._layer.too_late(self._ms(timestamp)):
             self.write(key_bytes, None, timestamp)
             return None
         found = self._as_of(key_bytes, timestamp)
@@ -118,7 +125,7 @@ class VersionedStore(Store, Generic[K, V]):
         further back than the history and the latest version is not that old."""
         key_bytes = self._encoded(key)
         if as_of is not None:
-            return self._as_of(key_bytes, as_of)
+            return self._as_of(key_bytes, self._ms(as_of))
         latest = self._layer.latest(key_bytes)
         return None if latest is None else self._record(latest, VALID_TO_UNDEFINED)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pystreams.record import RecordBatch
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
-from pystreams.state.layer import Layer
+from pystreams.state.layer import AsLogged, Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
 from pystreams.state.time_layer import NO_TIMESTAMP, TIME_MAX, expired_segments
@@ -275,8 +275,12 @@ class VersionedLayer(Layer):
         self._committed_ms = self.observed_ms
         return changes
 
-    def as_logged(self, changelog_key: bytes) -> None:
-        """There may be several records of a key, none of which is the last one."""
+    def as_logged(self, changelog_key: bytes, time: int) -> AsLogged | None:
+        """The version that was valid at that time, as one of its own."""
+        found = self.as_of(changelog_key, time)
+        if found is None and self.too_late(time):
+            return None
+        return (None if found is None else found[0].value), time, None
 
     def mark(self) -> bytes:
         return pack_int64(self.observed_ms)

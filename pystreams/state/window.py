@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
 
 from pystreams.record import Headers
-from pystreams.state.cache import NamedCache
 from pystreams.state.formats import ValueAndTimestamp
 from pystreams.state.header_items import TimestampedHeaderItems
-from pystreams.state.indexed_window_cache import IndexedWindowCache, is_index
+from pystreams.state.indexed_window_cache import IndexedWindowCache
 from pystreams.state.items import Failed, Items, PlainItems, TimestampedItems, raised
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.store import Logged, Store, StoreContext
-from pystreams.state.window_cache import TimeOrderedWindowCache, WindowCache
+from pystreams.state.window_cache import TimeOrderedWindowCache, Window, WindowCache
 from pystreams.state.window_layer import TIME_MAX, WindowLayer
+from pystreams.state.window_reads import ReadOf, WindowRead
 from pystreams.windowed import Windowed
 
 K = TypeVar("K")
@@ -55,7 +55,10 @@ class _AnyWindowStore(Store, Generic[K, V]):
     ) -> Iterator[tuple[int, Any]]:
         """(start, item) of a serialised key's windows that start in a span, both ends included, read one by one."""
         decode = self._items.decode
-        pairs = self._pairs(key, time_from, time_to, reverse=reverse, as_range=True)
+        # On disk as Java, which reads a range of keys with one key in it. In memory that would be all that is cached.
+        pairs = self._pairs(
+            key, time_from, time_to, reverse=reverse, of="range" if self.persistent else "own"
+        )
         return ((start, decode(raw)) for start, raw in pairs if raw is not None)
 
     def hold(self, time_ms: int) -> None:
@@ -69,7 +72,7 @@ class _AnyWindowStore(Store, Generic[K, V]):
 
     def fetch_held(self, time_from: int, time_to: int) -> StoreIterator[Windowed[K], V]:
         """As ``fetch_all``, with windows that are hidden because they have expired, as long as they are there."""
-        return self._fetch_range(None, None, time_from, time_to, held=True)
+        return self._windows(WindowRead(None, None, time_from, time_to, "all"), held=True)
 
     def without_headers(self) -> Self:
         return self._with_items(self._items.without_headers()) if self.spec.headers else self
@@ -80,7 +83,7 @@ class _AnyWindowStore(Store, Generic[K, V]):
         """Set the value of the window of ``key`` that starts at ``start``; None deletes it (with duplicates: does
         nothing). Too old a window is dropped."""
         key_bytes = self._encoded(key)
-        self._items.put((key_bytes, start), value, key_bytes)
+        self._items.put((key_bytes, self._ms(start)), value, key_bytes)
 
     @overload
     def fetch(self, key: K, time_from: int) -> V | None: ...
@@ -90,7 +93,7 @@ class _AnyWindowStore(Store, Generic[K, V]):
         """With one time: the value of the window that starts then, or None. With two: (start, value) of the windows
         that start between them, both included, the earliest first."""
         if time_to is None:
-            return cast("V | None", self._items.get((self._encoded(key), time_from)))
+            return cast("V | None", self._items.get((self._encoded(key), self._ms(time_from))))
         return self._fetch(key, time_from, time_to, reverse=False)
 
     def backward_fetch(self, key: K, time_from: int, time_to: int) -> StoreIterator[int, V]:
@@ -102,133 +105,78 @@ class _AnyWindowStore(Store, Generic[K, V]):
     ) -> StoreIterator[Windowed[K], V]:
         """(windowed key, value) of a range of keys (None: open) and window starts, all ends included.
 
-        Persistent stores order by segment, then key bytes, then time; those in memory by time, then key bytes.
+        Persistent stores order by segment, then key bytes, then time; those in memory, and those of tumbling and
+        hopping windows that are emitted on close, by time, then key bytes.
         """
-        return self._fetch_range(self._bound(key_from), self._bound(key_to), time_from, time_to)
+        return self._windows(self._range(key_from, key_to, time_from, time_to))
 
     def backward_fetch_range(
         self, key_from: K | None, key_to: K | None, time_from: int, time_to: int
     ) -> StoreIterator[Windowed[K], V]:
         """As ``fetch_range``, in the opposite order."""
-        return self._fetch_range(self._bound(key_from), self._bound(key_to), time_from, time_to, reverse=True)
+        return self._windows(self._range(key_from, key_to, time_from, time_to, reverse=True))
+
+    def _range(
+        self, key_from: K | None, key_to: K | None, time_from: int, time_to: int, *, reverse: bool = False
+    ) -> WindowRead:
+        return WindowRead(self._bound(key_from), self._bound(key_to), time_from, time_to, "range", reverse)
 
     def fetch_all(self, time_from: int, time_to: int) -> StoreIterator[Windowed[K], V]:
         """As ``fetch_range`` over all keys."""
-        return self._fetch_range(None, None, time_from, time_to)
+        return self._windows(WindowRead(None, None, time_from, time_to, "all"))
 
     def backward_fetch_all(self, time_from: int, time_to: int) -> StoreIterator[Windowed[K], V]:
         """As ``fetch_all``, in the opposite order."""
-        return self._fetch_range(None, None, time_from, time_to, reverse=True)
+        return self._windows(WindowRead(None, None, time_from, time_to, "all", reverse=True))
 
     def all(self) -> StoreIterator[Windowed[K], V]:
         """Every window, in the order of ``fetch_range``."""
-        return self._fetch_range(None, None, 0, TIME_MAX)
+        return self._windows(WindowRead(None, None, 0, TIME_MAX, "all"))
 
     def backward_all(self) -> StoreIterator[Windowed[K], V]:
         """Every window, in the opposite order."""
-        return self._fetch_range(None, None, 0, TIME_MAX, reverse=True)
+        return self._windows(WindowRead(None, None, 0, TIME_MAX, "all", reverse=True))
 
     def _fetch(self, key: K, time_from: int, time_to: int, *, reverse: bool) -> StoreIterator[int, V]:
-        pairs = self._pairs(self._encoded(key), time_from, time_to, reverse=reverse)
+        pairs = self._pairs(self._encoded(key), self._ms(time_from), self._ms(time_to), reverse=reverse)
         value_of = self._items.public_of
         return self._tracked(StoreIterator(self.name, pairs, lambda start, raw: (start, value_of(raw))))
 
     def _pairs(
-        self, key: bytes, time_from: int, time_to: int, *, reverse: bool, as_range: bool = False
+        self, key: bytes, time_from: int, time_to: int, *, reverse: bool, of: ReadOf = "key"
     ) -> Iterator[tuple[int, bytes | None]]:
-        """(start, bytes) of cached windows over stored ones. ``as_range``: as Java reads a range of keys with one key
-        in it."""
+        """(start, bytes) of cached windows over stored ones."""
         stored = self.layer.fetch(key, time_from, time_to, reverse=reverse)
         if self.cache is None:
             return stored
-        windows = self._cached_windows(
-            cast("WindowCache", self.cache), key, time_from, time_to, reverse=reverse, as_range=as_range
-        )
-        cached = ((start, item) for (_, start), item in windows)
-        return self._items.over_stored(cached, stored, reverse=reverse)
-
-    def _cached_windows(
-        self, cache: WindowCache, key: bytes, time_from: int, time_to: int, *, reverse: bool, as_range: bool
-    ) -> Iterator[tuple[tuple[bytes, int], Any]]:
-        # Java walks through more windows than those that are asked for, which makes them recently used: backwards the
-        # whole segment of the first one, in memory those of all keys.
-        first = time_from
-        if self.persistent:
-            if reverse:
-                first -= time_from % self.layer.layout.interval_ms
-            keys = [cache_key for _, _, cache_key in cache.times.between(key, first, time_to)]
-        else:
-            if as_range:
-                first = 0
-            times = cache.by_time.between((first, key), (time_to, key), upper_inclusive=True)
-            keys = [(other, start) for start, other in times]
-        if reverse:
-            keys.reverse()
-        return (
-            window
-            for window in cache.snapshot(keys)
-            if window[0][0] == key and time_from <= window[0][1] <= time_to
+        read = WindowRead(key, key, time_from, time_to, of, reverse)
+        cached = cast("WindowCache", self.cache).read_windows(read, self.layer.layout.interval_ms)
+        return self._items.over_stored(
+            ((start, item) for (_, start), item in cached), stored, reverse=reverse
         )
 
-    def _fetch_range(
-        self,
-        key_from: bytes | None,
-        key_to: bytes | None,
-        time_from: int,
-        time_to: int,
-        *,
-        reverse: bool = False,
-        held: bool = False,
-    ) -> StoreIterator[Windowed[K], V]:
-        pairs: Iterator[tuple[tuple[bytes, int], Any]]
-        if self._reversed_bounds(key_from, key_to):
+    def _windows(self, read: WindowRead, *, held: bool = False) -> StoreIterator[Windowed[K], V]:
+        pairs: Iterator[tuple[Window, Any]]
+        layer = self.layer
+        for time in (read.time_from, read.time_to):
+            self._ms(time)
+        if self._reversed_bounds(read.key_from, read.key_to):
             pairs = iter(())
         else:
-            if held:
-                pairs = self.layer.fetch_held(time_from, time_to)
-            else:
-                pairs = self.layer.fetch_range(key_from, key_to, time_from, time_to, reverse=reverse)
+            pairs = layer.fetch_held(read.time_from, read.time_to) if held else layer.read_windows(read)
             if self.cache is not None:
-                pairs = self._over_cached_range(
-                    self.cache, pairs, key_from, key_to, time_from, time_to, reverse=reverse
-                )
+                cached = cast("WindowCache", self.cache).read_windows(read, layer.layout.interval_ms)
+                order = layer.order(read.of)
+                pairs = self._items.over_stored(cached, pairs, order=order, reverse=read.reverse)
         size_ms, decode_key, value_of = self.spec.window_size_ms, self.decode_key, self._items.public_of
 
-        def decode(window: tuple[bytes, int], raw: bytes | None) -> tuple[Windowed[Any], Any]:
+        def decode(window: Window, raw: bytes | None) -> tuple[Windowed[Any], Any]:
             key, start = window
             # An end past the greatest int64 is that: as Java, whose sum would overflow.
             windowed = Windowed(decode_key(key), start, min(start + size_ms, TIME_MAX))
             return windowed, value_of(raw)
 
         return self._tracked(StoreIterator(self.name, pairs, decode))
-
-    def _over_cached_range(
-        self,
-        cache: NamedCache,
-        stored: Iterator[tuple[tuple[bytes, int], Any]],
-        key_from: bytes | None,
-        key_to: bytes | None,
-        time_from: int,
-        time_to: int,
-        *,
-        reverse: bool,
-    ) -> Iterator[tuple[tuple[bytes, int], Any]]:
-        by_key = key_from is not None or key_to is not None
-        order = self.layer.order(by_key=by_key)
-        if isinstance(cache, TimeOrderedWindowCache) and not by_key:
-            windows = cache.of_span(time_from, time_to, self.layer.layout.interval_ms)
-        else:
-            windows = [
-                window
-                for window in cache.entries
-                if (key_from is None or window[0] >= key_from)
-                and (key_to is None or window[0] <= key_to)
-                and not is_index(window)
-            ]
-        windows.sort(key=order, reverse=reverse)
-        # As in Java, windows of other times are passed over only after they have become recently used.
-        cached = (entry for entry in cache.snapshot(windows) if time_from <= entry[0][1] <= time_to)
-        return self._items.over_stored(cached, stored, order=order, reverse=reverse)
 
 
 def _reader(layer: WindowLayer, items: Items[tuple[bytes, int]]) -> Callable[[bytes, int], Any]:
@@ -274,7 +222,7 @@ class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K
     the plain value with its timestamp as the record's. With headers: ``TimestampedHeaderItems``.
     Source: ChangeLoggingTimestampedWindowBytesStore."""
 
-    __slots__ = ("write",)
+    __slots__ = ("encoded", "write", "write_encoded")
 
     def __init__(self, context: StoreContext, layer: WindowLayer) -> None:
         spec = context.spec
@@ -283,13 +231,25 @@ class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K
         ordered = IndexedWindowCache if spec.headers else TimeOrderedWindowCache
         items = kept(context, layer, ordered if by_time else WindowCache)
         super().__init__(context, layer, items)
-        write = items.write
+        write, put_encoded = items.write, items.put_encoded
 
         def write_window(key: bytes, start: int, value: Any, timestamp: int) -> None:
             write((key, start), value, timestamp, key)
 
+        def write_encoded(key: bytes, start: int, value: Any, timestamp: int, raw: bytes | None) -> None:
+            put_encoded((key, start), None if value is None else (value, timestamp), raw, key)
+
         #: Set the value (None: delete) and timestamp of a serialised key's window.
         self.write: Callable[[bytes, int, Any, int], None] = write_window
+
+        #: Bytes of a value and its timestamp, for ``write_encoded``.
+        self.encoded: Callable[[Any, int], bytes | None] = items.encoded
+        #: As ``write``, given with the bytes of both: it cannot fail for the value's sake.
+        self.write_encoded: Callable[[bytes, int, Any, int, bytes | None], None] = write_encoded
+
+    if TYPE_CHECKING:  # Any pair will do.
+
+        def put(self, key: K, value: tuple[V | None, int] | None, start: int) -> None: ...
 
     def logged(self) -> Iterator[Logged]:
         return self.spec.form.logged(self.layer.logged())

@@ -15,6 +15,7 @@ from pystreams.state.formats import (
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
 from pystreams.state.time_layer import TIME_MAX, Segments, TimeLayer, TimeLayout, TimeOrdered
+from pystreams.state.window_reads import WindowRead
 
 __all__ = ["TIME_MAX", "Layout", "SegmentedLayout", "TimeOrderedLayout", "WindowLayer", "layout_of"]
 
@@ -177,46 +178,30 @@ class WindowLayer(TimeLayer):
                 if key == wanted and time_from <= start <= time_to:
                     yield start, value
 
-    def fetch_range(
-        self,
-        key_from: bytes | None,
-        key_to: bytes | None,
-        time_from: int,
-        time_to: int,
-        *,
-        reverse: bool = False,
-    ) -> Iterator[tuple[tuple[bytes, int], bytes]]:
-        """((key, window start), bytes) of the windows of a range of keys in a span of time; None: open."""
-        return self._fetch_range(key_from, key_to, self._first_visible(time_from), time_to, reverse=reverse)
+    def read_windows(self, read: WindowRead) -> Iterator[tuple[tuple[bytes, int], bytes]]:
+        """((key, window start), bytes) of what is wanted."""
+        return self._read(read._replace(time_from=self._first_visible(read.time_from)))
 
     def fetch_held(self, time_from: int, time_to: int) -> Iterator[tuple[tuple[bytes, int], bytes]]:
-        """``fetch_range`` of all keys, with what is hidden because it has expired."""
-        return self._fetch_range(None, None, time_from, time_to)
+        """``read_windows`` of all keys, with what is hidden because it has expired."""
+        return self._read(WindowRead(None, None, time_from, time_to, "all"))
 
-    def _fetch_range(
-        self,
-        key_from: bytes | None,
-        key_to: bytes | None,
-        first: int,
-        time_to: int,
-        *,
-        reverse: bool = False,
-    ) -> Iterator[tuple[tuple[bytes, int], bytes]]:
-        if time_to < first:
+    def _read(self, read: WindowRead) -> Iterator[tuple[tuple[bytes, int], bytes]]:
+        if read.time_to < read.time_from:
             return iter(())
-        if self._by_time and key_from is None and key_to is None:
-            return self._by_start(first, time_to, reverse=reverse)
-        scans = self._scans(first, time_to, key_from, key_to, reverse=reverse)
-        return self._many_keys(scans, key_from, key_to, first, time_to)
+        # One key's windows come in the order of time anyway.
+        if self._in_order_of_time(read.of) and not read.single:
+            return self._by_start(read)
+        scans = self._scans(read.time_from, read.time_to, read.key_from, read.key_to, reverse=read.reverse)
+        return self._by_key(scans, read)
 
-    def _many_keys(
-        self,
-        scans: list[Iterator[tuple[Any, bytes]]],
-        key_from: bytes | None,
-        key_to: bytes | None,
-        time_from: int,
-        time_to: int,
+    def _in_order_of_time(self, of: str) -> bool:
+        return self._by_time and (of == "all" or self.spec.ranges_by_time)
+
+    def _by_key(
+        self, scans: list[Iterator[tuple[Any, bytes]]], read: WindowRead
     ) -> Iterator[tuple[tuple[bytes, int], bytes]]:
+        key_from, key_to, time_from, time_to, *_ = read
         split = self.layout.split
         for scan in scans:
             for physical, value in scan:
@@ -228,18 +213,25 @@ class WindowLayer(TimeLayer):
                 ):
                     yield (key, start), value
 
-    def _by_start(
-        self, time_from: int, time_to: int, *, reverse: bool
-    ) -> Iterator[tuple[tuple[bytes, int], bytes]]:
-        pieces = self.layout.spans(time_from, time_to, self.segments)
-        for changelog_key, value in self._in_time_order(pieces, reverse=reverse):
+    def _by_start(self, read: WindowRead) -> Iterator[tuple[tuple[bytes, int], bytes]]:
+        pieces = self.layout.spans(read.time_from, read.time_to, self.segments)
+
+        key_from, key_to = read.key_from, read.key_to
+
+        def wanted(changelog_key: bytes) -> bool:
+            key = changelog_key[:-WINDOW_SUFFIX_BYTES]
+            return (key_from is None or key >= key_from) and (key_to is None or key <= key_to)
+
+        for changelog_key, value in self._in_time_order(
+            pieces, None if read.of == "all" else wanted, reverse=read.reverse
+        ):
             key, start, _ = split_window_key(changelog_key)
             yield (key, start), value
 
-    def order(self, *, by_key: bool) -> Callable[[tuple[bytes, int]], Any]:
-        """What windows of ``fetch_range`` are sorted by; ``by_key``: a range of keys is asked for."""
+    def order(self, of: str) -> Callable[[tuple[bytes, int]], Any]:
+        """What windows of ``read_windows`` are sorted by; ``of``: as ``WindowRead.of``."""
         layout = self.layout
-        if self._by_time and not by_key:
+        if self._in_order_of_time(of):
             assert isinstance(layout, SegmentedLayout), "there is an index"
             physical, index_of = layout.physical, layout.index_of
             return lambda window: index_of(physical(window[0], window[1], 0))

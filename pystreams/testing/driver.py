@@ -21,7 +21,7 @@ from pystreams.clock import ManualClock, SystemClock
 from pystreams.config import StreamsConfig
 from pystreams.dsl.builder import StreamsBuilder, topology_of
 from pystreams.dsl.serdes import TypeOrSerde
-from pystreams.errors import StateError, TopicError
+from pystreams.errors import StateError, TopicError, summarize
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
@@ -101,7 +101,8 @@ class TopologyTestDriver:
             self._written.add(self.config.errors_dead_letter_queue_topic_name)
         self._outputs: dict[str, deque[ProducedRecord]] = {}
         self._producer = MemoryProducer()
-        self._failed = self._closed = False
+        self._failure: BaseException | None = None
+        self._closed = False
         self.metrics = Metrics()
         self._folder = tempfile.TemporaryDirectory(prefix="pystreams-test-driver-")
         self._globals: GlobalState | None = None
@@ -188,8 +189,9 @@ class TopologyTestDriver:
     ) -> None:
         """Write a record as bytes, which may be anything, and process all that follows from it.
 
-        The timestamp (ms) may be negative. Raises ``TopicError`` for a topic that no source reads.
+        The timestamp (ms) may be negative. Raises ``TopicError`` for a topic that no source reads, and ``StateError``.
         """
+        self._check_open()
         if topic in self._global_offsets:
             self._apply_globally(topic, key, value, timestamp, headers)
             return
@@ -198,6 +200,7 @@ class TopologyTestDriver:
 
     def advance_wall_clock_time(self, duration: Duration) -> None:
         """Move the wall clock and run the punctuators that are due, each once."""
+        self._check_open()
         self._clock.advance_ms(to_ms(duration))
         with self._working():
             self._task.punctuate_wall_clock(self._clock.now_ms())
@@ -255,7 +258,7 @@ class TopologyTestDriver:
             return
         self._closed = True
         try:
-            if not self._failed:
+            if self._failure is None:
                 self._task.suspend()
                 self._commit()
                 self._collect()
@@ -274,6 +277,19 @@ class TopologyTestDriver:
         self.close()
 
     # The model
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StateError(
+                "the test driver is closed", hint="pipe and advance time within its with statement"
+            )
+        if self._failure is not None:
+            raise StateError(
+                "the test driver has failed before, and processes nothing any more",
+                why=summarize(self._failure),
+                hint="make a new driver; or have handlers leave bad records out, as in "
+                'TopologyTestDriver(app, {"processing_exception_handler": "continue"})',
+            )
 
     def _complete(self) -> None:
         """Process until nothing is left, one record after the other, with a commit after each."""
@@ -342,11 +358,11 @@ class TopologyTestDriver:
 
     @contextmanager
     def _working(self) -> Iterator[None]:
-        """Remembers that the task has failed, so that closing does not commit it."""
+        """Remembers that the task has failed: closing does not commit it, and nothing is processed any more."""
         try:
             yield
-        except BaseException:
-            self._failed = True
+        except BaseException as error:
+            self._failure = error
             raise
 
     # Set-up

@@ -114,15 +114,29 @@ class InputTopic(Generic[K, V]):
     ) -> None:
         """Write pairs of key and value, timed as ``pipe_values`` does."""
         time_ms = None if start is None else to_ms(start)
-        for key, value in pairs:
+        for pair in pairs:
+            if not isinstance(pair, tuple | list):
+                raise TypeError(
+                    f"pipe_key_values takes pairs (key, value), not {pair!r}: of a dict its items()"
+                )
+            key, value = pair
             self.pipe_input(key, value, timestamp=time_ms)
             if time_ms is not None:
                 time_ms += to_ms(advance or 0)
 
-    def pipe_records(self, records: Iterable[Record[K | None, V | None]]) -> None:
-        """Write records one by one."""
+    def pipe_records(
+        self,
+        records: Iterable[Record[K | None, V | None]],
+        *,
+        start: Time | None = None,
+        advance: Duration | None = None,
+    ) -> None:
+        """Write records one by one, with ``start`` timed as ``pipe_values`` does, else with their own times."""
+        time_ms = None if start is None else to_ms(start)
         for record in records:
-            self.pipe_record(record)
+            self.pipe_record(record if time_ms is None else record.with_timestamp(time_ms))
+            if time_ms is not None:
+                time_ms += to_ms(advance or 0)
 
     def advance_time(self, duration: Duration) -> None:
         """Move the topic's time forward."""

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pystreams.topology.steps_before import Part, Steps, first_change
 
@@ -53,9 +53,33 @@ def changes(was: Sequence[Part], now: Sequence[Part]) -> list[Change]:
     return sorted(found, key=lambda change: change.verdict is not Verdict.KEPT)
 
 
+class _Store(NamedTuple):
+    """A store, as ``fingerprint.shape`` lists what is told of it."""
+
+    name: str
+    kind: str
+    keys: Any
+    values: Any
+    persistent: bool
+    logged: bool
+    window_size_ms: int
+    retention_ms: int
+    retain_duplicates: bool
+    #: The topic it is restored from if that is an input; what versioned and bounded stores have besides.
+    rest: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, told: Sequence[Any]) -> _Store:
+        known = len(cls._fields) - 1
+        return cls._make((*told[:known], tuple(told[known:])))
+
+    @property
+    def source_topic(self) -> str | None:
+        return self.rest[0] if self.rest and isinstance(self.rest[0], str) else None
+
+
 class _Stores:
-    """The stores of two topologies. In a shape a store is [name, kind, key serde, value serde, persistent, logged,
-    window's size, retention, duplicates, the topic it is restored from if that is an input ...]."""
+    """The stores of two topologies."""
 
     def __init__(self, was: Sequence[Part], now: Sequence[Part]) -> None:
         self._was, self._now = _stores(was), _stores(now)
@@ -75,14 +99,19 @@ class _Stores:
             if name not in self._now:
                 yield Change("store", name, Verdict.LOST, _is_named(name, renamed.get(name)))
 
-    def _of_both(self, name: str, old: Any, new: Any) -> Change:
-        for i, what in enumerate(("name", "kind", "type of keys", "type of values")):
-            if old[i] != new[i]:
-                why = f"its {what} changes: {_brief(old[i])} to {_brief(new[i])}"
+    def _of_both(self, name: str, old: _Store, new: _Store) -> Change:
+        for what, was, now in (
+            ("kind", old.kind, new.kind),
+            ("type of keys", old.keys, new.keys),
+            ("type of values", old.values, new.values),
+        ):
+            if was != now:
+                why = f"its {what} changes: {_brief(was)} to {_brief(now)}"
                 return Change("store", name, Verdict.REBUILT, why)
-        if old[6] != new[6]:
-            return Change("store", name, Verdict.REBUILT, f"its windows change from {old[6]} to {new[6]} ms")
-        found = _restored_otherwise(name, old, new)
+        if old.window_size_ms != new.window_size_ms:
+            why = f"its windows change from {old.window_size_ms} to {new.window_size_ms} ms"
+            return Change("store", name, Verdict.REBUILT, why)
+        found = _restored_otherwise(name, old, new) or self._with_nothing_to_restore_from(name, old, new)
         if found is not None:
             return found
         changed = first_change(self._steps_was.before(name), self._steps_now.before(name))
@@ -90,15 +119,33 @@ class _Stores:
             return Change("store", name, Verdict.MIXED, f"from now on {changed}")
         return Change("store", name, Verdict.KEPT, "; ".join(self._notes(name, old, new)))
 
-    def _notes(self, name: str, old: Any, new: Any) -> Iterator[str]:
-        if old[7] > new[7]:
-            yield f"but windows older than {new[7]} ms go: its retention was {old[7]} ms"
+    def _with_nothing_to_restore_from(self, name: str, old: _Store, new: _Store) -> Change | None:
+        """A task's store that nothing can restore: what it has lies in the folders of its tasks, or nowhere."""
+        was, now = self._number_was.get(name), self._number_now.get(name)
+        if new.logged or new.source_topic is not None or None in (was, now):
+            return None
+        if not old.persistent or not new.persistent:
+            where = "lies" if not old.persistent else "is to lie"
+            return Change("store", name, Verdict.LOST, f"it {where} in memory, and has no changelog")
+        if was != now:
+            why = f"it has no changelog, and its tasks, which were {was}_…, are {now}_…: they have other folders"
+            return Change("store", name, Verdict.LOST, why)
+        return None
+
+    def _notes(self, name: str, old: _Store, new: _Store) -> Iterator[str]:
+        if old.retention_ms > new.retention_ms:
+            yield f"but windows older than {new.retention_ms} ms go: its retention was {old.retention_ms} ms"
         if (name in self._headers_was) != (name in self._headers_now):
             what = "with headers" if name in self._headers_now else "with headers no more"
             yield f"its values are written anew when it is opened, {what}"
         was, now = self._number_was.get(name), self._number_now.get(name)
-        if was != now and None not in (was, now):
-            yield f"restored from its changelog first: its tasks were {was}_… and are {now}_…"
+        topic = new.source_topic or ("its changelog" if new.logged else None)
+        if None in (was, now):
+            return
+        if topic is None:
+            yield "but where its files are alone: it has no changelog"
+        elif was != now:
+            yield f"restored from {topic} first: its tasks were {was}_… and are {now}_…"
 
     def _renamed(self) -> dict[str, str]:
         """Stores that probably have another name now: the same is kept in the same way, and only the name is new."""
@@ -132,28 +179,24 @@ def _is_named(old: str, new: str | None) -> str:
     return "" if new is None else f"perhaps it is now {new}: name={old!r} keeps the content"
 
 
-def _restored_otherwise(name: str, old: Any, new: Any) -> Change | None:
+def _restored_otherwise(name: str, old: _Store, new: _Store) -> Change | None:
     """Where another topic, or none, is what the store is restored from."""
-    topic_was, topic_now = _source_topic(old), _source_topic(new)
+    topic_was, topic_now = old.source_topic, new.source_topic
     if topic_now is not None and topic_now != topic_was:
         why = f"restored from {topic_now} from now on, which must be compacted to have all rows"
         return Change("store", name, Verdict.KEPT, why)
     if topic_was is not None and topic_now is None:
         why = (
             f"it was restored from {topic_was}: its changelog lacks those rows"
-            if new[5]
+            if new.logged
             else "it has no changelog"
         )
         return Change("store", name, Verdict.LOST, why)
-    if old[5] and not new[5]:
+    if old.logged and not new.logged:
         return Change("store", name, Verdict.LOST, "it has no changelog any more")
-    if new[5] and not old[5]:
+    if new.logged and not old.logged:
         return Change("store", name, Verdict.LOST, "it had no changelog")
     return None
-
-
-def _source_topic(store: Any) -> str | None:
-    return store[9] if len(store) > 9 and isinstance(store[9], str) else None
 
 
 def _repartition_topics(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Change]:
@@ -206,8 +249,9 @@ def _written(part: Part, parts: Sequence[Part]) -> Iterator[str]:
             yield node[3]
 
 
-def _stores(parts: Sequence[Part]) -> dict[str, Any]:
-    return {store[0]: store for part in parts for store in part["stores"]}
+def _stores(parts: Sequence[Part]) -> dict[str, _Store]:
+    stores = (_Store.of(told) for part in parts for told in part["stores"])
+    return {store.name: store for store in stores}
 
 
 def _numbers(parts: Sequence[Part]) -> Mapping[str, int]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Self
 
+from pystreams.config import StreamsConfig
 from pystreams.errors import TopologyError
 from pystreams.processor import Partitioner, Processor
 from pystreams.serde import serde_for
@@ -85,6 +86,19 @@ class Topology(Wiring):
             default_serde(default_key_serde), default_serde(default_value_serde), serde_settings or {}
         )
         return build(plan, application_id, serdes)
+
+    def configured(self, config: StreamsConfig) -> Topology:
+        """The same with the stores of the language as ``default_dsl_store`` and ``dsl_store_format`` say, and
+        ``wrapped`` by ``processor_wrapper``."""
+        changes: list[Callable[[StoreSpec], StoreSpec]] = []
+        if config.default_dsl_store == "in_memory":
+            changes.append(StoreSpec.in_memory_by_default)
+        if config.dsl_store_format == "HEADERS":
+            changes.append(StoreSpec.in_headers_format)
+        topology = self._copy() if changes else self
+        for change in changes:
+            topology.change_stores(change)
+        return topology.wrapped(config.processor_wrapper)
 
     def wrapped(self, processor_wrapper: WrapperSetting | None) -> Topology:
         """The same with every step wrapped: by a ``ProcessorWrapper`` (its class, say) or a function of
@@ -264,6 +278,8 @@ class Topology(Wiring):
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
         """Let ``processor`` use ``stores``. All users of a store are in one sub-topology."""
+        if not stores:
+            raise TopologyError(f"no store is named that {processor} could be connected to")
         for store in stores:
             if store in self._global_stores:
                 raise TopologyError(
@@ -284,6 +300,13 @@ class Topology(Wiring):
                 )
             if not isinstance(node, ProcessorNode):
                 raise TopologyError(f"store {store} cannot be connected to {processor}, a source or sink")
+            if self._is_global(processor):
+                raise TopologyError(
+                    f"{processor} fills a global store, and can use no other store",
+                    where=f"users of store {store}",
+                    why="global stores are filled in every process, other stores are those of a task",
+                    hint="read the topic as a stream, too, or have another processor look into the global store",
+                )
             users = self._users[store]
             if users:
                 self._groups.unite(users[0], processor)

@@ -70,8 +70,10 @@ class Wiring:
         self._check_name(node.name)
         if not node.topics and node.pattern is None:
             raise TopologyError(f"source {node.name} has no topics")
-        for topic in node.topics:
+        for n, topic in enumerate(node.topics):
             self._check_topic(topic)
+            if topic in node.topics[:n]:
+                raise TopologyError(f"source {node.name} names topic {topic} twice")
         if node.pattern is not None:
             for topic in self._source_topics():
                 if node.pattern.fullmatch(topic):
@@ -148,8 +150,18 @@ class Wiring:
                 yield from node.topics
 
     def _check_name(self, name: str) -> None:
+        given: object = name
+        if not isinstance(given, str) or not given:
+            raise TopologyError(f"a step cannot be called {name!r}", hint="give it a name, a text")
         if name in self._nodes:
-            raise TopologyError(f"step {name} has already been added", hint="give one of them another name")
+            of_topic = "-repartition-" in name
+            raise TopologyError(
+                f"step {name} has already been added",
+                why="two repartition topics would have one name" if of_topic else "",
+                hint="name them apart: group_by(..., repartition=...)"
+                if of_topic
+                else "give one of them another name",
+            )
 
     def _check_topic(self, topic: str) -> None:
         for node in self._nodes.values():
@@ -169,6 +181,11 @@ class Wiring:
         if not parents:
             raise TopologyError(f"step {name} has no parents")
         for parent in parents:
+            if not isinstance(parent, str):
+                raise TopologyError(
+                    f"step {name} got {parent!r} for a parent",
+                    hint="name the parents one by one, behind the other arguments: ..., 'first', 'second'",
+                )
             if parent not in self._nodes:
                 raise TopologyError(f"parent {parent} of step {name} has not been added")
             if self._is_global(parent):

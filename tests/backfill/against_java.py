@@ -11,17 +11,18 @@ from pystreams.ids import TopicPartition
 from pystreams.serde import BYTES
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
-from tests.backfill.kit import Line, merged
+from tests.backfill.kit import merged
 from tests.backfill.live import visible
-from tests.backfill.trials import Trial, extracts_times, forgets, global_topics, punctuates, sees_positions
+from tests.backfill.trials import Trial, extracts_times, forgets, punctuates, sees_positions
 from tests.conformance import oracle
 from tests.conformance.builder import ScenarioBuilder
 from tests.conformance.lost_on_close import lost_on_close
 from tests.conformance.runner import run
+from tests.conformance.scenarios import global_topics
 from tests.conformance.types import show_headers, show_key, show_value, value_serde
+from tests.live.support import Line
 
 Json = Any
-
 
 _COMPARED = ("outputs", "changelogs", "stream_time", "dropped")
 
@@ -172,7 +173,7 @@ class _Types:
         self._builder = ScenarioBuilder(scenario["config"])
         self._builder.build(scenario["steps"])
         self._by_prefix = {
-            step.get("topic_prefix", ""): self._builder._results[step["from"]]
+            step.get("topic_prefix", ""): self._builder.results[step["from"]]
             for step in scenario["steps"]
             if step["op"] == "to" and "topic_fn" in step
         }

@@ -59,7 +59,7 @@ class _Reading:
         self._steps = scenario["steps"]
         builder = ScenarioBuilder(scenario["config"])
         builder.build(self._steps)
-        self._built = builder._results
+        self._built = builder.results
         self._known: dict[str, _Step] = {}
         self._stores: dict[str, _Step] = {}
         self._sinks: dict[str, Certain] = {}

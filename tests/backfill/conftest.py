@@ -2,17 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from pathlib import Path
+from tests.live.conftest import new_log
 
-import pytest
-
-from tests.live.support import Log
-
-
-@pytest.fixture
-def new_log(tmp_path: Path) -> Iterator[Callable[[str], Log]]:
-    """Makes logs by name; everything that was opened through them is closed at the end."""
-    with ExitStack() as stack:
-        yield lambda name: stack.enter_context(closing(Log(tmp_path / name)))
+__all__ = ["new_log"]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,23 +29,17 @@ from pystreams.backfill.staging import Selection
 from pystreams.clock import ManualClock
 from pystreams.dsl.builder import StreamsBuilder
 from pystreams.ids import TopicPartition
-from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.partitioning import partition_for_key
+from pystreams.record import NO_HEADERS, RecordBatch
 from pystreams.serde import serde_for
 from pystreams.testing import TopologyTestDriver
+from pystreams.testing.producer import MemoryProducer
 from pystreams.topology.topology import Topology
+from tests.live.support import Line
 
 CUT_TIME_MS = 1_700_000_000_000
 
 Program = App | StreamsBuilder | Topology
-
-
-class Line(NamedTuple):
-    """A record of a history, in bytes."""
-
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Headers = ()
 
 
 #: By topic, its partitions with their records.
@@ -156,6 +151,19 @@ def _entries(with_headers: bool, partition: int, batches: Iterator[Any]) -> byte
 
 def _records(partition: int, batches: Iterator[Any]) -> bytes:
     return pickle.dumps(list(sink_records(batches)))
+
+
+def sent(
+    producer: MemoryProducer, partition_count: Callable[[str], int], keyless: Callable[[int], int]
+) -> dict[TopicPartition, list[Line]]:
+    """What a task has given a producer, by partition; ``keyless`` chooses one of so many for a record without key."""
+    found: dict[TopicPartition, list[Line]] = defaultdict(list)
+    for topic, partition, key, value, timestamp, headers in producer.records:
+        if partition is None:
+            count = partition_count(topic)
+            partition = keyless(count) if key is None else partition_for_key(key, count)
+        found[TopicPartition(topic, partition)].append(Line(key, value, timestamp or 0, headers))
+    return dict(found)
 
 
 def merged(history: History) -> list[tuple[str, Line]]:

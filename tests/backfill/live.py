@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -10,15 +11,21 @@ from pystreams.app import App
 from pystreams.backfill.application import loaded
 from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord
 from pystreams.ids import TopicPartition
-from pystreams.record import NO_HEADERS
 from pystreams.runtime.offset_metadata import OffsetMetadata
 from pystreams.state.buffer_value import unpacked
 from pystreams.state.sorted_files import TableFormat
 from pystreams.state.spec import StoreSpec
-from tests.backfill.kit import History, Line
+from tests.backfill.kit import History
 from tests.backfill.versions import shown_versions
-from tests.live.support import Log
+from tests.live.support import Line, Log
 
+#: Of live runs that a backfill is to equal.
+SETTINGS: dict[str, Any] = {
+    "statestore_cache_max_bytes": 0,
+    "max_task_idle_ms": 0,
+    "commit_interval_ms": 20,
+    "poll_ms": 10,
+}
 #: At the end of a window store's changelog key.
 _SEQUENCE_BYTES = 4
 
@@ -40,12 +47,32 @@ def create(log: Log, history: History, outputs: Sequence[str]) -> None:
 
 def append(log: Log, history: History) -> None:
     """Write records behind what the log has."""
+    append_lines(
+        log,
+        {
+            TopicPartition(topic, number): records
+            for topic, partitions in history.items()
+            for number, records in enumerate(partitions)
+        },
+    )
+
+
+def append_lines(log: Log, lines: Mapping[TopicPartition, Iterable[Line]]) -> None:
+    """The same by partition."""
     with closing(log.broker.producer("history", "history")) as producer:
-        for topic, partitions in history.items():
-            for number, records in enumerate(partitions):
-                for record in records:
-                    producer.send(topic, number, *record)
+        for partition, of_partition in lines.items():
+            for line in of_partition:
+                producer.send(*partition, *line)
         producer.commit({}, None)
+
+
+def random_cut(history: History, chance: random.Random) -> dict[TopicPartition, int]:
+    """An end for each partition, anywhere in it."""
+    return {
+        TopicPartition(topic, number): chance.randint(0, len(records))
+        for topic, partitions in history.items()
+        for number, records in enumerate(partitions)
+    }
 
 
 def split(history: History, ends: Mapping[TopicPartition, int]) -> tuple[History, History]:
@@ -156,13 +183,4 @@ def sink_record(line: Line) -> SinkRecord:
 
 def raw(log: Log, partition: TopicPartition) -> list[Line]:
     """All records of a partition, in bytes."""
-    start = log.admin.beginning_offsets([partition])[partition]
-    end = log.admin.end_offsets([partition])[partition]
-    found: list[Line] = []
-    with closing(log.broker.consumer("raw", "restore")) as consumer:
-        consumer.assign({partition: start})
-        while consumer.position(partition) < end:
-            for batch in consumer.poll(100):
-                headers = batch.headers or [NO_HEADERS] * len(batch)
-                found += map(Line, batch.keys, batch.values, batch.timestamps, headers)
-    return found
+    return list(log.lines(partition).values())

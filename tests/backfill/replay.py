@@ -7,22 +7,19 @@ given order. What comes out must be what the backfill staged, in bytes.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.plan import Slice
 from pystreams.backfill.records import EXTERNAL, Kind, headers_of, upstream_id
-from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord, changelog_entries
+from pystreams.backfill.result import BackfillResult, ChangelogEntry, changelog_entries
 from pystreams.backfill.staging import Selection
-from pystreams.broker.port import CommittedOffset, Member
 from pystreams.clock import ManualClock
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
-from pystreams.partitioning import partition_for_key
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.new_task import NewTask, new_task
@@ -32,68 +29,23 @@ from pystreams.state.cache import ThreadCache
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import Store
 from pystreams.state.value_forms import headers_apart
-from tests.backfill.kit import CUT_TIME_MS, History, Line
+from pystreams.testing.producer import MemoryProducer
+from tests.backfill.kit import CUT_TIME_MS, History, sent
 from tests.backfill.versions import shown_versions
-
-Sent = dict[TopicPartition, list[SinkRecord]]
+from tests.live.support import Line
 
 
 class Replayed(NamedTuple):
     """By slice and task: what it sent by partition, its stores, its changelogs after compaction, times, operator state,
     records and drops."""
 
-    sent: Sent
+    sent: dict[TopicPartition, list[Line]]
     stores: dict[str, list[tuple[bytes, bytes | None]]]
     changelogs: dict[str, list[ChangelogEntry]]
     times: dict[str, int]
     operator_state: Mapping[str, int]
     records: int
     dropped: int
-
-
-class _Sink:
-    """A producer that keeps what it is given."""
-
-    def __init__(self, task: int, partition_count: Callable[[str], int]) -> None:
-        self.sent: Sent = defaultdict(list)
-        self._task = task
-        self._partition_count = partition_count
-
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int,
-        headers: Headers,
-    ) -> None:
-        if partition is None:
-            count = self._partition_count(topic)
-            partition = self._task % count if key is None else partition_for_key(key, count)
-        self.sent[TopicPartition(topic, partition)].append(SinkRecord(key, value, timestamp, headers))
-
-    def log_change(
-        self,
-        topic: str,
-        partition: int,
-        key: bytes,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: Headers,
-    ) -> None:
-        """The stores' own ``log_change`` keeps changes."""
-
-    def commit(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
-    ) -> dict[TopicPartition, int]:
-        return {}
-
-    def abort(self) -> None:
-        """Nothing to take back."""
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 class _Left(NamedTuple):
@@ -164,11 +116,10 @@ def _specs(result: BackfillResult) -> dict[str, StoreSpec]:
     return {spec.name: spec for spec in result.loaded.built.stores}
 
 
-def _sent(result: BackfillResult, one: Slice, task: int, to: TopicPartition) -> list[SinkRecord]:
+def _sent(result: BackfillResult, one: Slice, task: int, to: TopicPartition) -> list[Line]:
     selection = Selection(Kind.RECORD, to.topic, (one.index,), result.plan.partitions_of(to.topic))
     own = upstream_id(one.subtopology, task)
-    rows = _rows(result, selection, to.partition)
-    return [SinkRecord(*line) for upstream, line in rows if upstream == own]
+    return [line for upstream, line in _rows(result, selection, to.partition) if upstream == own]
 
 
 def _rows(result: BackfillResult, selection: Selection, partition: int) -> list[tuple[int, Line]]:
@@ -191,7 +142,7 @@ class _Replay:
         self._left = left
         self._before = left.get(self._id, _Left({}, {}, {}, {}))
         self._metrics = Metrics()
-        self._sink = _Sink(task, result.plan.partitions_of)
+        self._producer = MemoryProducer()
         self._changelogs = {name: dict(self._before.changelogs.get(name, {})) for name in one.stores}
         self._specs = _specs(result)
         self._globals: GlobalState | None = None
@@ -237,7 +188,7 @@ class _Replay:
             # Nothing tells of its changes: it goes on as it is.
             self._changelogs[name] = {b"%d" % number: entry for number, entry in enumerate(entries[name])}
         found = Replayed(
-            dict(self._sink.sent),
+            sent(self._producer, self._result.plan.partitions_of, lambda count: self._id.partition % count),
             contents,
             {name: self._compacted(name, contents[name]) for name in logged},
             left.times,
@@ -274,7 +225,7 @@ class _Replay:
             config=loaded.config.override({"max_task_idle_ms": NEVER_IDLE}),
             metrics=self._metrics,
             clock=ManualClock(CUT_TIME_MS),
-            producer=self._sink,
+            producer=self._producer,
             partition_count=plan.partitions_of,
             lag=lambda _: 0,
             thread_id="replay",

@@ -14,9 +14,9 @@ from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
 from pystreams.processor import Processor
 from pystreams.record import Record
-from tests.backfill.kit import Backfill, Line, everything, lines, memory, single
+from tests.backfill.kit import Backfill, everything, lines, memory, single
 from tests.backfill.live import append, create, left_on
-from tests.live.support import Log, eventually, run_to_the_end
+from tests.live.support import Line, Log, eventually, run_to_the_end
 
 INT = b"\x00" * 7
 

@@ -26,12 +26,11 @@ from pystreams.errors import BrokerError, BrokerUnavailableError, RetentionError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from tests.backfill.kit import memory
-from tests.backfill.live import append, create, left_on, raw, sink_record, split
+from tests.backfill.live import SETTINGS, append, create, left_on, raw, sink_record, split
 from tests.backfill.programs import history, windowed_sum, word_count
 from tests.live.support import Log, caught_up, run_to_the_end
 
 NewLog = Callable[[str], Log]
-OFF = {"statestore_cache_max_bytes": 0, "max_task_idle_ms": 0, "commit_interval_ms": 20, "poll_ms": 10}
 
 
 def computed(staging: Path, seed: int = 3, **given: Any) -> BackfillResult:
@@ -173,7 +172,7 @@ def test_emitted_handed_over_and_gone_on_with_equals_live(new_log: NewLog, tmp_p
     at = {TopicPartition(topic, p): len(past[topic][p]) // 2 for topic in past for p in range(2)}
     prefix, rest = split(past, at)
     live, handed = new_log("live"), new_log("handed")
-    app = {log: windowed_sum(**OFF, state_dir=log.path / "state", window_changelog_retention_ms=-1)
+    app = {log: windowed_sum(**SETTINGS, state_dir=log.path / "state", window_changelog_retention_ms=-1)
            for log in (live, handed)}  # fmt: skip
     for log in (live, handed):
         create(log, past, ["sums"])
@@ -245,6 +244,6 @@ def test_passwords_in_the_url_of_a_folder_are_not_shown() -> None:
 def test_a_running_application_is_left_alone(new_log: NewLog, tmp_path: Path) -> None:
     log = new_log("log")
     log.create("lines", "word-counts", partitions=3)
-    caught_up(log.start(word_count(**OFF, state_dir=log.path / "state")))
+    caught_up(log.start(word_count(**SETTINGS, state_dir=log.path / "state")))
     with pytest.raises(BrokerError, match="wc is running"):
         emit(computed(tmp_path / "staging"), log.broker)

@@ -10,27 +10,18 @@ from typing import Any
 
 import pytest
 
-from pystreams.config import StreamsConfig
 from pystreams.state.formats import split_window_key
-from tests.backfill.kit import Backfill, Driven, History, Line, driven, memory, single
+from pystreams.topology.topology import Topology
+from tests.backfill.kit import Backfill, Driven, History, driven, memory, single
 from tests.backfill.programs import PROGRAMS, history
 from tests.conformance import golden
-from tests.conformance.builder import ScenarioBuilder
-from tests.conformance.runner import _bytes, driver_config
-
-SETTINGS = (
-    "application_id",
-    "default_key_serde",
-    "default_value_serde",
-    "default_timestamp_extractor",
-    "deserialization_exception_handler",
-    "processing_exception_handler",
-)
+from tests.conformance.scenarios import line_of, settings_of, topology_of
+from tests.live.support import Line
 
 
 def runnable(case: golden.Case) -> bool:
-    """Piped records alone, which end well. A foreign-key join visits a sub-topology twice, global and versioned stores
-    not at all."""
+    """Piped records alone, which end well. A foreign-key join visits a sub-topology twice, a global table is whole from
+    the beginning, and the changelog of a versioned store is another one."""
     others = ("fk_join", "fk_left_join", "global_table")
     return (
         all(step["op"] not in others for step in case.scenario["steps"])
@@ -40,18 +31,11 @@ def runnable(case: golden.Case) -> bool:
     )
 
 
-def history_of(scenario: Any, config: StreamsConfig) -> dict[str, list[list[Line]]]:
+def history_of(scenario: Any) -> dict[str, list[list[Line]]]:
     found: dict[str, list[list[Line]]] = {}
     for entry in scenario["drive"]:
         if "pipe" in entry:
-            key = entry.get("key")
-            headers = tuple(
-                (name, None if text is None else text.encode()) for name, text in entry.get("headers", ())
-            )
-            line = Line(
-                None if key is None else str(key).encode(), _bytes(entry), entry.get("ts", 0), headers
-            )
-            found.setdefault(entry["pipe"], [[]])[0].append(line)
+            found.setdefault(entry["pipe"], [[]])[0].append(line_of(entry))
     return found
 
 
@@ -88,14 +72,13 @@ def compare(program: Any, history: History, folder: Any, **settings: Any) -> Dri
 @pytest.mark.parametrize("case", [c for c in golden.cases() if runnable(c)], ids=lambda case: case.name)
 def test_recorded_scenarios(case: golden.Case, tmp_path: Any) -> None:
     scenario = case.scenario
-    config = driver_config(scenario["config"])
-    settings = {name: getattr(config, name) for name in SETTINGS}
-    history = history_of(scenario, config)
+    settings = settings_of(scenario)
+    history = history_of(scenario)
 
-    def program() -> Any:
-        return ScenarioBuilder(scenario["config"]).build(scenario["steps"])
+    def program() -> Topology:
+        return topology_of(scenario)
 
-    built = program().build(config.application_id, default_key_serde=config.default_key_serde)
+    built = program().build(settings["application_id"], default_key_serde=settings["default_key_serde"])
     if any(topic.partitions not in {None, 1} for topic in built.internal_topics.values()):
         pytest.skip("the test driver has one partition of every topic, this scenario asks for more")
     for sub in built.subtopologies:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pystreams.app import App
 from pystreams.partitioning import partition_for_key
-from tests.backfill.kit import Backfill, Line, everything, memory
+from tests.backfill.kit import Backfill, everything, memory
+from tests.live.support import Line
 from tests.live.test_foreign_key_joins import Change, changes, customer_of, expected, named
 
 PARTITIONS = {"orders": 3, "customers": 2}

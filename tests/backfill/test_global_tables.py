@@ -137,10 +137,10 @@ class Looking(Processor[str, int, str, str]):
         self.context.forward(record.with_value(self.rows.get(f"k{record.value}") or "-"))
 
 
-def shouting() -> App:
+def shouting(looking: type[Processor[str, int, str, str]] = Looking) -> App:
     app = App("loud")
     app.add_global_store(Stores.key_value_store("loud", str, str), "names", Shouting, key=str, value=str)
-    app.stream("amounts", key=str, value=int).process(Looking, key=str, value=str).to("out")
+    app.stream("amounts", key=str, value=int).process(looking, key=str, value=str).to("out")
     return app
 
 
@@ -299,8 +299,5 @@ def test_it_can_only_be_read(tmp_path: Path) -> None:
         def process(self, record: Record[str, int]) -> None:
             self.rows.put("k1", "mine")
 
-    app = App("loud")
-    app.add_global_store(Stores.key_value_store("loud", str, str), "names", Shouting, key=str, value=str)
-    app.stream("amounts", key=str, value=int).process(Writing, key=str, value=str).to("out")
-    with pytest.raises((StateError, ProcessingError), match="only be read"):
-        Backfill(app, memory(PAST, {"out": 2}), tmp_path).run()
+    with pytest.raises(StateError, match="only be read"):
+        Backfill(shouting(Writing), memory(PAST, {"out": 2}), tmp_path).run()

@@ -18,8 +18,8 @@ from pystreams.backfill.manifest import Stage
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.errors import BrokerError, OffsetOutOfRangeError, RetentionError
 from pystreams.ids import TopicPartition
-from tests.backfill.kit import Backfill, History, everything, memory
-from tests.backfill.live import append, create, left_on, raw, split, with_sinks_before
+from tests.backfill.kit import Backfill, everything, memory
+from tests.backfill.live import SETTINGS, append, create, left_on, random_cut, raw, split, with_sinks_before
 from tests.backfill.programs import PROGRAMS, history, windowed_sum, word_count
 from tests.live.support import Log, caught_up, run_to_the_end
 
@@ -28,7 +28,6 @@ pytestmark = pytest.mark.live
 NewLog = Callable[[str], Log]
 
 #: Records of two inputs must be there before a task looks at either: then live takes them by time.
-OFF = {"statestore_cache_max_bytes": 0, "max_task_idle_ms": 0, "commit_interval_ms": 20, "poll_ms": 10}
 OUTPUTS = {
     "word count": ["word-counts"],
     "windowed sum": ["sums"],
@@ -41,7 +40,7 @@ OUTPUTS = {
 
 
 def program(name: str, log: Log) -> Any:
-    app = PROGRAMS[name](**OFF, state_dir=log.path / "state")
+    app = PROGRAMS[name](**SETTINGS, state_dir=log.path / "state")
     # The histories are of 1970: what time would delete must stay.
     app.config = app.config.override({"window_changelog_retention_ms": -1})
     return app
@@ -50,15 +49,6 @@ def program(name: str, log: Log) -> Any:
 def backfilled(name: str, log: Log, until: Any) -> Any:
     source = EmbeddedSource(str(log.path / "log.db"))
     return Backfill(program(name, log), source, log.path / "staging", until=until, commit_records=16).run()
-
-
-def random_cut(past: History, seed: int) -> dict[TopicPartition, int]:
-    chance = random.Random(seed)
-    return {
-        TopicPartition(topic, number): chance.randint(0, len(records))
-        for topic, partitions in past.items()
-        for number, records in enumerate(partitions)
-    }
 
 
 # The repartitioned ones with one partition: several tasks would write what one reads, in any order.
@@ -79,7 +69,7 @@ def test_e2_any_cut_equals_live_with_a_stop_there(
     name: str, partitions: int, seed: int, new_log: NewLog
 ) -> None:
     past = history(name, seed, partitions)
-    at = random_cut(past, seed)
+    at = random_cut(past, random.Random(seed))
     prefix, rest = split(past, at)
     live, handed = new_log("live"), new_log("handed")
     for log in (live, handed):
@@ -118,7 +108,7 @@ def test_e3_a_cut_in_time_equals_live_without_a_stop(time_ms: int, new_log: NewL
 def test_e4_confluent_applications_end_in_the_same_tables(name: str, new_log: NewLog) -> None:
     """Several tasks write what one reads: the values are the same, whatever the order; updates need not be."""
     past = history(name, 4, 3)
-    at = random_cut(past, 4)
+    at = random_cut(past, random.Random(4))
     live, handed = new_log("live"), new_log("handed")
     for log in (live, handed):
         create(log, past, OUTPUTS[name])
@@ -182,7 +172,7 @@ def test_a_changelog_that_would_delete_the_result_is_refused(new_log: NewLog) ->
     past = history("windowed sum", 1, 1)
     create(log, past, ["sums"])
     append(log, past)
-    app = windowed_sum(**OFF, state_dir=log.path / "state")
+    app = windowed_sum(**SETTINGS, state_dir=log.path / "state")
     result = Backfill(app, EmbeddedSource(str(log.path / "log.db")), log.path / "staging").run()
     with pytest.raises(RetentionError, match="sums-by-window-changelog"):
         hand_over(result, log.broker)

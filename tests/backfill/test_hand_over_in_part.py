@@ -22,16 +22,15 @@ from pystreams.clock import SystemClock
 from pystreams.errors import BrokerError, StateError, TopologyError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.hand_over_check import HandOverCheck, manifest_topic, read_record
-from tests.backfill.kit import Backfill, Line
-from tests.backfill.live import append, create, left_on, raw, split, with_sinks_before
+from tests.backfill.kit import Backfill
+from tests.backfill.live import SETTINGS, append, create, left_on, raw, split, with_sinks_before
 from tests.backfill.programs import history, windowed_sum, word_count
-from tests.live.support import Log, eventually, run_to_the_end
+from tests.live.support import Line, Log, eventually, run_to_the_end
 
 pytestmark = pytest.mark.live
 
 NewLog = Callable[[str], Log]
-OFF = {"statestore_cache_max_bytes": 0, "max_task_idle_ms": 0, "commit_interval_ms": 20, "poll_ms": 10}
-KEPT = {**OFF, "window_changelog_retention_ms": -1}
+KEPT = {**SETTINGS, "window_changelog_retention_ms": -1}
 AT = {TopicPartition("amounts", p): 20 for p in range(2)} | {TopicPartition("names", p): 2 for p in range(2)}
 
 
@@ -212,7 +211,7 @@ def test_of_a_hand_over_and_a_start_at_the_same_time_one_gives_in(
 def test_a_group_that_has_got_members_meanwhile_gets_no_offsets(new_log: NewLog) -> None:
     log = new_log("log")
     create(log, history("word count", 1, 1), ["word-counts"])
-    streams = log.start(word_count(**OFF, state_dir=log.path / "state"))
+    streams = log.start(word_count(**SETTINGS, state_dir=log.path / "state"))
     eventually(lambda: log.admin.group_members("wc"), "a member")
     write = Write("word-counts", 0, b"k", b"v", 1)
     with closing(log.broker.group_committer("c", "wc", "id")) as committer:

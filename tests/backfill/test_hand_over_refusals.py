@@ -28,14 +28,13 @@ from pystreams.errors import (
 )
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import Backfill, memory
-from tests.backfill.live import append, create, left_on, raw, split, with_sinks_before
+from tests.backfill.live import SETTINGS, append, create, left_on, raw, split, with_sinks_before
 from tests.backfill.programs import history, word_count
 from tests.live.support import Log, caught_up, run_to_the_end
 
 pytestmark = pytest.mark.live
 
 NewLog = Callable[[str], Log]
-SETTINGS = {"statestore_cache_max_bytes": 0, "max_task_idle_ms": 0, "commit_interval_ms": 20, "poll_ms": 10}
 LINES = TopicPartition("lines", 0)
 CUT = {LINES: 100}
 

@@ -14,14 +14,13 @@ from pystreams.backfill.sources import EmbeddedSource
 from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import Backfill, History, lines, memory
-from tests.backfill.live import append, create, left_on, split
+from tests.backfill.live import SETTINGS, append, create, left_on, split
 from tests.backfill.programs import history, windowed_sum
 from tests.live.support import Log, caught_up, eventually, run_to_the_end
 
 pytestmark = pytest.mark.live
 
 NewLog = Callable[[str], Log]
-SETTINGS = {"statestore_cache_max_bytes": 0, "max_task_idle_ms": 0, "commit_interval_ms": 20, "poll_ms": 10}
 MINUTE_MS = 60_000
 AMOUNTS = TopicPartition("amounts", 0)
 

@@ -13,9 +13,9 @@ from pystreams.app import App
 from pystreams.backfill.handover import hand_over
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.ids import TopicPartition
-from tests.backfill.kit import Backfill, History, Line
+from tests.backfill.kit import Backfill, History
 from tests.backfill.live import append, create, left_on, raw, split, with_sinks_before
-from tests.live.support import Log, run_to_the_end
+from tests.live.support import Line, Log, run_to_the_end
 
 pytestmark = pytest.mark.live
 

@@ -18,22 +18,12 @@ from pystreams.backfill.sources import EmbeddedSource
 from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError, TopologyError
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import History, everything, memory
-from tests.backfill.live import append, create, left_on, split, with_sinks_before
+from tests.backfill.live import SETTINGS, append, create, left_on, random_cut, split, with_sinks_before
 from tests.backfill.programs import PROGRAMS, history, word_count
 from tests.live.support import Log, run_to_the_end
 
 NewLog = Callable[[str], Log]
-OFF = {"statestore_cache_max_bytes": 0, "max_task_idle_ms": 0, "commit_interval_ms": 20, "poll_ms": 10}
 OUTPUTS = ["word-counts", "sums", "regions", "totals", "out", "totals-out"]
-
-
-def cut_of(past: History, seed: int) -> dict[TopicPartition, int]:
-    chance = random.Random(seed)
-    return {
-        TopicPartition(topic, number): chance.randint(0, len(records))
-        for topic, partitions in past.items()
-        for number, records in enumerate(partitions)
-    }
 
 
 def run(name: str, past: History, staging: Path, **given: Any) -> BackfillResult:
@@ -68,13 +58,13 @@ def test_the_second_run_equals_live_behind_the_first(
     name: str, partitions: int, seed: int, new_log: NewLog, tmp_path: Path
 ) -> None:
     past = history(name, seed, partitions)
-    at = cut_of(past, seed)
+    at = random_cut(past, random.Random(seed))
     first = run(name, past, tmp_path / "first", until=at)
     second = run(name, past, tmp_path / "second", previous=tmp_path / "first")
     assert second.manifest.previous_id == first.manifest.backfill_id
 
     live, handed = new_log("live"), new_log("handed")
-    app = {log: PROGRAMS[name](**OFF, state_dir=log.path / "state", window_changelog_retention_ms=-1)
+    app = {log: PROGRAMS[name](**SETTINGS, state_dir=log.path / "state", window_changelog_retention_ms=-1)
            for log in (live, handed)}  # fmt: skip
     for log in (live, handed):
         create(log, past, [topic for topic in OUTPUTS if topic not in past])
@@ -101,7 +91,7 @@ def test_the_second_run_equals_live_behind_the_first(
 @pytest.mark.parametrize("name", ["word count", "two repartitions"])
 def test_confluent_tables_equal_those_of_one_backfill_over_everything(name: str, tmp_path: Path) -> None:
     past = history(name, 4, 3)
-    at = cut_of(past, 4)
+    at = random_cut(past, random.Random(4))
     at_once = run(name, past, tmp_path / "all")
     run(name, past, tmp_path / "first", until=at)
     second = run(name, past, tmp_path / "second", previous=tmp_path / "first")
@@ -112,7 +102,7 @@ def test_confluent_tables_equal_those_of_one_backfill_over_everything(name: str,
 
 def test_a_subtopology_that_is_visited_twice_goes_on_from_its_last_visit(tmp_path: Path) -> None:
     past = history("self-joined", 6, 2)
-    run("self-joined", past, tmp_path / "first", until=cut_of(past, 6))
+    run("self-joined", past, tmp_path / "first", until=random_cut(past, random.Random(6)))
     second = run("self-joined", past, tmp_path / "second", previous=tmp_path / "first")
     at_once = run("self-joined", past, tmp_path / "all")
     assert values(second, "totals") == values(at_once, "totals")
@@ -131,7 +121,7 @@ def test_where_nothing_is_new_nothing_changes(tmp_path: Path) -> None:
 
 def test_a_killed_one_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     past = history("two repartitions", 2, 2)
-    run("two repartitions", past, tmp_path / "first", until=cut_of(past, 2))
+    run("two repartitions", past, tmp_path / "first", until=random_cut(past, random.Random(2)))
     whole = run("two repartitions", past, tmp_path / "whole", previous=tmp_path / "first")
     given = {"previous": tmp_path / "first"}
     original, calls = type(whole.executor).compute, 0

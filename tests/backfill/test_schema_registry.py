@@ -16,7 +16,8 @@ from pystreams.backfill.application import PickledApplication
 from pystreams.backfill.spark.shipping import shipped
 from pystreams.serde import AvroSerde, JsonSchemaSerde, ProtobufSerde
 from pystreams.serde.schema_registry.clients import close_clients
-from tests.backfill.kit import Backfill, History, Line, driven, memory, single
+from tests.backfill.kit import Backfill, History, driven, memory, single
+from tests.live.support import Line
 from tests.unit.serde.schema_registry.messages import Customer
 
 ORDER = json.dumps(

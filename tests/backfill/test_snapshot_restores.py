@@ -19,14 +19,13 @@ from pystreams.errors import ConfigError, StateCorruptedError, StateError, Topol
 from pystreams.ids import TopicPartition
 from pystreams.runtime.streams import Streams
 from tests.backfill.kit import Backfill, History, everything, memory
-from tests.backfill.live import append, create, left_on, split
+from tests.backfill.live import SETTINGS, append, create, left_on, random_cut, split
 from tests.backfill.programs import PROGRAMS, RunningTotal, history, word_count
 from tests.live.support import TIMEOUT_S, Log, caught_up, run_to_the_end
 
 pytestmark = pytest.mark.live
 
 NewLog = Callable[[str], Log]
-OFF = {"statestore_cache_max_bytes": 0, "max_task_idle_ms": 0, "commit_interval_ms": 20, "poll_ms": 10}
 
 
 class InMemoryTotal(RunningTotal):
@@ -44,20 +43,11 @@ def in_memory(**settings: Any) -> App:
 
 def program(name: str, log: Log) -> App:
     make = in_memory if name == "in memory" else PROGRAMS[name]
-    return make(**OFF, state_dir=log.path / "state", window_changelog_retention_ms=-1)
+    return make(**SETTINGS, state_dir=log.path / "state", window_changelog_retention_ms=-1)
 
 
 def past_of(name: str) -> History:
     return history("punctuated" if name == "in memory" else name, 3, 1 if "repartition" in name else 2)
-
-
-def cut_of(past: History) -> dict[TopicPartition, int]:
-    chance = random.Random(1)
-    return {
-        TopicPartition(topic, number): chance.randint(0, len(records))
-        for topic, partitions in past.items()
-        for number, records in enumerate(partitions)
-    }
 
 
 class Restored:
@@ -91,7 +81,7 @@ class Restored:
 )
 def test_going_on_from_it_equals_live_with_a_stop(name: str, new_log: NewLog, tmp_path: Path) -> None:
     past = past_of(name)
-    prefix, rest = split(past, cut_of(past))
+    prefix, rest = split(past, random_cut(past, random.Random(1)))
     live, handed = new_log("live"), new_log("handed")
     for log in (live, handed):
         create(log, past, ["sums", "regions", "totals"])

@@ -18,9 +18,9 @@ from pystreams.backfill.sources import EmbeddedSource
 from pystreams.errors import TopologyError
 from pystreams.ids import TopicPartition
 from pystreams.state.formats import AggregationWithHeaders, ValueTimestampHeaders
-from tests.backfill.kit import Backfill, History, Line, driven, memory, single
+from tests.backfill.kit import Backfill, History, driven, memory, single
 from tests.backfill.live import append, create, raw, split
-from tests.live.support import Log, run_to_the_end
+from tests.live.support import Line, Log, run_to_the_end
 
 NewLog = Callable[[str], Log]
 STORES = ("keys", "windows", "sessions")
@@ -140,6 +140,17 @@ def test_live_goes_on_with_the_headers(way: str, persistent: bool, new_log: NewL
         # What was restored from it was not logged: only what came after.
         expected = {p: {k: line for k, line in of.items() if k in found[p]} for p, of in expected.items()}
     assert found == expected
+
+
+@pytest.mark.parametrize("persistent", [True, False], ids=["on disk", "in memory"])
+def test_a_later_backfill_goes_on_with_the_headers(persistent: bool, tmp_path: Path) -> None:
+    app, past = keeping(persistent=persistent, statestore_cache_max_bytes=0), history()
+    cut = {TopicPartition(topic, 0): 25 for topic in past}
+    given: dict[str, Any] = {"sources": memory(past, {"pairs": 1}), "commit_records": 8}
+    backfill(app, staging=tmp_path / "first", until=cut, **given)
+    second = backfill(app, staging=tmp_path / "second", previous=tmp_path / "first", **given)
+    whole = backfill(app, staging=tmp_path / "whole", **given)
+    assert {store: second.changelog(store) for store in STORES} == {s: whole.changelog(s) for s in STORES}
 
 
 def resumed(app: App, folder: Path) -> None:

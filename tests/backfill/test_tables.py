@@ -21,11 +21,11 @@ from pystreams.errors import ConfigError, SerializationError, StateError, TopicE
 from pystreams.ids import TopicPartition
 from pystreams.serde import BOOL, FLOAT, FLOAT32, INT, INT16, INT32, STR, UUID
 from pystreams.state.directory import DirectoryLock
-from tests.backfill.kit import Backfill, Line, lines
+from tests.backfill.kit import Backfill, lines
 from tests.backfill.live import append, create
 from tests.backfill.programs import PROGRAMS, history
 from tests.backfill.sources.files_kit import Rows, as_parquet, in_memory
-from tests.live.support import Log, run_to_the_end
+from tests.live.support import Line, Log, run_to_the_end
 
 NewLog = Callable[[str], Log]
 

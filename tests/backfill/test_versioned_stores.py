@@ -19,9 +19,8 @@ from pystreams.broker.port import Broker
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import Backfill, lines
-from tests.backfill.live import append, create, raw, visible
+from tests.backfill.live import SETTINGS, append, create, raw, visible
 from tests.backfill.programs import joined_versions
-from tests.backfill.test_hand_over import OFF
 from tests.live.support import Log, run_to_the_end
 
 NewLog = Callable[[str], Log]
@@ -41,7 +40,7 @@ PAST = {"names": [lines(NAMES, value=str)], "amounts": [lines([("a", 1, 5)])]}
 
 
 def program(log: Log) -> Any:
-    return joined_versions(**OFF, state_dir=log.path / "state")
+    return joined_versions(**SETTINGS, state_dir=log.path / "state")
 
 
 def backfilled(log: Log, staging: str, **given: Any) -> BackfillResult:

@@ -10,7 +10,8 @@ from pystreams.app import App
 from pystreams.backfill.api import backfill
 from pystreams.dsl.windows import EmitStrategy, SessionWindows
 from pystreams.ids import TopicPartition
-from tests.backfill.kit import Line, memory
+from tests.backfill.kit import memory
+from tests.live.support import Line
 
 START = 1_000_000
 

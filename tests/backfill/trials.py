@@ -13,24 +13,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pystreams.backfill.plan import Plan
-from pystreams.config import StreamsConfig
 from pystreams.ids import TopicPartition
-from pystreams.partitioning import partition_for_key
 from pystreams.topology.topology import Topology
-from tests.backfill.kit import History, Line
+from tests.backfill.kit import History
+from tests.backfill.live import random_cut
 from tests.conformance import fuzz, golden, oracle
-from tests.conformance.builder import ScenarioBuilder
-from tests.conformance.runner import _bytes, driver_config
-
-#: What is taken of a scenario's configuration.
-_SETTINGS = (
-    "application_id",
-    "default_key_serde",
-    "default_value_serde",
-    "default_timestamp_extractor",
-    "deserialization_exception_handler",
-    "processing_exception_handler",
+from tests.conformance.scenarios import (
+    global_topics,
+    output_topics,
+    settings_of,
+    spread,
+    topology_of,
+    with_changelogs,
 )
+
 _LIVE = {
     "statestore_cache_max_bytes": 0,
     "max_task_idle_ms": 0,
@@ -38,10 +34,6 @@ _LIVE = {
     "poll_ms": 5,
     "window_changelog_retention_ms": -1,
 }
-#: A scenario has few records: it is said several times, each later by so much.
-_ROUNDS = 3
-_ROUND_MS = 40
-
 #: librdkafka takes a record of time 0 for one without a time.
 FIRST_MS_ON_KAFKA = 1_000
 
@@ -66,25 +58,19 @@ class Trial(NamedTuple):
     @property
     def settings(self) -> dict[str, Any]:
         """Those of a live run; caches are off."""
-        config: StreamsConfig = driver_config(self.scenario["config"])
-        return {**{name: getattr(config, name) for name in _SETTINGS}, **_LIVE}
+        return {**settings_of(self.scenario), **_LIVE}
 
     def topology(self) -> Topology:
-        return ScenarioBuilder(self.scenario["config"]).build(self.scenario["steps"])
+        return topology_of(self.scenario)
 
     @property
     def outputs(self) -> dict[str, int]:
         """The topics that are written by name, as wide as the inputs."""
-        steps = self.scenario["steps"]
-        return {step["topic"]: self.partitions for step in steps if step["op"] == "to" and "topic" in step}
+        return dict.fromkeys(output_topics(self.scenario), self.partitions)
 
     def with_changelogs(self) -> Trial:
         """The same, with a changelog for each store: without one it is not handed over."""
-        steps = json.loads(json.dumps(self.scenario["steps"]))
-        for step in steps:
-            for place in (step, step.get("materialized") or {}):
-                place.pop("logging", None)
-        return self._replace(scenario={**self.scenario, "steps": steps})
+        return self._replace(scenario=with_changelogs(self.scenario))
 
     def cut_at(self, time_ms: int) -> dict[TopicPartition, int]:
         """The offset of each partition's first record of this time or later; global topics are not cut by time."""
@@ -94,8 +80,8 @@ class Trial(NamedTuple):
                 (n for n, line in enumerate(lines) if line.timestamp >= time_ms and topic not in whole),
                 len(lines),
             )
-            for topic, spread in self.history.items()
-            for place, lines in enumerate(spread)
+            for topic, of_topic in self.history.items()
+            for place, lines in enumerate(of_topic)
         }
 
 
@@ -119,44 +105,13 @@ def trial(scenario: Any, seed: int, *, partitions: int | None = None, first_ms: 
     chance = random.Random(f"{scenario['name']} {seed}")
     drawn = chance.choice((1, 1, 2, 3))
     width = partitions or drawn
-    history: dict[str, list[list[Line]]] = {topic: [[] for _ in range(width)] for topic in _inputs(scenario)}
-    for number in range(_ROUNDS):
-        for entry in scenario["drive"]:
-            if "pipe" in entry and entry["pipe"] in history:
-                line = _line(entry, first_ms + number * _ROUND_MS)
-                anywhere = chance.randrange(width)
-                place = anywhere if line.key is None else partition_for_key(line.key, width)
-                history[entry["pipe"]][place].append(line)
-    cut = {
-        TopicPartition(topic, place): chance.randint(0, len(of_partition))
-        for topic, spread in history.items()
-        for place, of_partition in enumerate(spread)
-    }
-    times = [line.timestamp for spread in history.values() for lines in spread for line in lines]
+    history = spread(scenario, width, chance, first_ms=first_ms)
+    cut = random_cut(history, chance)
+    times = [line.timestamp for of_topic in history.values() for lines in of_topic for line in lines]
     until_ms = chance.randint(min(times, default=0), max(times, default=0) + 1)
     return Trial(
         scenario["name"], scenario, history, cut, until_ms, width, chance.choice((100, 600, 1_000_000))
     )
-
-
-def _inputs(scenario: Any) -> list[str]:
-    topics = {topic for step in scenario["steps"] for topic in step.get("topics", ())}
-    tables = {step["topic"] for step in scenario["steps"] if step["op"] == "table"}
-    return sorted(topics | tables | global_topics(scenario))
-
-
-def global_topics(scenario: Any) -> set[str]:
-    """The topics of global tables."""
-    return {step["topic"] for step in scenario["steps"] if step["op"] == "global_table"}
-
-
-def _line(entry: Any, later_ms: int) -> Line:
-    key = entry.get("key")
-    headers = tuple(
-        (name, None if text is None else text.encode()) for name, text in entry.get("headers", ())
-    )
-    time_ms = max(0, entry.get("ts", 0)) + later_ms
-    return Line(None if key is None else str(key).encode(), _bytes(entry), time_ms, headers)
 
 
 # A file of trials
@@ -169,6 +124,10 @@ class Written(NamedTuple):
     seed: int
     partitions: int
     kind: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.scenario['name']}"
 
     def trial(self, first_ms: int = 0) -> Trial:
         return trial(self.scenario, self.seed, partitions=self.partitions, first_ms=first_ms)
@@ -236,6 +195,7 @@ def forgets(scenario: Any) -> bool:
 
 
 def punctuates(scenario: Any) -> bool:
+    """Whether a processor schedules punctuators; those that keep state in attributes do, too."""
     return any(name in _WITH_PUNCTUATORS for name, _ in _processors(scenario))
 
 

@@ -6,14 +6,7 @@ import os
 
 import pytest
 
-WORDCOUNT = """
-from pystreams import App
-
-app = App("{id}")
-app.stream("lines", value=str).flat_map_values(str.split).group_by(lambda word: word).count(
-    name="counts"
-).to_stream().to("word-counts")
-"""
+from tests.cli.wordcount_kit import WORDCOUNT
 
 HERE = ("--master", "none")
 

@@ -8,14 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.backfill_kit import HERE, WORDCOUNT, wordcount
+from tests.cli.backfill_kit import HERE, wordcount
+from tests.cli.wordcount_kit import WORDCOUNT, counts
 
 __all__ = ["wordcount"]
-
-
-def counts(pystreams) -> dict[str, str]:
-    rows = [line.split("\t") for line in pystreams("consume", "word-counts").lines]
-    return {key: value for _, key, value in rows}
 
 
 def rows(outcome, table: str) -> list[list[str]]:

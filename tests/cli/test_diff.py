@@ -16,6 +16,15 @@ app.table("articles", key=str, value=str, name="names")
 """
 
 
+FIRST = (
+    "sales = app",
+    'app.stream("first", key=str, value=str).group_by_key().count(name="f")\nsales = app',
+)
+OTHER = ('name="names")', 'name="names").filter(lambda value: value)')
+UNLOGGED = ('count(name="sold")', 'count(name="sold", logged=False)')
+IN_MEMORY = ('count(name="sold")', 'count(name="sold", logged=False, persistent=False)')
+
+
 @pytest.fixture
 def old(folder):
     (folder / "old_shop.py").write_text(OLD, encoding="utf-8")
@@ -151,15 +160,37 @@ def test_a_table_that_is_restored_from_its_topic_needs_that_compacted(pystreams,
 
 
 def test_tasks_with_other_numbers_are_restored(pystreams, old, new):
-    first = (
-        "sales = app",
-        'app.stream("first", key=str, value=str).group_by_key().count(name="f")\nsales = app',
-    )
-    found = rows(pystreams("diff", old, new(first)))
+    found = rows(pystreams("diff", old, new(FIRST)))
     assert found[("store", "sold")] == [
         "keeps its content",
         "restored from its changelog first: its tasks were 0_… and are 1_…",
     ]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "verdict", "why"),
+    [
+        (
+            [UNLOGGED],
+            [UNLOGGED, FIRST],
+            "loses its content",
+            "it has no changelog, and its tasks, which were 0_…, are 1_…: they have other folders",
+        ),
+        (
+            [UNLOGGED],
+            [UNLOGGED, OTHER],
+            "keeps its content",
+            "but where its files are alone: it has no changelog",
+        ),
+        ([IN_MEMORY], [IN_MEMORY, OTHER], "loses its content", "it lies in memory, and has no changelog"),
+        ([UNLOGGED], [IN_MEMORY, OTHER], "loses its content", "it is to lie in memory, and has no changelog"),
+    ],
+)
+def test_a_store_without_a_changelog_has_what_its_folder_has(pystreams, new, folder, was, now, verdict, why):
+    old_json = pystreams("describe", new(*was), "--format", "json").out
+    (folder / "was.json").write_text(old_json, encoding="utf-8")
+    found = rows(pystreams("diff", "was.json", new(*now)))
+    assert found[("store", "sold")] == [verdict, why]
 
 
 def test_windows_of_another_size_and_another_grace(pystreams, new, folder):
@@ -169,13 +200,18 @@ def test_windows_of_another_size_and_another_grace(pystreams, new, folder):
     )
     imported = ("import App", "import App, TimeWindows")
 
-    def windowed(told):
-        return pystreams(
-            "describe", new(imported, (windows[0], windows[1].format(told))), "--format", "json"
-        ).out
+    def windowed(told, kept="90_000"):
+        retention = ('name="sold"', f'name="sold", retention={kept}')
+        described = new(imported, (windows[0], windows[1].format(told)), retention)
+        return pystreams("describe", described, "--format", "json").out
 
-    for name, told in (("was", "10"), ("size", "20"), ("grace", "10, grace=5")):
-        (folder / f"{name}.json").write_text(windowed(told), encoding="utf-8")
+    for name, told in (
+        ("was", ["10"]),
+        ("size", ["20"]),
+        ("grace", ["10, grace=5"]),
+        ("less", ["10", "60_000"]),
+    ):
+        (folder / f"{name}.json").write_text(windowed(*told), encoding="utf-8")
     assert rows(pystreams("diff", "was.json", "size.json"))[("store", "sold")] == [
         "must be built anew",
         "its windows change from 10 to 20 ms",
@@ -183,6 +219,10 @@ def test_windows_of_another_size_and_another_grace(pystreams, new, folder):
     verdict, why = rows(pystreams("diff", "was.json", "grace.json"))[("store", "sold")]
     assert verdict == "keeps its content, which was made in another way"
     assert why.endswith("grace_ms 0 becomes 5")
+    verdict, why = rows(pystreams("diff", "was.json", "less.json"))[("store", "sold")]
+    assert verdict == "keeps its content"
+    assert why == "but windows older than 60000 ms go: its retention was 90000 ms"
+    assert rows(pystreams("diff", "less.json", "was.json"))[("store", "sold")] == ["keeps its content", ""]
 
 
 def test_outputs_are_told(pystreams, old, new):

@@ -14,29 +14,16 @@ import pytest
 from pystreams.cli.run import run_streams
 from pystreams.runtime.progress import Progress
 from pystreams.runtime.transitions import ClientState
-
-WORDCOUNT = """
-from pystreams import App
-
-app = App("wordcount")
-app.stream("lines", value=str).flat_map_values(str.split).group_by(lambda word: word).count(
-    name="counts"
-).to_stream().to("word-counts")
-"""
+from tests.cli.wordcount_kit import WORDCOUNT, counts
 
 
 @pytest.fixture
 def wordcount(folder, pystreams):
     """The program and its topics."""
     name = f"wordcount_{os.urandom(4).hex()}"
-    (folder / f"{name}.py").write_text(WORDCOUNT, encoding="utf-8")
+    (folder / f"{name}.py").write_text(WORDCOUNT.format(id="wordcount"), encoding="utf-8")
     pystreams("topics", "create", "lines", "word-counts")
     return name
-
-
-def counts(pystreams) -> dict[str, str]:
-    rows = [line.split("\t") for line in pystreams("consume", "word-counts").lines]
-    return {key: value for _, key, value in rows}
 
 
 def test_words_are_counted_until_caught_up(pystreams, wordcount):
@@ -78,7 +65,7 @@ def test_a_signal_commits_and_stops(folder, pystreams, wordcount, number):
 
 
 def test_a_missing_topic_is_answered_with_the_command_that_creates_it(folder, pystreams):
-    (folder / "lonely_program.py").write_text(WORDCOUNT, encoding="utf-8")
+    (folder / "lonely_program.py").write_text(WORDCOUNT.format(id="wordcount"), encoding="utf-8")
     answered = pystreams("run", "lonely_program", "--until-caught-up")
     assert answered.code == 4
     assert "pystreams topics create lines" in answered.err
@@ -88,7 +75,7 @@ def test_a_missing_topic_is_answered_with_the_command_that_creates_it(folder, py
 @pytest.mark.parametrize("option", [["--embedded-log", "here.db"], ["--embedded-log=here.db"]])
 @pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["alone", "workers"])
 def test_the_command_that_creates_it_names_the_same_log(folder, pystreams, option, workers):
-    (folder / "elsewhere_program.py").write_text(WORDCOUNT, encoding="utf-8")
+    (folder / "elsewhere_program.py").write_text(WORDCOUNT.format(id="wordcount"), encoding="utf-8")
     answered = pystreams("run", "elsewhere_program", *option, *workers)
     command = re.search(r"pystreams (topics create --embedded-log[= ]here.db lines)", answered.err)
     assert command is not None, answered.err

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from pystreams.serde import AvroSerde, JsonSchemaSerde, ProtobufSerde
-from pystreams.serde.schema_registry.clients import close_clients
 from tests.unit.serde.schema_registry.messages import Customer, Line, Order
 from tests.unit.serde.schema_registry_server import RegistryServer, running
 
@@ -22,11 +21,9 @@ ORDER = json.dumps({"type": "record", "name": "Order", "fields": FIELDS})
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch, folder) -> Iterator[RegistryServer]:
-    registry = RegistryServer()
-    with running(registry) as registry.url:
+    with running() as registry:
         monkeypatch.setenv("PYSTREAMS_SCHEMA_REGISTRY_URL", registry.url)
         yield registry
-        close_clients()
 
 
 @pytest.fixture
@@ -97,3 +94,13 @@ def test_without_a_registry_the_setting_is_named(pystreams, topic):
     failed = pystreams("consume", topic, "--value-type", "avro")
     assert failed.code != 0
     assert "PYSTREAMS_SCHEMA_REGISTRY_URL" in failed.err
+
+
+def test_an_application_that_registers_its_schemas_does_not_keep_lines_from_being_written(
+    pystreams, server, topic, monkeypatch
+):
+    """With the newest schema, which is there."""
+    AvroSerde(ORDER, registry=server.url).serializer("t")({"id": 1})
+    monkeypatch.setenv("PYSTREAMS_AUTO_REGISTER_SCHEMAS", "true")
+    written = pystreams("produce", topic, "--value-type", "avro", stdin='{"id": 7}\n')
+    assert written.code == 0, written.err

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pystreams.serde import AvroSerde
-from pystreams.serde.schema_registry.clients import close_clients
 from tests.cli.workers_kit import WorkersRun
 from tests.live.support import Log
 from tests.unit.serde.schema_registry_server import RegistryServer, running
@@ -40,11 +39,9 @@ def log(folder: Path) -> Iterator[Log]:
 
 @pytest.fixture
 def server() -> Iterator[RegistryServer]:
-    registry = RegistryServer()
-    registry.login = "alice:hunter2"
-    with running(registry) as registry.url:
+    with running() as registry:
+        registry.login = "alice:hunter2"
         yield registry
-        close_clients()
 
 
 def test_two_workers_read_and_write_with_the_registry_of_the_environment(

@@ -59,18 +59,19 @@ class Result:
 
 
 class ScenarioBuilder:
-    """``sinks`` has the types of all topics that are written, dynamic ones once they are."""
+    """``sinks`` has the types of all topics that are written, dynamic ones once they are; ``results`` what each step
+    gives, by its id."""
 
     def __init__(self, config: Json) -> None:
-        self._store_type = config.get("store_type", "rocksdb")
         optimize = config.get("optimize", False)
         self._config = StreamsConfig.of(
             application_id="t",
             topology_optimization=optimize if isinstance(optimize, str) else "all" if optimize else "none",
             dsl_store_format=config.get("store_format", "DEFAULT"),
+            default_dsl_store="in_memory" if config.get("store_type") == "in_memory" else "rocksDB",
         )
         self.sinks: dict[str, tuple[KeyType, AnySerde]] = {}
-        self._results: dict[str, Result] = {}
+        self.results: dict[str, Result] = {}
         self._streams = StreamsBuilder(
             ensure_explicit_internal_resource_naming=config.get("explicit_names", False)
         )
@@ -85,15 +86,17 @@ class ScenarioBuilder:
 
     def _input(self, step: Json, field: str = "from") -> Result:
         try:
-            return self._results[step[field]]
+            return self.results[step[field]]
         except KeyError:
             raise ScenarioError(f"no step has the id {step.get(field)}") from None
 
     def _store(self, step: Json, **types: AnySerde) -> Json:
         """The arguments for a store of the step's own, with ``types`` for it."""
         given = step.get("materialized") or {}
-        kind, _, most = given.get("type", self._store_type).partition(":")
-        arguments: Json = {"persistent": kind == "rocksdb", **types}
+        kind, _, most = given.get("type", "").partition(":")
+        arguments: Json = {**types}
+        if kind:
+            arguments["persistent"] = kind == "rocksdb"
         if most:
             arguments["max_entries"] = int(most)
         for names, place in ((_STORE_ARGUMENTS, given), (_HISTORY_ARGUMENTS, given.get("versioned", {}))):
@@ -105,7 +108,7 @@ class ScenarioBuilder:
         return {} if step.get("materialized") is None else self._store(step, **types)
 
     def _put(self, step: Json, ref: Any, key: KeyType, value: str, kind: str = "stream") -> None:
-        self._results[step["id"]] = Result(ref, key, value, kind)
+        self.results[step["id"]] = Result(ref, key, value, kind)
 
     # Sources and sinks
 
@@ -292,7 +295,7 @@ class ScenarioBuilder:
             # Kafka has no key for the joiner there.
             ref = method(other.ref, lambda left, right: joiner(None, left, right), **extra, **_step(step))
         elif other.kind == "stream":
-            extra = {"persistent": step.get("type", self._store_type) != "in_memory"}
+            extra: Json = {"persistent": step["type"] != "in_memory"} if "type" in step else {}
             extra |= {ours: step[theirs] for theirs, ours in _STORE_ARGUMENTS.items() if theirs in step}
             extra |= {"key": one.key.serde, "windows": _join_windows(step["windows"])}
             ref = method(other.ref, joiner, value=TEXT, **extra, **_step(step))

@@ -52,10 +52,7 @@ def _differences(expected: Json, actual: Json, path: str) -> Iterator[str]:
             # Kafka Streams has the store, and cannot read it from one end to the other.
             return
         for name in dict.fromkeys((*expected, *actual)):
-            if not _excepted(name):
-                yield from _differences(
-                    expected.get(name, _ABSENT), actual.get(name, _ABSENT), f"{path}.{name}"
-                )
+            yield from _differences(expected.get(name, _ABSENT), actual.get(name, _ABSENT), f"{path}.{name}")
     elif isinstance(expected, list) and isinstance(actual, list):
         for i in range(max(len(expected), len(actual))):
             yield from _differences(
@@ -69,11 +66,6 @@ def _differences(expected: Json, actual: Json, path: str) -> Iterator[str]:
             yield f"{path}: line ends differ"
     elif type(expected) is not type(actual) or expected != actual:
         yield f"{path}: expected {_brief(expected)}, got {_brief(actual)}"
-
-
-def _excepted(name: str) -> bool:
-    """What differs on purpose: the size of a buffer, which depends on the language."""
-    return name == "bytes"
 
 
 def _brief(value: Json) -> str:

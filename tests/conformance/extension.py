@@ -29,7 +29,7 @@ def known(scenario: Json) -> list[Known]:
     except Exception:  # noqa: BLE001 - that it is refused is compared, too
         return []
     found = []
-    for id, result in builder._results.items():
+    for id, result in builder.results.items():
         windowed = result.key.inner is not None
         key = "str" if not windowed else "session" if result.key.size_ms is None else "time"
         found.append(Known(id, result.kind, key, result.value))
@@ -86,7 +86,7 @@ WINDOWS: tuple[Json, ...] = (
 
 
 class Extension:
-    """Adds steps to a scenario; ``names`` gives names that nothing else has."""
+    """Adds steps to a scenario."""
 
     def __init__(self, scenario: Json, chance: random.Random) -> None:
         self._scenario = scenario
@@ -114,49 +114,50 @@ class Extension:
 
     # Names and steps
 
-    def name(self, prefix: str) -> str:
+    def _name(self, prefix: str) -> str:
+        """One that nothing else has."""
         self._n += 1
         return f"{prefix}{self._n}"
 
     def _step(self, op: str, source: str | None = None, **fields: Any) -> str:
-        step: Json = {"id": self.name("x"), "op": op}
+        step: Json = {"id": self._name("x"), "op": op}
         if source is not None:
             step["from"] = source
         self._scenario["steps"].append(step | fields)
         return str(step["id"])
 
     def _sink(self, source: str) -> None:
-        self._scenario["steps"].append({"op": "to", "from": source, "topic": self.name("xout")})
+        self._scenario["steps"].append({"op": "to", "from": source, "topic": self._name("xout")})
 
     def _stream(self) -> str:
         """One with plain keys; at times the records of a new topic."""
         found = [one.id for one in self._known if one.kind == "stream" and one.key == "str"]
         if found and self._r.random() < 0.7:
             return self._r.choice(found)
-        return self._step("stream", topics=[self.name("xin")])
+        return self._step("stream", topics=[self._name("xin")])
 
     def _table(self, **fields: Any) -> str:
         found = [one.id for one in self._known if one.kind == "table" and one.key == "str"]
         if found and not fields and self._r.random() < 0.6:
             return self._r.choice(found)
-        return self._step("table", topic=self.name("xt"), **fields)
+        return self._step("table", topic=self._name("xt"), **fields)
 
     def _store(self, **fields: Any) -> Json:
         """A materialization with a name."""
         kind = self._r.choice([{}, {"type": "lru:1"}, {"type": "lru:2"}, {"type": "in_memory"}])
         cached = {"cached": self._r.random() < 0.5} if self._r.random() < 0.6 else {}
-        return {"store": self.name("X"), **kind, **cached, **fields}
+        return {"store": self._name("X"), **kind, **cached, **fields}
 
     def _versioned(self) -> Json:
         history = self._r.choice([0, 5, 20, 100])
         segment = {"segment": self._r.choice([1, 5, 60])} if self._r.random() < 0.3 else {}
-        return {"store": self.name("X"), "versioned": {"history": history, **segment}}
+        return {"store": self._name("X"), "versioned": {"history": history, **segment}}
 
     # Operators
 
     def _process(self) -> None:
         processor = self._r.choice(PROCESSORS)
-        children = [self.name("xc"), self.name("xc")] if processor == "route" else []
+        children = [self._name("xc"), self._name("xc")] if processor == "route" else []
         source = self._step("process", self._stream(), processor=":".join([processor, *_listed(children)]))
         for child in children:
             self._sink(self._step("map_values", source, fn="with_key", name=child))
@@ -165,7 +166,7 @@ class Extension:
 
     def _process_with_store(self) -> None:
         processor, kind = self._r.choice(PROCESSORS_WITH_STORES)
-        step: Json = {"op": "add_store", "store": self.name("X"), "type": kind}
+        step: Json = {"op": "add_store", "store": self._name("X"), "type": kind}
         if kind != "versioned":
             step |= {"persistent": self._r.random() < 0.5, "cached": self._r.random() < 0.5}
         if kind in ("window", "session", "versioned"):
@@ -185,7 +186,7 @@ class Extension:
         """In the store of a table, or of a global one."""
         if self._r.random() < 0.5:
             store = self._store()
-            self._step("global_table", topic=self.name("xg"), materialized=store)
+            self._step("global_table", topic=self._name("xg"), materialized=store)
             where: Json = {"stores": [store["store"]], "global_store": True}
         else:
             store = self._versioned() if self._r.random() < 0.3 else self._store()
@@ -217,7 +218,7 @@ class Extension:
         )
         more: Json = {"logging": False} if self._r.random() < 0.2 else {}
         if self._r.random() < 0.3:
-            more["store"] = self.name("X")
+            more["store"] = self._name("X")
         self._sink(self._step(op, source, **{"with": source}, fn="join_key:&", windows=windows, **more))
 
     def _suppress(self) -> None:
@@ -237,7 +238,7 @@ class Extension:
     def _window(self) -> None:
         windows = self._r.choice(WINDOWS)
         emit = self._r.choice([{}, {"emit": "close"}, {"emit": "close"}, {"emit": "update"}])
-        group = self._step("group_by_key", self._stream(), name=self.name("xg"))
+        group = self._step("group_by_key", self._stream(), name=self._name("xg"))
         window = self._step("windowed_by", group, windows=windows, **emit)
         made: Json = {"materialized": self._windows_store()} if self._r.random() < 0.7 else {}
         op = self._r.choice(["count", "reduce", "aggregate"])
@@ -252,7 +253,7 @@ class Extension:
         self._sink(self._step("to_stream", table))
 
     def _windows_store(self) -> Json:
-        store = {"store": self.name("X"), "type": self._r.choice(["in_memory", "rocksdb"])}
+        store = {"store": self._name("X"), "type": self._r.choice(["in_memory", "rocksdb"])}
         if self._r.random() < 0.5:
             store["cached"] = self._r.random() < 0.5
         if self._r.random() < 0.5:
@@ -262,7 +263,7 @@ class Extension:
     def _cogroup(self) -> None:
         groups = [
             {
-                "from": self._step("group_by_key", self._stream(), name=self.name("xg")),
+                "from": self._step("group_by_key", self._stream(), name=self._name("xg")),
                 "fn": self._r.choice(["cat:+", "kcat:-", "cat_null_if:c", "null", "len"]),
             }
             for _ in range(self._r.randint(2, 4))
@@ -296,7 +297,7 @@ class Extension:
             table = self._step(op, table, fn=fn, **({} if store is None else {"materialized": store}))
         end = self._r.choice(["group", "join", "none"])
         if end == "group":
-            group = self._step("group_by", table, key_fn="first:1", name=self.name("xg"))
+            group = self._step("group_by", table, key_fn="first:1", name=self._name("xg"))
             more = {"init": None, "fn": "cat:+", "sub_fn": self._r.choice(["cat:-", "null", "first"])}
             table = self._step("aggregate", group, **more, materialized=self._store())
         elif end == "join":
@@ -306,7 +307,7 @@ class Extension:
         self._sink(self._step("to_stream", table))
 
     def _global_join(self) -> None:
-        table = self._step("global_table", topic=self.name("xg"), materialized=self._store())
+        table = self._step("global_table", topic=self._name("xg"), materialized=self._store())
         key_fn = self._r.choice(["keep", "key", "first:1", "null", "null_if:b"])
         op = self._r.choice(["join", "left_join"])
         self._sink(self._step(op, self._stream(), **{"with": table}, key_fn=key_fn, fn="join_key:&"))
@@ -317,6 +318,9 @@ class Extension:
         if steps:
             step = self._r.choice(steps)
             fields = {name: step[name] for name in ("topics", "value_type") if name in step}
+            if self._r.random() < 0.1:
+                # Differs on purpose.
+                fields["timestamp_extractor"] = "partition_time"
             source = self._step("stream", **fields)
             made = {"materialized": self._store()} if self._r.random() < 0.5 else {}
             self._sink(self._step("to_stream", self._step("to_table", source, **made)))

@@ -16,6 +16,7 @@ from unittest.mock import patch
 from pystreams.state.session import SessionStore
 from pystreams.state.session_layer import split_session_key
 from pystreams.state.window import TimestampedWindowStore
+from pystreams.state.window_reads import WindowRead
 from tests.conformance.compare import LEVELS, difference
 from tests.conformance.runner import run
 
@@ -37,7 +38,7 @@ def lost_on_close(scenario: Json, theirs: Json, level: int = LEVELS) -> str | No
 def _shown_alone() -> Iterator[None]:
     def windows(store: TimestampedWindowStore[Any, Any], first: int, last: int) -> Any:
         layer = store.layer
-        shown = layer.fetch_range(None, None, first, last)
+        shown = layer.read_windows(WindowRead(None, None, first, last, "all"))
         check(shown, layer.fetch_held(first, last), lambda window: window[1] < layer.first_visible_ms)
         return store.fetch_all(first, last)
 

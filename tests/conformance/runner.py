@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pystreams.config import StreamsConfig
-from pystreams.record import Headers
 from pystreams.serde.join_side import SideValue, WaitingKey
+from pystreams.state.buffer_value import unpacked
 from pystreams.state.change_buffer import ChangeBuffer
-from pystreams.state.formats import AggregationWithHeaders
+from pystreams.state.formats import TIMESTAMP_BYTES, AggregationWithHeaders
 from pystreams.state.join_buffer import JoinBuffer
 from pystreams.state.versioned import VersionedStore
 from pystreams.testing import ProducedRecord, TopologyTestDriver
 from pystreams.windowed import Windowed
-from tests.conformance.builder import ScenarioBuilder, extractor
+from tests.conformance.builder import ScenarioBuilder
 from tests.conformance.processors import read_all
+from tests.conformance.scenarios import config_of, line_of
 from tests.conformance.types import TEXT, show_bytes, show_headers, show_key, show_value
 from tests.conformance.vocabulary import ScenarioError
 
@@ -56,7 +56,7 @@ class _Run:
         return found
 
     def drive(self) -> None:
-        config = driver_config(self.scenario["config"])
+        config = config_of(self.scenario["config"])
         self.phase = "build"
         topology = self.builder.build(self.scenario["steps"])
         self.found["describe"] = topology.describe()
@@ -84,17 +84,7 @@ class _Run:
 
     def one(self, driver: TopologyTestDriver, entry: Json) -> None:
         if "pipe" in entry:
-            key = entry.get("key")
-            headers: Headers = tuple(
-                (name, None if text is None else text.encode()) for name, text in entry.get("headers", ())
-            )
-            driver.pipe_bytes(
-                entry["pipe"],
-                None if key is None else str(key).encode(),
-                _bytes(entry),
-                entry.get("ts", 0),
-                headers,
-            )
+            driver.pipe_bytes(entry["pipe"], *line_of(entry))
         elif "advance_wall_ms" in entry:
             driver.advance_wall_clock_time(entry["advance_wall_ms"])
         elif "dump" in entry:
@@ -141,34 +131,20 @@ class _Run:
         }
 
 
-def driver_config(config: Json) -> StreamsConfig:
-    """The settings of a scenario by pystreams' names."""
-    settings: dict[str, Any] = {
-        "application_id": config.get("app_id", "t"),
-        "default_key_serde": TEXT,
-        "default_value_serde": TEXT,
-    }
-    if "cache_max_bytes" in config:
-        settings["statestore_cache_max_bytes"] = config["cache_max_bytes"]
-    if "max_task_idle_ms" in config:
-        settings["max_task_idle_ms"] = config["max_task_idle_ms"]
-    if "timestamp_extractor" in config:
-        settings["default_timestamp_extractor"] = extractor(config["timestamp_extractor"])
-    for handler in ("deserialization", "processing"):
-        if f"{handler}_handler" in config:
-            settings[f"{handler}_exception_handler"] = config[f"{handler}_handler"]
-    return StreamsConfig.of(**settings)
-
-
 def dump(store: Any, keys: Iterable[str]) -> Json:
     """A store's content, sorted by key."""
     if isinstance(store, ChangeBuffer):
         first = store.first_time if len(store) else None
         return {"type": "buffer", "records": len(store), "bytes": store.size_bytes, "min_ts": first}
     if isinstance(store, JoinBuffer):
-        waiting = sum(1 for _ in store.logged())
-        first = store.observed_ms - store.spec.retention_ms + 1 if waiting else None
-        return {"type": "buffer", "records": waiting, "bytes": 0, "min_ts": first}
+        # A change that is held back has the time beside its key; here it is part of the place.
+        sizes = [
+            unpacked(packed).size_bytes(place) - TIMESTAMP_BYTES
+            for place, packed, _ in store.logged()
+            if packed
+        ]
+        first = store.observed_ms - store.spec.retention_ms + 1 if sizes else None
+        return {"type": "buffer", "records": len(sizes), "bytes": sum(sizes), "min_ts": first}
     if isinstance(store, VersionedStore):
         if store.spec.key_serde is not TEXT:
             return {"type": "versioned", "error": "its keys are not text"}
@@ -214,16 +190,6 @@ def _sort_key(key: Any) -> tuple[str, int, int]:
     if isinstance(key, Windowed):
         return (_sort_key(key.key)[0], key.start, key.end)
     return (str(show_key(key)), 0, 0)
-
-
-def _bytes(entry: Json) -> bytes | None:
-    if "value_hex" in entry:
-        return bytes.fromhex(entry["value_hex"])
-    value = entry.get("value")
-    if value is None:
-        return None
-    encoded: bytes = value.to_bytes(8, "big", signed=True) if isinstance(value, int) else str(value).encode()
-    return encoded
 
 
 def _read(serde: Any, data: bytes | None) -> Any:

@@ -19,6 +19,9 @@ from pystreams import *
 from pystreams.testing import play
 """
 
+#: What the fence of an example says.
+EXAMPLE = "python"
+
 _FENCE = re.compile(r"^```(.*)$")
 _HEADING = re.compile(r"^(#+) (.*)$")
 _NAMED = re.compile(r"`(\w+(?:\.\w+)?)[`(]")
@@ -64,15 +67,11 @@ class Section:
 
     @property
     def examples(self) -> list[Block]:
-        return [block for block in self.blocks if block.info.split()[:1] == ["python"] and is_example(block)]
+        return [block for block in self.blocks if block.info == EXAMPLE]
 
     @property
     def signatures(self) -> list[Block]:
         return [block for block in self.blocks if block.info == "python signature"]
-
-
-def is_example(block: Block) -> bool:
-    return block.info in {"python", "python continued"}
 
 
 def sections(page: Path) -> list[Section]:
@@ -107,18 +106,16 @@ def examples(page: Path) -> list[Block]:
 def expected(page: Path) -> dict[int, Block]:
     """The block that shows what an example prints, by the example's line."""
     blocks = [block for section in sections(page) for block in section.blocks]
-    return {b.before.line: b for b in blocks if b.info == "text" and b.before and is_example(b.before)}
+    return {b.before.line: b for b in blocks if b.info == "text" and b.before and b.before.info == EXAMPLE}
 
 
 def run(page: Path) -> list[tuple[Block, str]]:
-    """Run the examples of a page: each with what it prints. Those that continue another one see its names."""
+    """Run the examples of a page: each with what it prints."""
     told: list[tuple[Block, str]] = []
-    names: dict[str, object] = {}
     for block in examples(page):
-        if block.info == "python":
-            # Dataclasses look for the module that their annotations stand in.
-            names = {"__name__": "builtins"}
-            exec(compile(PRELUDE, "prelude", "exec"), names)
+        # Dataclasses look for the module that their annotations stand in.
+        names: dict[str, object] = {"__name__": "builtins"}
+        exec(compile(PRELUDE, "prelude", "exec"), names)
         out = io.StringIO()
         padded = "\n" * block.line + block.text
         with contextlib.redirect_stdout(out):

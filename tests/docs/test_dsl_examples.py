@@ -57,6 +57,7 @@ OTHERS = [
         "App",
         "InputTopic",
         "LocalStore",
+        "MockProcessorContext",
         "OutputTopic",
         "Processor",
         "ProcessorContext",
@@ -73,9 +74,11 @@ OTHERS = [
 
 #: What the language writes into a topology; programs do not.
 INTERNAL = {
+    "MockProcessorContext.punctuate",
     "Topology.add_and_connect",
     "Topology.add_internal_topic",
     "Topology.change_stores",
+    "Topology.configured",
     "Topology.check_copartitions",
     "Topology.copartition",
     "Topology.insert_global_store",
@@ -124,7 +127,7 @@ def test_what_examples_begin_with_is_on_the_first_page():
 def test_no_block_is_left_unread():
     """A block whose fence is misspelt would be neither run nor compared."""
     blocks = [block for section in all_sections() for block in section.blocks]
-    kinds = {"python", "python continued", "python signature", "python no-run", "text", "mermaid", ""}
+    kinds = {"python", "python signature", "python no-run", "text", "mermaid", ""}
     assert [block.where for block in blocks if block.info not in kinds] == []
     shown = [output.where for page in PAGES for output in expected(page).values()]
     assert [block.where for block in blocks if block.info == "text" and block.where not in shown] == []
@@ -259,15 +262,22 @@ def test_what_diff_tells_is_explained():
     assert {verdict.value for verdict in Verdict} <= set(told)
 
 
+def links() -> Iterator[tuple[Path, str]]:
+    """Those of all documents to each other."""
+    for page in (*DOCS.rglob("*.md"), DOCS.parent / "README.md", DOCS.parent / "CHANGELOG.md"):
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            if not target.startswith(("http:", "https:")):
+                yield page, target
+
+
 def test_links_lead_somewhere():
-    linking = [*PAGES, DOCS.parent / "README.md"]
-    broken = [
-        f"{page.name}: {target}"
-        for page in linking
-        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8"))
-        if not target.startswith(("http:", "https:")) and not leads_somewhere(page, target)
-    ]
+    broken = [f"{page.name}: {target}" for page, target in links() if not leads_somewhere(page, target)]
     assert broken == []
+
+
+def test_every_page_is_linked_from_another_one():
+    linked = {(page.parent / target.partition("#")[0]).resolve() for page, target in links()}
+    assert [page.name for page in DOCS.rglob("*.md") if page not in linked] == []
 
 
 def leads_somewhere(page: Path, target: str) -> bool:

@@ -72,12 +72,6 @@ def counting(cluster: Cluster) -> Streams:
     return cluster.start(counts(cluster))
 
 
-def all_committed(cluster: Cluster) -> bool:
-    partitions = cluster.partitions("in")
-    committed, ends = cluster.committed("shared"), cluster.admin.end_offsets(partitions)
-    return all(p in committed and committed[p].offset == end for p, end in ends.items())
-
-
 def create(cluster: Cluster) -> None:
     cluster.create("in", "out", partitions=2)
     write(cluster)
@@ -100,9 +94,9 @@ def test_of_two_topologies_that_start_at_once_one_runs_and_the_other_is_refused_
     assert "the group refuses this member" in said
     assert "fingerprint" in said or "topology" in said
     assert "Traceback" not in said
-    eventually(lambda: all_committed(cluster), "the other one works", timeout_s=60)
+    eventually(lambda: cluster.all_committed("shared", "in"), "the other one works", timeout_s=60)
     write(cluster)
-    eventually(lambda: all_committed(cluster), "and goes on", timeout_s=60)
+    eventually(lambda: cluster.all_committed("shared", "in"), "and goes on", timeout_s=60)
     assert good.poll() is None
     assert set(cluster.table("out").values()) == {20}
 
@@ -135,7 +129,7 @@ def test_we_cannot_join_java_and_say_so_and_do_not_disturb_it(cluster: Cluster, 
     assert "InconsistentGroupProtocol" in said
     assert "Java's Kafka Streams" in said
     assert "choose another application_id" in said
-    eventually(lambda: all_committed(cluster), "Java works on")
+    eventually(lambda: cluster.all_committed("shared", "in"), "Java works on")
     assert cluster.admin.group_members("shared") == before
     java.stop("shared")
 
@@ -145,7 +139,7 @@ def test_we_wait_for_java_that_was_closed_and_has_not_left_and_say_so(
 ):
     create(cluster)
     java.start("windows", "shared", cluster.path / "java", **{"consumer.session.timeout.ms": 3_000})
-    eventually(lambda: all_committed(cluster), "Java has done its part")
+    eventually(lambda: cluster.all_committed("shared", "in"), "Java has done its part")
     java.stop("shared", leaving=False)
     (left_behind,) = cluster.admin.group_members("shared")
     write(cluster)

@@ -57,14 +57,8 @@ def metadata(cluster: Cluster, group: str) -> dict[TopicPartition, OffsetMetadat
 
 def java_runs(cluster: Cluster, java: JavaSide, app: str) -> None:
     """Run an application of Java's (``windows`` by its id, too) until all of ``in`` is committed, and stop it."""
-    ends = cluster.admin.end_offsets(cluster.partitions("in"))
     java.start(app, "windows", cluster.path / "java")
-
-    def all_committed() -> bool:
-        committed = cluster.committed("windows")
-        return all(p in committed and committed[p].offset == end for p, end in ends.items() if end)
-
-    eventually(all_committed, "Java has committed everything")
+    eventually(lambda: cluster.all_committed("windows", "in"), "Java has committed everything")
     java.stop("windows")
 
 

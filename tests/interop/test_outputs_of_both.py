@@ -7,9 +7,9 @@ import time
 from pystreams import TimeWindows
 from tests.interop.java_side import JavaSide
 from tests.kafka.support import Cluster
-from tests.live.support import eventually, run_to_the_end
+from tests.live.support import Line, eventually, run_to_the_end
 
-Records = dict[str, list[list[tuple[bytes | None, bytes | None, int]]]]
+Records = dict[str, list[list[Line]]]
 
 WRITTEN = ("out", "windows-wins-changelog")
 SIZE_MS = 10_000
@@ -27,7 +27,7 @@ def written(cluster: Cluster) -> Records:
     """What each partition holds. Several tasks write to a partition of ``out``, in any order among each other."""
     return {
         topic: [
-            sorted(cluster._raw(p), key=lambda record: (record[0] or b"", record[1]))
+            sorted(cluster.lines(p).values(), key=lambda line: (line.key or b"", line.value))
             for p in cluster.partitions(topic)
         ]
         for topic in WRITTEN
@@ -36,12 +36,7 @@ def written(cluster: Cluster) -> Records:
 
 def java_writes(cluster: Cluster, java: JavaSide) -> Records:
     java.start("windows", "windows", cluster.path / "java")
-    ends = cluster.admin.end_offsets(cluster.partitions("in"))
-
-    def all_committed() -> bool:
-        return {p: at.offset for p, at in cluster.committed("windows").items()} == ends
-
-    eventually(all_committed, "Java has committed everything")
+    eventually(lambda: cluster.all_committed("windows", "in"), "Java has committed everything")
     java.stop("windows")
     return written(cluster)
 

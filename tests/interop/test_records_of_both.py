@@ -200,9 +200,9 @@ def write_with_our_producer(cluster: Cluster, kind: Kind, values: list[Any]) -> 
 def read_raw(cluster: Cluster, topic: str) -> list[tuple[int, bytes | None, bytes | None, int]]:
     """All records of a topic as (partition, key, value, timestamp)."""
     return [
-        (partition.partition, *record)
+        (partition.partition, *line[:3])
         for partition in cluster.partitions(topic)
-        for record in cluster._raw(partition)
+        for line in cluster.lines(partition).values()
     ]
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
+from functools import partial
 
 import pytest
 
 from apps import wordcount
 from pystreams import Streams
-from pystreams.ids import TopicPartition
 from tests.interop.java_side import JavaSide
 from tests.kafka.support import Cluster
 from tests.live.support import eventually, running
@@ -40,13 +40,6 @@ def counts_in_order(cluster: Cluster) -> dict[str, list[int]]:
 def done(cluster: Cluster, topic: str) -> int:
     """Records of a topic's partitions that are processed and committed."""
     return sum(at.offset for p, at in cluster.committed("wordcount").items() if p.topic == topic)
-
-
-def all_done(cluster: Cluster) -> bool:
-    partitions = [TopicPartition(t, p) for t in ("lines", REPARTITION) for p in range(PARTITIONS)]
-    committed = cluster.committed("wordcount")
-    ends = cluster.admin.end_offsets(partitions)
-    return all(p in committed and committed[p].offset == end for p, end in ends.items())
 
 
 class Shifts:
@@ -86,7 +79,8 @@ class Shifts:
 
     def _wait(self, before: int, until_done: bool) -> None:
         if until_done:
-            eventually(lambda: all_done(self._cluster), "everything is done", timeout_s=120)
+            everything = partial(self._cluster.all_committed, "wordcount", "lines", REPARTITION)
+            eventually(everything, "everything is done", timeout_s=120)
         else:
             eventually(lambda: done(self._cluster, REPARTITION) > before, "a commit", timeout_s=60)
 

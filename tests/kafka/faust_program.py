@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tempfile
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -40,9 +41,11 @@ def order(number: int) -> Order:
     )
 
 
-def application(servers: str) -> faust.App:
+def application(servers: str, folder: str) -> faust.App:
+    """``folder`` is where it keeps what it has."""
     return faust.App(
         "theirs",
+        datadir=folder,
         broker=f"kafka://{servers}",
         store="memory://",
         web_enabled=False,
@@ -52,17 +55,15 @@ def application(servers: str) -> faust.App:
     )
 
 
-async def write(servers: str, number: int) -> None:
-    app = application(servers)
+async def write(app: faust.App, number: int) -> None:
     orders = app.topic("orders", key_type=str, value_type=Order)
     async with app.producer:
         for n in range(number):
             await (await orders.send(key=f"order-{n}", value=order(n)))
 
 
-def read(servers: str, number: int) -> None:
+def read(app: faust.App, number: int) -> None:
     """Print totals until so many were read."""
-    app = application(servers)
     totals = app.topic("totals", key_type=str, value_type=Total)
 
     @app.agent(totals)
@@ -84,7 +85,9 @@ def read(servers: str, number: int) -> None:
 
 if __name__ == "__main__":
     servers, what, number = sys.argv[1:]
-    if what == "write":
-        asyncio.run(write(servers, int(number)))
-    else:
-        read(servers, int(number))
+    with tempfile.TemporaryDirectory() as folder:
+        app = application(servers, folder)
+        if what == "write":
+            asyncio.run(write(app, int(number)))
+        else:
+            read(app, int(number))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 from pystreams.app import App
 from pystreams.broker.kafka import KafkaBroker
 from pystreams.broker.kafka.member import KafkaMember
-from pystreams.broker.port import Assigned, Lost, MemberAssignment, MemberInfo
-from pystreams.ids import TopicPartition
+from pystreams.broker.port import Assigned, Lost
 from tests.live.support import Log, eventually
 
 #: Quick to notice who is gone.
@@ -47,20 +45,6 @@ class Cluster(Log):
     def broker_with(self, **settings: Any) -> KafkaBroker:
         """Another connection, closed at the end of the test."""
         return self._stack.enter_context(closing(connect(self.bootstrap_servers, **settings)))
-
-
-def deal(topic: str, partitions: int) -> Callable[[Sequence[MemberInfo]], Mapping[str, MemberAssignment]]:
-    """An assignor: partitions in turn to the members by user data. Not sticky: most changes move something."""
-    every = tuple(TopicPartition(topic, number) for number in range(partitions))
-
-    def assign(members: Sequence[MemberInfo]) -> Mapping[str, MemberAssignment]:
-        order = sorted(members, key=lambda member: (member.user_data, member.member_id))
-        return {
-            member.member_id: MemberAssignment(every[index :: len(order)], b"plan for " + member.user_data)
-            for index, member in enumerate(order)
-        }
-
-    return assign
 
 
 class Follower:

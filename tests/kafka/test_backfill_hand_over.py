@@ -25,12 +25,12 @@ from pystreams.broker.port import CommittedOffset, Write
 from pystreams.errors import BrokerError, BrokerUnavailableError, StateError
 from pystreams.ids import TopicPartition
 from pystreams.runtime import hand_over_check
-from tests.backfill.kit import History, Line
+from tests.backfill.kit import History
 from tests.backfill.live import Left, append, create, left_on, raw, split, with_sinks_before
 from tests.backfill.programs import history
 from tests.kafka.backfill_driver import computed, program
 from tests.kafka.support import Cluster
-from tests.live.support import KEPT, Log, caught_up, eventually, run_to_the_end
+from tests.live.support import KEPT, Line, Log, caught_up, eventually, run_to_the_end
 
 #: Both inputs are in order of time up to here, and after.
 UNTIL_MS = 1_200

@@ -22,6 +22,7 @@ from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Clust
 from tests.live.support import caught_up, eventually
 
 ROOT = Path(__file__).parents[2]
+READ = ("lines", "wordcount-counts-repartition")
 WORDS = ["to", "be", "or", "not", "that", "is", "the", "question", "whether", "tis", "nobler", "in", "mind"]
 
 
@@ -90,13 +91,6 @@ def start_process(cluster: Cluster, name: str, *options: str) -> subprocess.Pope
 
 def members(cluster: Cluster) -> int:
     return len(cluster.admin.group_members("wordcount"))
-
-
-def everything_is_committed(cluster: Cluster) -> bool:
-    partitions = cluster.partitions("lines") + cluster.partitions("wordcount-counts-repartition")
-    committed = cluster.committed("wordcount")
-    ends = cluster.admin.end_offsets(partitions)
-    return all(committed[p].offset == end if p in committed else end == 0 for p, end in ends.items())
 
 
 def test_word_counts_are_right_and_a_restart_goes_on_where_it_stopped(cluster: Cluster):
@@ -181,14 +175,14 @@ def test_two_processes_share_the_tasks_and_one_takes_over_when_the_other_stops(
     processes += [start_process(cluster, "one"), start_process(cluster, "two")]
     eventually(lambda: members(cluster) == 2, "two members")
     lines.write(2_000)
-    eventually(lambda: everything_is_committed(cluster), "all is committed")
+    eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed")
     assert cluster.table("word-counts") == lines.counts
     assert all(any((cluster.path / name).rglob("1_*")) for name in ("one", "two"))
     processes[0].terminate()
     assert processes[0].wait(30) == 0
     assert members(cluster) == 1
     lines.write(2_000)
-    eventually(lambda: everything_is_committed(cluster), "all is committed")
+    eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed")
     assert cluster.table("word-counts") == lines.counts
 
 
@@ -205,7 +199,7 @@ def test_kill_9_loses_nothing(cluster: Cluster, processes: list[subprocess.Popen
         processes[victim].kill()
         processes[victim].wait()
         processes[victim] = start_process(cluster, f"worker{victim}")
-    eventually(lambda: everything_is_committed(cluster), "all is committed", timeout_s=90)
+    eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed", timeout_s=90)
     found = cluster.table("word-counts")
     assert found.keys() == lines.counts.keys()
     again = {word: found[word] - count for word, count in lines.counts.items()}

@@ -11,7 +11,8 @@ import pytest
 from pystreams.broker.port import CommittedOffset, Lost
 from pystreams.errors import TaskMigratedError
 from pystreams.ids import TopicPartition
-from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster, Follower, deal
+from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster, Follower
+from tests.unit.broker.log_helpers import deal
 
 pytestmark = pytest.mark.slow
 

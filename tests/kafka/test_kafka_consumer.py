@@ -60,6 +60,20 @@ class NoUtf8(str):
         return b"\xff\xfe"
 
 
+def test_a_poll_takes_over_500_records_at_most(consumer: KafkaConsumer, producer: KafkaProducer):
+    """Java's would be 1,000."""
+    send(producer, 0, *(b"%d" % i for i in range(3_000)))
+    consumer.assign({P0: 0})
+    taken: list[int] = []
+
+    def all_are_read() -> bool:
+        taken.append(sum(len(batch) for batch in consumer.poll(100)))
+        return consumer.position(P0) == 3_000
+
+    eventually(all_are_read, "all are read")
+    assert max(taken) == 500
+
+
 def test_a_record_whose_headers_cannot_be_read_comes_without_them(
     cluster: Cluster, consumer: KafkaConsumer, caplog: pytest.LogCaptureFixture
 ):

@@ -60,12 +60,6 @@ def counting(cluster: Cluster, process: str, hang: Hang, cache_bytes: int) -> Ap
     return app
 
 
-def everything_is_committed(cluster: Cluster) -> bool:
-    committed = cluster.committed("hanging")
-    ends = cluster.admin.end_offsets(cluster.partitions("in"))
-    return all(committed[p].offset == end if p in committed else end == 0 for p, end in ends.items())
-
-
 def partition_of(value: int) -> int:
     return partition_for_key(KEYS[value % len(KEYS)].encode(), PARTITIONS)
 
@@ -98,7 +92,7 @@ def test_others_take_over_from_a_function_that_hangs_and_the_counts_are_right(
 
     # Committed, so that nothing has to be done again: what comes out twice would come from the one that hung.
     write(range(HANGS_AT))
-    eventually(lambda: everything_is_committed(cluster), "all is committed")
+    eventually(lambda: cluster.all_committed("hanging", "in"), "all is committed")
     # Many records wait behind the one that hangs, which is the first of its partition. Its thread's other task gets
     # its records when the thread hangs already: what it had done before would rightly be done again.
     behind = [value for value in range(HANGS_AT, RECORDS) if partition_of(value) == partition_of(HANGS_AT)]
@@ -106,7 +100,7 @@ def test_others_take_over_from_a_function_that_hangs_and_the_counts_are_right(
     assert hang.hangs.wait(30)
     write(sorted(set(range(HANGS_AT, RECORDS)) - set(behind)))
     eventually(lambda: PARTITIONS in map(tasks_of, clients), "one client has all tasks")
-    eventually(lambda: everything_is_committed(cluster), "all is processed by the other one")
+    eventually(lambda: cluster.all_committed("hanging", "in"), "all is processed by the other one")
     assert cluster.table("out") == truth
     hang.released.set()
     eventually(lambda: [tasks_of(streams) for streams in clients] == [2, 2], "it has joined again")

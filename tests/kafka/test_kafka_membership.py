@@ -18,7 +18,8 @@ from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.port import Assigned, CommittedOffset, Lost, MemberInfo
 from pystreams.errors import BrokerError, TaskMigratedError, TopicError
 from pystreams.ids import TopicPartition
-from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster, Follower, deal
+from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster, Follower
+from tests.unit.broker.log_helpers import deal
 
 PARTITIONS = 4
 POLL_S = 0.02

@@ -24,8 +24,9 @@ from tests.kafka.secure_server import (
     quoted,
     token,
 )
-from tests.kafka.support import Follower, connect, deal
+from tests.kafka.support import Follower, connect
 from tests.live.support import eventually
+from tests.unit.broker.log_helpers import deal
 
 
 def by_password(mechanism: str, ca: Path) -> dict[str, Any]:

@@ -19,8 +19,9 @@ from pystreams.broker.port import TopicSpec
 from pystreams.errors import BrokerError, ConfigError
 from pystreams.ids import TopicPartition
 from tests.kafka.secure_server import REAUTHENTICATION_MS, Certificates, SecureServer, token
-from tests.kafka.support import Follower, connect, deal
+from tests.kafka.support import Follower, connect
 from tests.live.support import eventually
+from tests.unit.broker.log_helpers import deal
 
 CLIENT_ID, CLIENT_SECRET = "flights", "mad-as/a hatter"
 

@@ -10,8 +10,9 @@ from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.port import CommittedOffset, Lost
 from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
-from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster, Follower, deal
+from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster, Follower
 from tests.live.support import caught_up, eventually
+from tests.unit.broker.log_helpers import deal
 
 PARTITIONS = 4
 

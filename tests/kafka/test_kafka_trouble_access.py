@@ -27,12 +27,13 @@ from pystreams.backfill.sources import KafkaSource
 from pystreams.cli.exits import Exit
 from pystreams.errors import BrokerError, StreamsError
 from tests.backfill.kit import Backfill
-from tests.backfill.live import append, create
+from tests.backfill.live import append, create, raw
 from tests.backfill.programs import history, word_count
 from tests.kafka.server import free_port
 from tests.kafka.support import Cluster
+from tests.kafka.test_backfill_versions import CHANGELOG, PAST, computed, program
 from tests.kafka.trouble_support import Counting, failure_of
-from tests.live.support import caught_up, eventually
+from tests.live.support import caught_up, eventually, run_to_the_end
 
 ROOT = Path(__file__).parents[2]
 
@@ -232,3 +233,22 @@ def test_a_hand_over_that_is_forbidden_leaves_the_application_sound(
     with pytest.raises(BrokerError, match=told):
         hand_over(result, fragile.broker)
     assert published_manifest(fragile.broker, "wc") is None
+
+
+@pytest.mark.parametrize("operation", [AclOperation.DELETE, AclOperation.CREATE])
+def test_a_changelog_of_versions_that_must_not_be_made_anew_is_found_out_before_anything_is_changed(
+    operation: AclOperation, fragile: Cluster, deny: Deny
+):
+    create(fragile, PAST, ["sums"])
+    append(fragile, PAST)
+    run_to_the_end(fragile, program(fragile))
+    before = raw(fragile, CHANGELOG)
+    result = computed(fragile, "staging")
+    deny(ResourceType.TOPIC, CHANGELOG.topic, operation)
+    if operation is AclOperation.CREATE:
+        # Whoever may create topics anywhere may create this one.
+        deny(ResourceType.BROKER, "kafka-cluster", operation)
+    with pytest.raises(BrokerError, match=f"{operation.name} on the topic"):
+        hand_over(result, fragile.broker)
+    assert published_manifest(fragile.broker, "versions") is None
+    assert raw(fragile, CHANGELOG) == before

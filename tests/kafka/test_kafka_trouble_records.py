@@ -49,7 +49,8 @@ def test_a_record_that_is_too_large_is_named_with_its_step_and_input(cluster: Cl
     assert isinstance(failure, ProductionError)
     for told in ("task 0_0", "KSTREAM-SINK-", "in-0 offset 2", "topic out"):
         assert told in str(failure), failure
-    assert cluster.committed("copying") == {}
+    # A slow start may have read the two before it alone, and committed them.
+    assert all(at.offset <= 2 for at in cluster.committed("copying").values())
 
 
 @pytest.mark.parametrize("where", ["topic", "producer"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from confluent_kafka.admin import NewPartitions
 
@@ -52,8 +54,17 @@ def test_a_topic_that_is_deleted_under_an_application_is_named(cluster: Cluster)
         assert topic in str(failure), failure
 
 
-def test_partitions_that_are_added_under_an_application_are_told(cluster: Cluster):
-    app = in_two_stages(cluster, "grows")
+def in_one_stage(cluster: Cluster, name: str):
+    """An application without state."""
+    cluster.create(f"{name}-in", f"{name}-out", partitions=2)
+    app = cluster.app(name)
+    app.stream(f"{name}-in", key=str, value=int).to(f"{name}-out")
+    return app
+
+
+@pytest.mark.parametrize("of", [in_one_stage, in_two_stages])
+def test_partitions_that_are_added_under_an_application_are_told(cluster: Cluster, of: Any):
+    app = of(cluster, "grows")
     write(cluster, "grows")
     # By default clients look for changes every five minutes.
     cluster.broker = cluster.broker_with(client_settings={"metadata.max.age.ms": "500"})

@@ -16,6 +16,7 @@ from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Clust
 from tests.live.support import eventually
 
 WORKERS = 3
+READ = ("lines", "wordcount-counts-repartition")
 WORDS = [f"word{number}" for number in range(40)]
 SETTINGS = {
     "session_timeout_ms": SESSION_TIMEOUT_MS,
@@ -59,13 +60,6 @@ class Lines:
             self.counts.update(words)
 
 
-def all_committed(cluster: Cluster) -> bool:
-    partitions = cluster.partitions("lines") + cluster.partitions("wordcount-counts-repartition")
-    committed = cluster.committed("wordcount")
-    ends = cluster.admin.end_offsets(partitions)
-    return all(committed[p].offset == end if p in committed else end == 0 for p, end in ends.items())
-
-
 def test_a_clean_stop_and_a_second_run_count_every_word_once(cluster: Cluster, start: Start):
     lines = Lines(cluster)
     lines.write(1_000)
@@ -100,7 +94,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_what_is_counted_twice_is_boun
     after = run.all_there(WORKERS)
     assert {number for number in after if after[number] != before[number]} == {victim}
     lines.write(1_000)
-    eventually(lambda: all_committed(cluster), "all is committed", timeout_s=60)
+    eventually(lambda: cluster.all_committed("wordcount", *READ), "all is committed", timeout_s=60)
     run.send(signal.SIGINT)
     run.ends_with(0)
     assert f"{WORKERS} workers, 1 restart." in run.text

@@ -179,7 +179,7 @@ def closed(streams: Streams) -> float:
 
 def gaps_ms(cluster: Cluster, partition: int, begin_ms: int, end_ms: int) -> list[int]:
     """Times between two records of the output, of those appended in a span of time."""
-    times = [time_ms for _, _, time_ms in cluster._raw(TopicPartition("out", partition))]
+    times = [line.timestamp for line in cluster.lines(TopicPartition("out", partition)).values()]
     within = [begin_ms, *(time_ms for time_ms in times if begin_ms < time_ms < end_ms), end_ms]
     return [later - earlier for earlier, later in pairwise(within)]
 
@@ -189,7 +189,7 @@ def test_who_joins_takes_one_task_and_the_others_go_on_without_a_gap(cluster: Cl
     eventually(lambda: sorted(len(tasks_of(client)) for client in old) == [1, 2], "two and one")
     before = [tasks_of(client) for client in old]
     closed_before = [closed(client) for client in old]
-    eventually(lambda: all(len(cluster._raw(p)) > 10 for p in cluster.partitions("out")), "all at work")
+    eventually(lambda: all(len(cluster.lines(p)) > 10 for p in cluster.partitions("out")), "all at work")
 
     begin_ms = SystemClock().now_ms()
     third = cluster.start(copying(cluster, "three"))

@@ -1,8 +1,9 @@
-"""An embedded log of its own for each test."""
+"""Embedded logs of their own for each test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,12 @@ from tests.live.support import Log
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[Log]:
     """A fresh log; everything that was opened through it is closed at the end."""
-    log = Log(tmp_path)
-    yield log
-    log.close()
+    with closing(Log(tmp_path)) as log:
+        yield log
+
+
+@pytest.fixture
+def new_log(tmp_path: Path) -> Iterator[Callable[[str], Log]]:
+    """Makes logs by name; everything that was opened through them is closed at the end."""
+    with ExitStack() as stack:
+        yield lambda name: stack.enter_context(closing(Log(tmp_path / name)))

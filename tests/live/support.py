@@ -12,6 +12,7 @@ from pystreams.app import App
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.port import CommittedOffset, TopicSpec
 from pystreams.ids import TopicPartition
+from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.transitions import ClientState
 from pystreams.serde import serde_for
@@ -27,6 +28,15 @@ class Read(NamedTuple):
     key: Any
     value: Any
     timestamp: int
+
+
+class Line(NamedTuple):
+    """A record in bytes."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers = NO_HEADERS
 
 
 class Log:
@@ -68,7 +78,7 @@ class Log:
         read_key, read_value = serde_for(key).deserializer(topic), serde_for(value).deserializer(topic)
         records = []
         for partition in self.partitions(topic):
-            for k, v, timestamp in self._raw(partition):
+            for k, v, timestamp, _ in self.lines(partition).values():
                 records.append(
                     Read(None if k is None else read_key(k), None if v is None else read_value(v), timestamp)
                 )
@@ -78,6 +88,20 @@ class Log:
         """The last value of each key."""
         return {record.key: record.value for record in self.read(topic, key=key, value=value)}
 
+    def lines(self, partition: TopicPartition) -> dict[int, Line]:
+        """All records of a partition by offset."""
+        end = self.admin.end_offsets([partition])[partition]
+        start = self.admin.beginning_offsets([partition])[partition]
+        found: dict[int, Line] = {}
+        with closing(self.broker.consumer("test")) as consumer:
+            consumer.assign({partition: start})
+            while consumer.position(partition) < end:
+                for batch in consumer.poll(100):
+                    headers = batch.headers or [NO_HEADERS] * len(batch)
+                    lines = map(Line, batch.keys, batch.values, batch.timestamps, headers)
+                    found.update(zip(batch.offsets, lines, strict=True))
+        return found
+
     def partitions(self, topic: str) -> list[TopicPartition]:
         count = self.admin.describe_topics([topic])[topic].partitions
         return [TopicPartition(topic, partition) for partition in range(count)]
@@ -85,16 +109,11 @@ class Log:
     def committed(self, group: str) -> dict[TopicPartition, CommittedOffset]:
         return self.admin.group_offsets(group)
 
-    def _raw(self, partition: TopicPartition) -> list[tuple[bytes | None, bytes | None, int]]:
-        end = self.admin.end_offsets([partition])[partition]
-        start = self.admin.beginning_offsets([partition])[partition]
-        records: list[tuple[bytes | None, bytes | None, int]] = []
-        with closing(self.broker.consumer("test")) as consumer:
-            consumer.assign({partition: start})
-            while consumer.position(partition) < end:
-                for batch in consumer.poll(100):
-                    records += zip(batch.keys, batch.values, batch.timestamps, strict=True)
-        return records
+    def all_committed(self, group: str, *topics: str) -> bool:
+        """Whether a group has processed everything that topics hold."""
+        partitions = [partition for topic in topics for partition in self.partitions(topic)]
+        committed, ends = self.committed(group), self.admin.end_offsets(partitions)
+        return all(committed[p].offset == end if p in committed else end == 0 for p, end in ends.items())
 
     # Applications
 

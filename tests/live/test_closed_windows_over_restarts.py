@@ -20,6 +20,7 @@ START = 10_000_000
 FAR = START + 50_000_000
 
 PERSISTENT = pytest.mark.parametrize("persistent", [True, False], ids=["on disk", "in memory"])
+KEPT = pytest.mark.parametrize("kept", [True, False], ids=["state at hand", "state lost"])
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def closing_windows(log: Log, persistent: bool, cache_bytes: int, windows: dict[
 
 @PERSISTENT
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20], ids=["no cache", "cached"])
-@pytest.mark.parametrize("kept", [True, False], ids=["state at hand", "state lost"])
+@KEPT
 def test_windows_of_before_a_stop_come_after_it(
     log: Log, persistent: bool, cache_bytes: int, kept: bool
 ) -> None:
@@ -89,14 +90,35 @@ def test_windows_of_before_a_stop_come_after_it(
 
 @PERSISTENT
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20], ids=["no cache", "cached"])
+@KEPT
 def test_windows_come_though_the_record_that_closed_them_failed_before_a_stop(
-    log: Log, persistent: bool, cache_bytes: int
+    log: Log, persistent: bool, cache_bytes: int, kept: bool
 ) -> None:
-    """It has written its first window by then, and moved the store's time."""
+    """It is in two windows, of which the second failed: nothing of it is kept."""
     windows = {"h": TimeWindows.hopping(1_000, advance=600)}
     log.write("in", [("a", 1, START), ("b", -4, FAR)])
     run_to_the_end(log, closing_windows(log, persistent, cache_bytes, windows))
     assert log.read("out") == []
+    if not kept:
+        shutil.rmtree(log.path / "state")
     log.write("in", [("c", 1, FAR + 1)])
     run_to_the_end(log, closing_windows(log, persistent, cache_bytes, windows))
     assert [(key, value) for key, value, _ in log.read("out")] == [(f"h a@{START - 400}/{START + 600}", 1)]
+
+
+@PERSISTENT
+@pytest.mark.parametrize("cache_bytes", [0, 1 << 20], ids=["no cache", "cached"])
+@KEPT
+def test_a_session_comes_that_the_store_did_not_show_any_more_at_the_stop(
+    log: Log, persistent: bool, cache_bytes: int, kept: bool
+) -> None:
+    """It is as old as the retention by then, and has not closed."""
+    sessions = {"e": SessionWindows.of(5)}
+    log.write("in", [("a", 1, START), ("a", 2, START + 1), ("b", 4, START + 6)])
+    run_to_the_end(log, closing_windows(log, persistent, cache_bytes, sessions))
+    assert log.read("out") == []
+    if not kept:
+        shutil.rmtree(log.path / "state")
+    log.write("in", [("b", 8, START + 7)])
+    run_to_the_end(log, closing_windows(log, persistent, cache_bytes, sessions))
+    assert [(key, value) for key, value, _ in log.read("out")] == [(f"e a@{START}/{START + 1}", 3)]

@@ -9,7 +9,7 @@ import pytest
 
 from pystreams.app import App
 from pystreams.runtime.streams import Streams
-from tests.live.support import Log, caught_up, eventually
+from tests.live.support import Log, caught_up, eventually, run_to_the_end
 
 ORDERS = [f"order-{number}" for number in range(60)]
 CUSTOMERS = [f"customer-{number}" for number in range(12)]
@@ -142,3 +142,25 @@ def test_partitioners_find_rows_of_topics_with_partitions_of_their_own(log: Log)
         "placed-j-subscription-response-topic",
     }
     assert {value for _, value in asked} == {None}
+
+
+def test_a_row_that_comes_and_goes_between_two_flushes_is_not_joined(log: Log) -> None:
+    """In Java the right table's cache shows it to a row that asks meanwhile, and nothing ever deletes the result."""
+    log.create("orders", "customers", "joined")
+
+    def run() -> None:
+        app = log.app("fk", commit_interval_ms=1_000, max_task_idle_ms=100)
+        orders, customers = (app.table(name, key=str, value=str) for name in ("orders", "customers"))
+        joined = orders.join(customers, named, foreign_key=customer_of, name="rows", value=str)
+        joined.to_stream().to("joined")
+        run_to_the_end(log, app)
+
+    log.write("orders", [("order", "ann|1", 5)], value=str)
+    run()
+    (registration,) = (topic for topic in log.admin.describe_topics() if "REGISTRATION" in topic)
+    (asked,) = log.read(registration, key=bytes, value=bytes)
+    # The row asks once more, between two changes of the one that it asks for.
+    log.write("customers", [("ann", "Ann", 10), ("ann", None, 12)], value=str)
+    log.write(registration, [(asked.key, asked.value, 11)], key=bytes, value=bytes)
+    run()
+    assert log.table("joined", value=str).get("order") is None

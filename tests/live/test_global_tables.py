@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from functools import partial
+from typing import ClassVar
 
 import pytest
 
@@ -228,6 +229,29 @@ def test_a_processor_fills_a_global_store_also_after_its_loss(log: Log) -> None:
     log.write("sales", [("bob", "tea", 2_001)], value=str)
     run_to_the_end(log, doubling(log))
     assert log.table("sold", value=str)["bob"] == "6 of tea:6"
+
+
+class Noting(Processor[str, int, None, None]):
+    """Notes which keys it was given."""
+
+    keys: ClassVar[list[str | None]] = []
+
+    def process(self, record: Record[str, int]) -> None:
+        self.keys.append(record.key)
+
+
+def test_a_processor_is_given_records_without_a_key_at_the_start_and_later(log: Log) -> None:
+    """Java leaves them out at the start alone."""
+    Noting.keys = []
+    log.create("prices")
+    log.write("prices", [(None, 1, 1_000), ("tea", 3, 1_001)])
+    app = log.app("noting")
+    app.add_global_store(Stores.key_value_store("noted", str, int), "prices", Noting, key=str, value=int)
+    streams = log.start(app)
+    running(streams)
+    assert Noting.keys == [None, "tea"]
+    log.write("prices", [(None, 2, 1_002)])
+    eventually(lambda: Noting.keys == [None, "tea", None], "the later one is there, too")
 
 
 def test_global_stores_alone_make_an_application(log: Log) -> None:

@@ -1,4 +1,4 @@
-"""A pattern stands for the topics that match it when the application starts."""
+"""A pattern stands for the topics whose whole names match it when the application starts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from tests.live.support import Log, caught_up, run_to_the_end
 
 def test_a_topic_that_comes_later_is_read_from_its_beginning_after_the_next_start(log: Log) -> None:
     app = log.app("patterns")
-    app.stream(re.compile("in-.*"), key=str, value=int).to("out")
-    log.create("in-a", "other", "out")
+    app.stream(re.compile("in-[a-z]"), key=str, value=int).to("out")
+    log.create("in-a", "in-and-more", "other", "out")
     log.write("in-a", [("a", 1, 1)])
+    log.write("in-and-more", [("b", 5, 1)])
     streams = log.start(app)
     caught_up(streams)
     log.create("in-b")

@@ -58,10 +58,8 @@ ORDERS = [Order(i, i % 7, 10 * i) for i in range(200)]
 
 @pytest.fixture
 def server() -> Iterator[RegistryServer]:
-    registry = RegistryServer()
-    with running(registry) as registry.url:
+    with running() as registry:
         yield registry
-        close_clients()
 
 
 def there(server: RegistryServer, serde: AvroSerde[Any]) -> Any:

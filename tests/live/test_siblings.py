@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pystreams import App, Streams
+from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.state.worker_number import WorkerNumber
@@ -81,6 +84,34 @@ def test_siblings_have_names_of_their_own_and_who_comes_back_has_its_old_one(log
     assert [number(streams) for streams in (first, second, third)] == ["1", "2", "5"]
     assert first.close(30_000)
     assert number(start(log, 1)[0]) == "1"
+
+
+class Named:
+    """The embedded log; writes down the names under which static members join."""
+
+    def __init__(self, inner: EmbeddedBroker) -> None:
+        self.joined: list[Any] = []
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def member(self, *arguments: Any) -> Any:
+        self.joined.append(arguments[-1])
+        return self._inner.member(*arguments)
+
+
+def test_their_threads_are_static_members_under_names_of_their_own(log: Log) -> None:
+    """They share their settings: in Java each would be host-1 and host-2."""
+    log.create("in", "out")
+    named = Named(log.broker)
+    for worker in (1, 2):
+        app = log.app("static", num_stream_threads=2, group_instance_id="host")
+        app.stream("in", key=str, value=int).to("out")
+        with closing(Streams(app, broker=named, worker=worker)) as streams:
+            streams.start()
+            running(streams)
+    assert sorted(named.joined) == ["host-1-1", "host-1-2", "host-2-1", "host-2-2"]
 
 
 def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path) -> None:

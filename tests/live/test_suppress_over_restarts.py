@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,20 +66,14 @@ def holding_back(log: Log, check: Callable[[Any], None] = nothing, **settings: A
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Iterator[Callable[[str, list[Change]], Log]]:
-    opened: list[Log] = []
-
+def logs(new_log: Callable[[str], Log]) -> Callable[[str, list[Change]], Log]:
     def open_log(name: str, records: list[Change]) -> Log:
-        (tmp_path / name).mkdir()
-        log = Log(tmp_path / name)
-        opened.append(log)
+        log = new_log(name)
         log.create("in", *OUTPUTS, partitions=PARTITIONS)
         log.write("in", records)
         return log
 
-    yield open_log
-    for log in opened:
-        log.close()
+    return open_log
 
 
 def written(log: Log) -> dict[str, list[Any]]:

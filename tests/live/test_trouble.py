@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from pystreams.app import App
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.errors import (
     BrokerUnavailableError,
+    DeliveryError,
     ProductionError,
     StateCorruptedError,
     StreamsError,
@@ -20,6 +22,7 @@ from pystreams.errors import (
 from pystreams.ids import TaskId
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.transitions import ClientState
+from pystreams.serde import serde_for
 from pystreams.state.directory import DirectoryLock
 from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, processed, running
 
@@ -150,6 +153,33 @@ class OnceAfter:
 
     def on_restore_end(self, *_: object) -> None:
         self.armed = True
+
+
+def test_after_a_record_that_did_not_arrive_all_tasks_of_the_thread_go_back_to_their_last_commit(
+    log: Log, start: Callable[..., Streams]
+) -> None:
+    """They share a commit. In Java the task of the record alone goes back."""
+    read = serde_for(int).deserializer("in")
+    task_of = {read(line.value): p for p in log.partitions("in") for line in log.lines(p).values()}
+    times: Counter[int] = Counter()
+    uncommitted: set[int] = set()
+    lost: set[int] = set()
+
+    def look(value: int) -> None:
+        times[value] += 1
+        uncommitted.add(value)
+
+    def fail_once(method: str) -> None:
+        if method == "commit":
+            if not lost and {task_of[value] for value in uncommitted} == set(log.partitions("in")):
+                lost.update(uncommitted)
+                raise DeliveryError("it did not arrive")
+            uncommitted.clear()
+
+    streams = start(counting(log, look, commit_interval_ms=500), fail_once)
+    eventually(lambda: lost and streams.caught_up(), "caught up in spite of it")
+    assert {times[value] for value in lost} == {2}
+    assert log.table("out") == COUNTS
 
 
 def test_an_assignment_that_trouble_interrupts_is_carried_out_afterwards(

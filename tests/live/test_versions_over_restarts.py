@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,20 +55,14 @@ def nothing(_value: Any) -> None:
 
 
 @pytest.fixture
-def logs(tmp_path: Path) -> Iterator[Callable[[str, list[Change]], Log]]:
-    opened: list[Log] = []
-
+def logs(new_log: Callable[[str], Log]) -> Callable[[str, list[Change]], Log]:
     def open_log(name: str, records: list[Change]) -> Log:
-        (tmp_path / name).mkdir()
-        log = Log(tmp_path / name)
-        opened.append(log)
+        log = new_log(name)
         log.create("rows", "asked", *OUTPUTS, partitions=PARTITIONS)
         write(log, records)
         return log
 
-    yield open_log
-    for log in opened:
-        log.close()
+    return open_log
 
 
 def write(log: Log, records: list[Change]) -> None:
@@ -120,6 +113,19 @@ def test_what_a_failure_has_cut_off_is_done_again(logs: Callable[[str, list[Chan
     assert "out of order" in str(streams.failure)
     run_to_the_end(broken, joining(broken, True, nothing))
     assert written(broken) == written(whole)
+
+
+def test_records_that_wait_all_come_though_a_stop_lies_between_equal_ones(log: Log) -> None:
+    """A number tells them apart, in the store and its changelog. In Java it begins anew, and the second takes the
+    place of the first."""
+    log.create("rows", "asked", *OUTPUTS)
+    for number in (1, 2):
+        log.write("asked", [("a", number, 100)])
+        run_to_the_end(log, joining(log, True, nothing))
+        shutil.rmtree(log.path / "state")
+    log.write("asked", [("z", 3, 5_000)])
+    run_to_the_end(log, joining(log, True, nothing))
+    assert [record.value for record in log.read("waited")] == [1, 2]
 
 
 def test_the_changelog_keeps_versions_as_long_as_the_store_and_a_day(log: Log) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -85,25 +84,15 @@ def nothing(_value: Any) -> None:
     """Where no record is bad."""
 
 
-def filled(path: Path, records: list[Change]) -> Log:
-    path.mkdir()
-    log = Log(path)
-    log.create("in", "other", *OUTPUTS, partitions=PARTITIONS)
-    log.write("in", records)
-    return log
-
-
 @pytest.fixture
-def logs(tmp_path: Path) -> Iterator[Callable[[str, list[Change]], Log]]:
-    opened: list[Log] = []
-
+def logs(new_log: Callable[[str], Log]) -> Callable[[str, list[Change]], Log]:
     def open_log(name: str, records: list[Change]) -> Log:
-        opened.append(filled(tmp_path / name, records))
-        return opened[-1]
+        log = new_log(name)
+        log.create("in", "other", *OUTPUTS, partitions=PARTITIONS)
+        log.write("in", records)
+        return log
 
-    yield open_log
-    for log in opened:
-        log.close()
+    return open_log
 
 
 def written(log: Log) -> dict[str, list[Any]]:

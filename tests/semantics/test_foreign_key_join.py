@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pystreams import StreamsBuilder, TopologyError, ValueTransformer
+from pystreams.processor import FixedKeyProcessor, ProcessorContext, PunctuationType
 from pystreams.record import Record
 from pystreams.testing import TopologyTestDriver
 
@@ -156,6 +157,89 @@ def test_a_row_whose_time_nobody_knows_asks_again_with_that_of_the_answer() -> N
         ("orders", "o1", "nobody|1,-", 3),
     )
     assert found[-1] == ("o1", None, 3)
+
+
+def test_a_row_that_its_table_has_forgotten_loses_its_result_with_the_row_that_it_found() -> None:
+    """Kafka Streams drops the answer to a row that is not there, and the result stays."""
+    builder = StreamsBuilder()
+    orders = builder.table("orders", key=str, value=str, persistent=False, max_entries=1)
+    customers = builder.table("customers", key=str, value=str)
+    orders.join(
+        customers, lambda one, two: f"{one}+{two}", foreign_key=customer_of, value=str
+    ).to_stream().to("out")
+    found = results(
+        builder,
+        ("orders", "o1", "ann|1", 1),
+        ("customers", "ann", "Ann", 2),
+        ("orders", "o2", "bob|2", 3),
+        ("customers", "ann", None, 4),
+    )
+    assert found == [("o1", "ann|1+Ann", 2), ("o1", None, 4)]
+
+
+def test_a_right_table_of_bounded_size_gives_the_rows_that_it_has() -> None:
+    """In Kafka Streams its cache still gives those that it has forgotten."""
+    builder = StreamsBuilder()
+    orders = builder.table("orders", key=str, value=str)
+    customers = builder.table("customers", key=str, value=str, persistent=False, max_entries=1)
+    orders.join(
+        customers, lambda one, two: f"{one}+{two}", foreign_key=customer_of, value=str
+    ).to_stream().to("out")
+    with TopologyTestDriver(builder) as driver:
+        changes = [
+            ("customers", "ann", "Ann"),
+            ("customers", "bob", "Bob"),
+            ("orders", "o1", "ann|1"),
+            ("orders", "o2", "bob|2"),
+        ]
+        for time, (topic, key, value) in enumerate(changes):
+            driver.create_input_topic(topic, key=str, value=str).pipe_input(key, value, timestamp=time)
+        out = driver.create_output_topic("out", key=str, value=str)
+        assert out.read_key_values() == [("o2", "bob|2+Bob")]
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_its_subscriptions_are_kept_where_its_rows_are(persistent: bool) -> None:
+    """In Java the setting dsl.store.suppliers.class decides."""
+    stores = joined(persistent=persistent, name="rows").build().stores.values()
+    kept = {store.persistent for store in stores if "SUBSCRIPTION" in store.name or store.name == "rows"}
+    assert kept == {persistent}
+    assert len([store for store in stores if "SUBSCRIPTION" in store.name]) == 1
+
+
+class AtOnce(FixedKeyProcessor[str, str, str]):
+    """Hands records on from a punctuator."""
+
+    def init(self, context: ProcessorContext[str, str]) -> None:
+        super().init(context)
+        self.waiting: list[Record[str, str]] = []
+        context.schedule(10, PunctuationType.WALL_CLOCK_TIME, self.forward)
+
+    def process(self, record: Record[str, str]) -> None:
+        self.waiting.append(record)
+
+    def forward(self, _time: int) -> None:
+        for record in self.waiting:
+            self.context.forward(record)
+
+
+def test_rows_that_a_punctuator_has_forwarded_ask_from_the_tasks_partition() -> None:
+    """In Java they ask from partition -1, to which no answer can be written."""
+    builder = StreamsBuilder()
+    orders = builder.stream("orders", key=str, value=str).process_values(AtOnce, value=str).to_table()
+    customers = builder.table("customers", key=str, value=str)
+    joined = orders.join(customers, lambda one, two: f"{one}+{two}", foreign_key=customer_of, value=str)
+    joined.to_stream().to("out")
+    with TopologyTestDriver(builder) as driver:
+        driver.create_input_topic("customers", key=str, value=str).pipe_input("ann", "Ann", timestamp=1)
+        driver.create_input_topic("orders", key=str, value=str).pipe_input("o1", "ann|1", timestamp=2)
+        driver.advance_wall_clock_time(10)
+        (topic,) = (name for name in driver.produced_topics if "REGISTRATION" in name)
+        (asked,) = driver.read_raw(topic)
+        assert asked.value is not None
+        assert asked.value[-4:] == bytes(4)
+        out = driver.create_output_topic("out", key=str, value=str)
+        assert out.read_key_values() == [("o1", "ann|1+Ann")]
 
 
 def test_a_named_join_can_be_queried() -> None:

@@ -58,6 +58,13 @@ def test_a_deleted_row_is_gone() -> None:
     assert sold(shop(), *records) == []
 
 
+def test_a_row_without_a_time_is_as_good_as_any_other() -> None:
+    with TopologyTestDriver(shop()) as driver:
+        driver.pipe_bytes("prices", b"tea", b"3", -1, ())
+        driver.create_input_topic("sales", key=str, value=str).pipe_input("ann", "tea", timestamp=5)
+        assert [record.value for record in driver.read_raw("sold")] == [b"tea=3"]
+
+
 def test_what_the_application_itself_writes_to_the_topic_is_seen() -> None:
     builder = shop()
     builder.stream("offers", key=str, value=str).to("prices")
@@ -70,9 +77,49 @@ def test_it_is_described_as_java_does() -> None:
     assert "stores: [rows]" in described
 
 
+def test_tasks_are_numbered_without_its_sub_topology() -> None:
+    """Java's ids go on behind those of global stores: the first task is 1_0."""
+    assert "Sub-topology: 1\n" in shop().build().describe()
+    (subtopology,) = shop().build().build("app").subtopologies
+    assert subtopology.id == 0
+
+
+def test_it_takes_no_timestamp_extractor() -> None:
+    """Java takes one, and never asks it."""
+    builder, extractor = StreamsBuilder(), {"timestamp_extractor": "fail"}
+    with pytest.raises(TypeError, match="timestamp_extractor"):
+        builder.global_table("g", **extractor)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="timestamp_extractor"):
+        builder.add_global_store(Stores.key_value_store("s", str, str), "t", Filling, **extractor)  # type: ignore[arg-type]
+
+
+def test_rows_that_a_bounded_one_has_forgotten_are_gone() -> None:
+    """In Kafka Streams its cache still gives them."""
+    builder = StreamsBuilder()
+    prices = builder.global_table("prices", key=str, value=str, persistent=False, max_entries=1)
+    sales = builder.stream("sales", key=str, value=str)
+    sales.join(prices, lambda item, price: f"{item}={price}", key_fn=lambda item: item, value=str).to("sold")
+    rows = [("prices", "tea", "3"), ("prices", "salt", "2")]
+    assert sold(builder, *rows, ("sales", "ann", "tea"), ("sales", "bob", "salt")) == [("bob", "salt=2")]
+
+
+def test_it_has_no_cache_that_others_would_share() -> None:
+    """In Kafka Streams' driver its rows leave no room for those of the table."""
+    builder = shop()
+    builder.table("stock", key=str, value=str, name="stock")
+    with TopologyTestDriver(builder, {"statestore_cache_max_bytes": 150}) as driver:
+        assert driver.store("rows").cache is None
+        driver.create_input_topic("prices", key=str, value=str).pipe_input("tea", "3" * 50, timestamp=5)
+        driver.create_input_topic("stock", key=str, value=str).pipe_input("tea", "9", timestamp=5)
+        assert len(driver.store("stock").cache) == 1
+
+
 class Scheduling(Processor[str, str, None, None]):
     def init(self, context: ProcessorContext[None, None]) -> None:
         context.schedule(1, PunctuationType.WALL_CLOCK_TIME, lambda _: None)
+
+    def process(self, record: Record[str, str]) -> None:
+        """Nothing."""
 
 
 class Filling(Processor[str, str, None, None]):

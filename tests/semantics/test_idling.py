@@ -37,6 +37,20 @@ def test_the_wait_ends_when_its_time_is_up(topics: Topics) -> None:
     assert out.read_values() == ["x"]
 
 
+def test_several_partitions_are_waited_for_at_the_same_time() -> None:
+    """In Java one after the other."""
+    builder = StreamsBuilder()
+    one, two, three = (builder.stream(topic, key=str, value=str) for topic in ("one", "two", "three"))
+    one.merge(two).merge(three).to("out")
+    with TopologyTestDriver(builder, {"max_task_idle_ms": 50}, initial_wall_clock=0) as driver:
+        driver.create_input_topic("one", key=str, value=str).pipe_input("a", "x", timestamp=9)
+        out = driver.create_output_topic("out", key=str, value=str)
+        driver.advance_wall_clock_time(49)
+        assert out.is_empty
+        driver.advance_wall_clock_time(1)
+        assert out.read_values() == ["x"]
+
+
 def test_a_partition_that_had_records_is_waited_for_anew(topics: Topics) -> None:
     driver, one, two, out = topics
     one.pipe_input("a", "1", timestamp=1)

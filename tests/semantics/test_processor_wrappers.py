@@ -103,11 +103,9 @@ def test_every_step_is_wrapped_as_in_java(name: str) -> None:
 def test_processors_around_every_step_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = CASES[name].scenario
     plain = runner.run(scenario)
-    settings_of = runner.driver_config
+    config_of = runner.config_of
     monkeypatch.setattr(
-        runner,
-        "driver_config",
-        lambda config: settings_of(config).override({"processor_wrapper": around_all}),
+        runner, "config_of", lambda config: config_of(config).override({"processor_wrapper": around_all})
     )
     assert difference(plain, runner.run(scenario)) is None
 
@@ -171,6 +169,22 @@ class Shouting(Around):
                 outer.forward(record.with_value(f"{record.value}!"), child)
 
         self.inner.init(cast(Any, Loud()))
+
+
+def test_time_and_headers_that_are_changed_before_a_step_are_those_of_its_record() -> None:
+    class Later(Around):
+        def process(self, record: Record[Any, Any]) -> None:
+            self.inner.process(record.with_timestamp(record.timestamp + 100).with_headers((("by", b"me"),)))
+
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", key=str, value=str).group_by_key()
+    grouped.reduce(max, name="most", step="reduce").to_stream().to("out")
+    wrap = lambda name, supplier: lambda: Later(supplier()) if name == "reduce" else supplier()  # noqa: E731
+    with TopologyTestDriver(builder, {"application_id": "wrapped", "processor_wrapper": wrap}) as driver:
+        driver.create_input_topic("in", key=str, value=str).pipe_input("k", "a", timestamp=1)
+        (out,), (logged,) = map(driver.read_raw, ("out", "wrapped-most-changelog"))
+        assert (out.timestamp, out.headers) == (101, (("by", b"me"),))
+        assert logged.timestamp == 101
 
 
 def test_what_a_step_forwards_can_be_caught_with_a_context_of_ones_own() -> None:

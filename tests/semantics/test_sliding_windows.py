@@ -61,6 +61,31 @@ def test_records_before_the_time_difference_share_the_window_from_zero_on() -> N
     assert out == [("a@0/10", 1), ("a@4/14", 1), ("a@0/10", 2)]
 
 
+def deleted(_count: Any, _value: str) -> Any:
+    """An aggregator that deletes its windows."""
+
+
+def test_a_window_that_was_deleted_is_gone_though_its_deletion_is_in_the_cache() -> None:
+    """Two aggregators read the windows of a record, one after the other. In Java the second fails."""
+    found = []
+    for cached in (True, False):
+        builder = StreamsBuilder()
+        stream = builder.stream("in", key=str, value=str)
+        deleting = stream.peek(lambda value: None).group_by_key()
+        cogroup = deleting.cogroup(deleted)
+        cogroup = cogroup.cogroup(stream.group_by_key(), lambda count, _value: count + 1)
+        windowed = cogroup.windowed_by(SlidingWindows.of(25))
+        windowed.aggregate(int, name="counts", value=int, cached=cached)
+        with TopologyTestDriver(builder) as driver:
+            topic = driver.create_input_topic("in", key=str, value=str)
+            for timestamp in (147, 150, 160):
+                topic.pipe_input("a", "x", timestamp=timestamp)
+            with driver.store("counts").all() as rows:
+                found.append([(str(window), row.value) for window, row in rows])
+    assert found[0] == found[1]
+    assert found[0]
+
+
 def test_null_keys_and_null_values_are_dropped() -> None:
     assert counted(SlidingWindows.of(10), [(None, "x", 20), ("a", None, 20)]) == ([], 2)
 

@@ -151,6 +151,19 @@ def test_names_of_the_step_and_its_store() -> None:
     assert "Processor: calm (stores: [calm-store])" in builder.build().describe()
 
 
+def test_windows_of_a_cogroup_are_held_back_below_a_table_that_keeps_versions() -> None:
+    """Kafka Streams looks past the cogroup, takes the windows for a table with versions, and refuses them."""
+
+    def build(builder: StreamsBuilder) -> KTable[Any, Any]:
+        versions = builder.table("in", key=str, value=str, name="versions", history=100)
+        cogrouped = versions.to_stream().group_by_key().cogroup(lambda text, value: text + value)
+        windowed = cogrouped.windowed_by(TimeWindows.tumbling(10)).aggregate(str, value=str)
+        return windowed.suppress(Suppressed.until_window_closes())
+
+    piped: list[Piped] = [("a", "1", 1), ("a", "2", 2), ("b", "3", 14)]
+    assert results(build, piped) == [Record("a@0/10", "12", 2)]
+
+
 def test_a_table_without_windows_never_closes() -> None:
     builder = StreamsBuilder()
     table: Any = builder.table("in", key=str, value=str)

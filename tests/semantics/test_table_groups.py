@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from pystreams import StreamsBuilder
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from pystreams import Processor, Record, StreamsBuilder
+from pystreams.errors import ProcessingError
+from pystreams.runtime.same_key import same_key
+from pystreams.serde import JsonSerde
 from pystreams.testing import TopologyTestDriver
 
 
@@ -58,3 +67,84 @@ def test_null_keys_and_values_of_the_mapper_leave_that_half_out() -> None:
         )
         out = driver.create_output_topic("out", key=str, value=int)
         assert out.read_key_values() == [("red", 1), ("red", 0)]
+
+
+class Place(msgspec.Struct):
+    x: Any
+
+
+class Tuned(msgspec.Struct, repr_omit_defaults=True):
+    x: int = 0
+
+
+#: Equal in Python, and written as other bytes.
+EQUAL_KEYS: list[tuple[Any, Any]] = [
+    (1, True),
+    (0, False),
+    (1, 1.0),
+    (0.0, -0.0),
+    ([1, "a"], [True, "a"]),
+    ({"x": 1}, {"x": 1.0}),
+    ({"x": {"y": 0.0}}, {"x": {"y": -0.0}}),
+]
+
+
+@pytest.mark.parametrize("old, new", EQUAL_KEYS + [(new, old) for old, new in EQUAL_KEYS], ids=str)
+def test_a_row_moves_between_groups_that_only_python_takes_for_one(old: Any, new: Any) -> None:
+    builder = StreamsBuilder()
+    table = builder.table("in", key=str, value=str)
+    groups = {"old": old, "new": new}
+    counts = table.group_by(lambda value: (groups[value], 7), key=JsonSerde(Any), value=int).reduce(
+        lambda one, two: one + two, lambda one, two: one - two, name="sums"
+    )
+    counts.to_stream().to("out")
+    encode = JsonSerde(Any).key_serializer("out")
+    with TopologyTestDriver(builder) as driver:
+        driver.create_input_topic("in", key=str, value=str).pipe_key_values([("a", "old"), ("a", "new")])
+        sums = {record.key: record.value for record in driver.read_raw("out")}
+        seven, nothing = (7).to_bytes(8), (0).to_bytes(8)
+        assert sums == {encode(old): nothing, encode(new): seven}
+    assert old == new
+
+
+@pytest.mark.parametrize(
+    "one, other, same",
+    [
+        ("a", "a", True),
+        ("a", "b", False),
+        (1, 1, True),
+        (1.5, 1.5, True),
+        (float("inf"), float("inf"), True),
+        ((1, "a"), (1, "a"), True),
+        (Place(1), Place(1), True),
+        (Place(1), Place(True), False),
+        (Tuned(), Tuned(0), True),
+        (Decimal("1.0"), Decimal("1.00"), False),
+        (b"a", "a", False),
+    ],
+)
+def test_keys_are_the_same_if_they_are_equal_and_look_it(one: Any, other: Any, same: bool) -> None:
+    assert same_key(one, other) == same
+
+
+def test_what_is_the_same_object_is_the_same_key() -> None:
+    nan = float("nan")
+    assert same_key(nan, nan)
+
+
+class Renaming(Processor[Any, str, Any, str]):
+    """Forwards a key that is only equal."""
+
+    def process(self, record: Record[Any, str]) -> None:
+        self.context.forward(record)
+        self.context.forward(Record(True, record.value, record.timestamp))
+
+
+def test_a_key_that_is_only_equal_is_another_one_where_keys_are_kept() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key=JsonSerde(Any), value=str)
+    stream.process_values(Renaming, value=str).to("out")
+    with TopologyTestDriver(builder) as driver:
+        topic = driver.create_input_topic("in", key=JsonSerde(Any), value=str)
+        with pytest.raises(ProcessingError, match="changed the key"):
+            topic.pipe_input(1, "x")

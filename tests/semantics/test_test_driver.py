@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,3 +138,67 @@ def test_of_records_with_equal_timestamps_the_one_produced_first_comes_first() -
         driver.create_input_topic("in", key=str, value=str).pipe_input("a", "x")
         out = driver.create_output_topic("out", key=str, value=str)
         assert out.read_values() == ["second", "first"]
+
+
+def numbers() -> StreamsBuilder:
+    builder = StreamsBuilder()
+    builder.stream("in", key=str, value=str).map_values(int).to("out")
+    return builder
+
+
+def test_a_driver_that_has_failed_takes_no_more() -> None:
+    """Else what is piped afterwards would seem to give nothing."""
+    with TopologyTestDriver(numbers()) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        topic.pipe_input("a", "1")
+        with pytest.raises(ProcessingError, match="invalid literal"):
+            topic.pipe_input("b", "two")
+        with pytest.raises(StateError, match="has failed before") as caught:
+            topic.pipe_input("c", "3")
+        assert "invalid literal" in caught.value.why
+        with pytest.raises(StateError, match="has failed before"):
+            driver.advance_wall_clock_time(1)
+        assert driver.create_output_topic("out", key=str, value=int).read_map() == {"a": 1}
+
+
+def test_a_driver_that_is_closed_takes_no_more() -> None:
+    with TopologyTestDriver(numbers()) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+    with pytest.raises(StateError, match="the test driver is closed"):
+        topic.pipe_input("a", "1")
+    with pytest.raises(StateError, match="the test driver is closed"):
+        driver.advance_wall_clock_time(1)
+
+
+def test_a_topic_that_nobody_reads_does_no_harm() -> None:
+    with TopologyTestDriver(numbers()) as driver:
+        with pytest.raises(TopicError):
+            driver.pipe_bytes("nobody", None, b"x", 1)
+        driver.create_input_topic("in", key=str, value=str).pipe_input("a", "1")
+        assert driver.queue_size("out") == 1
+
+
+def test_pairs_are_no_mere_texts() -> None:
+    with TopologyTestDriver(numbers()) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        wrong: Any = {"a1": "2"}
+        with pytest.raises(TypeError, match=r"takes pairs \(key, value\), not 'a1'"):
+            topic.pipe_key_values(wrong)
+        topic.pipe_key_values({"a": "1"}.items())
+        assert driver.create_output_topic("out", key=str, value=int).read_map() == {"a": 1}
+
+
+def test_records_keep_their_times_or_get_others() -> None:
+    headers = (("h", b"1"),)
+    records = [Record("a", "1", 50, headers), Record("b", "2", 20)]
+    with TopologyTestDriver(numbers()) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        topic.pipe_records(records)
+        topic.pipe_records(records, start=100, advance=timedelta(milliseconds=5))
+        found = driver.create_output_topic("out", key=str, value=int).read_records()
+        assert [(r.timestamp, r.headers) for r in found] == [
+            (50, headers),
+            (20, ()),
+            (100, headers),
+            (105, ()),
+        ]

@@ -78,6 +78,17 @@ def test_a_reader_without_a_store_has_a_transformer_of_its_own_that_sees_no_reco
     assert all(told.closed for told in Told.all)
 
 
+def test_a_group_behind_it_gives_up_the_row_that_was() -> None:
+    builder = StreamsBuilder()
+    rows = builder.table("in", key=str, value=str).transform_values(Told, value=str)
+    groups = rows.group_by(lambda key, value: (value, key), key=str, value=str)
+    groups.count().to_stream().map_values(str).to("out")
+    with TopologyTestDriver(builder) as driver:
+        pipe(driver, "in", "k", "a", 1)
+        pipe(driver, "in", "k", "b", 2)
+        assert read(driver) == [("<a>", "1"), ("<a>", "0"), ("<b>", "1")]
+
+
 class Counting(ValueTransformer[str, str, int]):
     """How often a key was transformed."""
 
@@ -128,6 +139,9 @@ class Forwarding(ValueTransformer[str, str, str]):
 class Failing(ValueTransformer[str, str, str]):
     def init(self, context: ProcessorContext[Any, Any]) -> None:
         raise ValueError("not today")
+
+    def transform(self, key: str, value: str | None) -> str | None:
+        return value
 
 
 def test_it_cannot_forward() -> None:

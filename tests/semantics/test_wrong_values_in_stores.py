@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from pystreams import StreamsBuilder, TimeWindows
-from pystreams.errors import ProcessingError, ProductionError
+from pystreams.errors import ProcessingError, ProductionError, SerializationError
 from pystreams.serde import Serde
 from pystreams.testing import TopologyTestDriver
 
@@ -79,3 +79,16 @@ def test_a_serde_that_gives_text_instead_of_bytes_is_told_at_the_step_that_write
             driver.create_input_topic("in", key=str, value=str).pipe_input("k", "v", timestamp=1)
         for part in ("the serde of the value gave str, not bytes", "step write", "in-0 offset 0"):
             assert part in str(caught.value)
+
+
+def test_what_a_serde_says_of_a_value_is_told_where_it_was_to_be_written() -> None:
+    def refuse(_value: object) -> bytes:
+        raise SerializationError("this cannot be written", why="the field item is no text")
+
+    choosy: Any = Serde.of(refuse, bytes.decode)
+    builder = StreamsBuilder()
+    builder.stream("in", key=str, value=str).to("out", value=choosy, step="write")
+    with TopologyTestDriver(builder) as driver:
+        with pytest.raises(ProductionError) as caught:
+            driver.create_input_topic("in", key=str, value=str).pipe_input("k", "v", timestamp=1)
+        assert "the field item is no text" in caught.value.why

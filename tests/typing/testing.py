@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, assert_type
 
-from pystreams import Record, StreamsBuilder, TopologyTestDriver
-from pystreams.testing import InputTopic, OutputTopic, play
+from pystreams import Record, Stores, StreamsBuilder, TopologyTestDriver
+from pystreams.state.key_value import KeyValueStore
+from pystreams.testing import CapturedForward, InputTopic, MockProcessorContext, OutputTopic, play
 
 with TopologyTestDriver(StreamsBuilder(), {"application_id": "types"}) as driver:
     numbers = driver.create_input_topic("numbers", key=str, value=int)
@@ -28,3 +29,9 @@ with TopologyTestDriver(StreamsBuilder(), {"application_id": "types"}) as driver
 assert_type(
     play(StreamsBuilder(), ("in", "key", 1, 10), ("in", None, None, 11, (("h", b"x"),)), timedelta(1)), str
 )
+
+context = MockProcessorContext[str, int]()
+assert_type(context.add_store(Stores.key_value_store("n", str, int)), KeyValueStore[str, int])
+assert_type(context.forwarded(), list[CapturedForward[str, int]])
+context.forward(Record("key", 1, 10))
+assert_type(MockProcessorContext(), MockProcessorContext[Any, Any])

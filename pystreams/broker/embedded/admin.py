@@ -80,6 +80,9 @@ class EmbeddedAdmin:
                     self._delete_before(partition_id, bounds.end_offset)
                 catalog.remove_topic(self._database, name)
 
+    def require_remaking(self, names: Collection[str]) -> None:
+        """Whoever has the file may do everything."""
+
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
         """Delete everything before the given offsets, at once.
 

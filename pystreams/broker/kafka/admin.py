@@ -8,9 +8,10 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as Location
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._acl import AclOperation
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.admin._resource import ResourceType
@@ -157,6 +158,29 @@ class KafkaAdmin:
         self._wait_for(
             lambda counts: not counts.keys() & set(names), f"the deletion of topics {', '.join(names)}"
         )
+
+    def require_remaking(self, names: Collection[str]) -> None:
+        """Asks what the login is allowed to do. A cluster that deletes no topics (``delete.topic.enable``) is found out
+        only when it is tried."""
+        if not names:
+            return
+        told = {"include_authorized_operations": True, "request_timeout": _TIMEOUT_S}
+        topics = self._client.describe_topics(TopicCollection(list(names)), **told)
+        cluster = self._result(self._client.describe_cluster(**told), "The cluster cannot be described", "")
+        for name, future in topics.items():
+            allowed = self._result(future, "A topic cannot be described", name).authorized_operations
+            if allowed is None:
+                continue
+            # Whoever may create topics anywhere may create this one.
+            allowed += cluster.authorized_operations or []
+            for operation in (AclOperation.DELETE, AclOperation.CREATE):
+                if operation not in allowed:
+                    raise failure(
+                        KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED),
+                        "A topic must be deleted and created again, which is not permitted",
+                        where=f"{self._where}, {name}",
+                        needs=operation.name,
+                    )
 
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
         """Begin to delete everything before the given offsets."""

@@ -262,7 +262,8 @@ class SubscriptionJoin(_Side):
 
 @dataclass(eq=False, slots=True)
 class ForeignTableJoin(_Side):
-    """Tells all who have subscribed to a row of the right table that it has changed.
+    """Tells all who have subscribed to a row of the right table that it has changed. One whose subscription cannot be
+    read is the handler's matter, and the others are told (in Java those behind it are not).
 
     Source: ForeignTableJoinProcessorSupplier.
     """
@@ -276,8 +277,7 @@ class ForeignTableJoin(_Side):
         codecs = self.serdes.codecs(environment)
         decode_primary, encode_foreign = codecs.decode_primary, codecs.encode_foreign
         subscriptions = environment.store(self.store).without_headers()
-        drop, forward = environment.drop, environment.forward
-
+        drop, forward, failed = environment.drop, environment.forward, environment.failed_waiting
         latest_only = self.from_versioned
 
         def process(key: Any, new: Any, _old: Any, latest: bool, timestamp: int, headers: Headers) -> None:
@@ -289,9 +289,19 @@ class ForeignTableJoin(_Side):
                 return
             prefix = combined_key(encode_foreign(key), b"")
             with subscriptions.prefix_scan(prefix) as found:
-                for combined, (subscription, _) in found:
+                while True:
+                    asking = None
+                    try:
+                        combined, (subscription, _) = next(found)
+                        asking = primary_key_of(combined)
+                        primary_key = decode_primary(asking)
+                    except StopIteration:
+                        return
+                    except Exception as error:  # noqa: BLE001 - a serde of the user's raises what it likes
+                        failed(error, None, None, (asking, None))
+                        continue
                     answer = Response(subscription.hash, new, subscription.primary_partition)
-                    forward(decode_primary(primary_key_of(combined)), answer, timestamp, headers)
+                    forward(primary_key, answer, timestamp, headers)
 
         return Operator(process)
 

@@ -40,7 +40,8 @@ class SessionAggregate(ObjectOperation):
         gap, close_after = self.gap_ms, self.gap_ms + self.grace_ms
         initialize = self.initializer.call
         aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
-        encode_key, sessions, write, delete = store.encode_key, store.sessions, store.write, store.delete
+        encode_key, encode_value = store.encode_key, store.encode_value
+        sessions, write, delete = store.sessions, store.write, store.delete
         drop = environment.drop
         forward_change, send_old = change_forwarder(environment), self.send_old_values
         emit = emit_sessions(environment, store) if self.on_close else None
@@ -73,8 +74,9 @@ class SessionAggregate(ObjectOperation):
             if last < close_time:
                 drop("its session has closed")
             else:
-                # Before the sessions go that it takes the place of: if it raises, they stay.
+                # Before the sessions go that it takes the place of: if one of the two raises, they stay.
                 new = aggregate(key, new, value) if takes_key else aggregate(new, value)
+                new_bytes = None if new is None else encode_value(new)
                 if first != last or first != timestamp:
                     for address, start, end, old in merged:
                         delete(address)
@@ -83,7 +85,7 @@ class SessionAggregate(ObjectOperation):
                             forward_change(session, None, old if send_old else None, end, NO_HEADERS)
                 if new is None and not merged and value is not None:
                     gave_none()
-                write(session_key(key_bytes, first, last), new)
+                write(session_key(key_bytes, first, last), new, new_bytes)
                 if forwards:
                     forward_change(Windowed(key, first, last), new, None, last, NO_HEADERS)
             if emit is not None:

@@ -123,10 +123,11 @@ class StreamJoin(ObjectOperation):
             until = max(0, timestamp + after)
             alone = outer
             for other_timestamp, other in between(encode_key(key), max(0, timestamp - before), until):
+                # Before the other one has met its match: if the joiner raises, it waits on.
+                joined = join(key, value, other)
                 alone = False
                 met(other_timestamp, not is_left, key)
-                later = max(timestamp, other_timestamp)
-                forward(key, join(key, value, other), later, headers)
+                forward(key, joined, max(timestamp, other_timestamp), headers)
             if not alone:
                 return
             if until < shared.stream_time:

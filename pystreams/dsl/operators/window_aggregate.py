@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvi
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
-from pystreams.dsl.operators.window_close import emit_time_windows
+from pystreams.dsl.operators.window_close import EmitClosed, emit_time_windows
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 from pystreams.windowed import Windowed
@@ -36,19 +37,17 @@ class WindowAggregate(ObjectOperation):
     send_old_values: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
-        store = environment.store(self.store)
+        one = self.start_ms is not None or self.size_ms <= self.advance_ms
+        return Operator(self._in_one(environment) if one else self._in_several(environment))
+
+    def _in_one(self, environment: OperatorEnvironment) -> Callable[..., None]:
+        """For windows that do not overlap."""
+        parts = _Parts(self, environment)
         size, advance, grace, only_start = self.size_ms, self.advance_ms, self.grace_ms, self.start_ms
-        initialize = self.initializer.call
+        store, drop, gave_none, emit = parts.store, environment.drop, parts.gave_none, parts.emit
         encode_key, read, write = store.encode_key, store.read, store.write
-        drop = environment.drop
-        forward_change, send_old = change_forwarder(environment), self.send_old_values
-        emit = emit_time_windows(environment, store, size, advance) if self.on_close else None
-        if emit is None:
-            forward_flushed_windows(environment, store, send_old, size)
-        forwards = emit is None and not store.cached
-        aggregator = on_a_copy(self.aggregator, copier(environment, store, needed=forwards and send_old))
-        aggregate, takes_key = aggregator.call, aggregator.takes_key
-        gave_none = none_warning(environment, self.aggregator)
+        initialize, aggregate, takes_key = self.initializer.call, parts.aggregate, parts.takes_key
+        forwards, forward_change, send_old = parts.forwards, parts.forward_change, self.send_old_values
         stream_time = environment.load_state("stream_time", -1)
         environment.save_state("stream_time", lambda: stream_time)
 
@@ -61,10 +60,8 @@ class WindowAggregate(ObjectOperation):
                 stream_time = timestamp
             close_time = stream_time - grace
             key_bytes = encode_key(key)
-            start = (timestamp - size + advance) // advance * advance if only_start is None else only_start
-            if start < 0:
-                start = 0
-            while start <= timestamp:
+            start = timestamp // advance * advance if only_start is None else only_start
+            if start <= timestamp:
                 if start + size > close_time:
                     entry = read(key_bytes, start)
                     new_timestamp = timestamp
@@ -83,8 +80,74 @@ class WindowAggregate(ObjectOperation):
                         forward_change(window, new, old if send_old else None, new_timestamp, headers)
                 else:
                     drop("its window has closed")
-                start += advance
             if emit is not None:
                 emit(close_time, headers)
 
-        return Operator(process)
+        return process
+
+    def _in_several(self, environment: OperatorEnvironment) -> Callable[..., None]:
+        """For windows that overlap. A record comes into all of its windows or, if the aggregator or the serde raises
+        for one of them, into none: in Java it is in those before."""
+        parts = _Parts(self, environment)
+        size, advance, grace = self.size_ms, self.advance_ms, self.grace_ms
+        store, drop, gave_none, emit = parts.store, environment.drop, parts.gave_none, parts.emit
+        encode_key, read, encoded, write = store.encode_key, store.read, store.encoded, store.write_encoded
+        initialize, aggregate, takes_key = self.initializer.call, parts.aggregate, parts.takes_key
+        forwards, forward_change, send_old = parts.forwards, parts.forward_change, self.send_old_values
+        stream_time = environment.load_state("stream_time", -1)
+        environment.save_state("stream_time", lambda: stream_time)
+
+        def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
+            nonlocal stream_time
+            if key is None:
+                drop("null key")
+                return
+            if timestamp > stream_time:
+                stream_time = timestamp
+            close_time = stream_time - grace
+            key_bytes = encode_key(key)
+            updates: list[tuple[int, Any, Any, int, bytes | None]] = []
+            for start in range(
+                max(0, (timestamp - size + advance) // advance * advance), timestamp + 1, advance
+            ):
+                if start + size <= close_time:
+                    drop("its window has closed")
+                    continue
+                entry = read(key_bytes, start)
+                old, new_timestamp = (initialize(), timestamp) if entry is None else entry
+                if timestamp > new_timestamp:
+                    new_timestamp = timestamp
+                new = aggregate(key, old, value) if takes_key else aggregate(old, value)
+                if new is None and entry is None and value is not None:
+                    gave_none()
+                updates.append((start, new, old, new_timestamp, encoded(new, new_timestamp)))
+            for start, new, old, new_timestamp, raw in updates:
+                write(key_bytes, start, new, new_timestamp, raw)
+                if forwards:
+                    window = Windowed(key, start, start + size)
+                    forward_change(window, new, old if send_old else None, new_timestamp, headers)
+            if emit is not None:
+                emit(close_time, headers)
+
+        return process
+
+
+class _Parts:
+    """What an aggregation works with in one task."""
+
+    __slots__ = ("aggregate", "emit", "forward_change", "forwards", "gave_none", "store", "takes_key")
+
+    def __init__(self, operation: WindowAggregate, environment: OperatorEnvironment) -> None:
+        store = self.store = environment.store(operation.store)
+        self.emit: EmitClosed | None = None
+        if operation.on_close:
+            self.emit = emit_time_windows(environment, store, operation.size_ms, operation.advance_ms)
+        else:
+            forward_flushed_windows(environment, store, operation.send_old_values, operation.size_ms)
+        #: Changes are forwarded at once, not when a cache is flushed or a window closes.
+        self.forwards = self.emit is None and not store.cached
+        copy = copier(environment, store, needed=self.forwards and operation.send_old_values)
+        aggregator = on_a_copy(operation.aggregator, copy)
+        self.aggregate, self.takes_key = aggregator.call, aggregator.takes_key
+        self.forward_change = change_forwarder(environment)
+        self.gave_none = none_warning(environment, operation.aggregator)

@@ -16,6 +16,7 @@ from typing import Any
 from pystreams.dsl.operators.process import Process
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction, locate
+from pystreams.processor import Processor
 from pystreams.runtime.codegen import ends, steps, table_steps
 from pystreams.runtime.codegen.emitter import CONTEXT, Emitter
 from pystreams.runtime.codegen.graph import TABLE_EDGE, Graph, is_object, is_processor
@@ -68,6 +69,8 @@ def compile_nodes(nodes: Sequence[Node], name: str) -> CompiledCode:
     for node in nodes:
         if isinstance(node, ProcessorNode) and is_object(node):
             after[node.name] = _emit_after(e, node)
+            if node.supplier is not None:
+                _checked_processor(node.name, node.supplier)
             if location := _locate(node):
                 e.locations[node.name] = location
             if is_processor(node):
@@ -96,20 +99,18 @@ def compile_nodes(nodes: Sequence[Node], name: str) -> CompiledCode:
 
 def _locate(node: ProcessorNode) -> str:
     """Where the code of the user's stands that the node's object runs."""
-    if node.supplier is not None:
-        _locate_processor(node.name, node.supplier)
     if isinstance(node.operation, Process):
-        return _locate_processor(node.name, node.operation.supplier)
+        return locate(_checked_processor(node.name, node.operation.supplier).process)
     return _locate_functions(node.operation)
 
 
-def _locate_processor(step: str, supplier: Callable[[], object]) -> str:
-    """Where the processor's code stands. Raises ``TopologyError`` if the supplier gives no processor, or the same one
-    twice: tasks would share its state."""
+def _checked_processor(step: str, supplier: Callable[[], Any]) -> Any:
+    """One of the supplier's processors. Raises ``TopologyError`` if it gives none, one whose methods cannot be called,
+    or the same one twice: tasks would share its state."""
     with at_fault(f"the supplier of {step}", supplier):
         processor = supplier()
         again = supplier()
-    if not callable(process := getattr(processor, "process", None)):
+    if not callable(getattr(processor, "process", None)):
         raise TopologyError(
             f"the supplier of {step} gives {processor!r}, which is no processor",
             where=locate(supplier),
@@ -122,7 +123,16 @@ def _locate_processor(step: str, supplier: Callable[[], object]) -> str:
             why="every task needs a processor of its own",
             hint="pass the class, or a function that makes a new instance",
         )
-    return locate(process)
+    if getattr(processor.process, "__func__", None) is Processor.process:
+        raise TopologyError(
+            f"{type(processor).__name__}, the processor of {step}, has no method process",
+            where=locate(supplier),
+            hint="define process(self, record)",
+        )
+    UserFunction.of(processor.init, "context", f"step {step}")
+    UserFunction.of(processor.process, "record", f"step {step}")
+    UserFunction.of(processor.close, "supply", f"step {step}")
+    return processor
 
 
 def _locate_functions(operation: Operation) -> str:

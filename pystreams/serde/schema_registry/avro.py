@@ -80,7 +80,7 @@ class AvroSerde(RegistrySerde[T]):
         value_subject: SubjectName | None = None,
     ) -> None:
         use = SchemaUse(
-            registry=SchemaRegistry(registry) if isinstance(registry, str) else registry,
+            registry=SchemaRegistry.given(registry),
             auto_register=auto_register,
             normalize=normalize,
             use_latest_version=use_latest_version,

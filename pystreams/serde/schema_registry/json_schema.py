@@ -81,7 +81,7 @@ class JsonSchemaSerde(RegistrySerde[T]):
         value_subject: SubjectName | None = None,
     ) -> None:
         use = SchemaUse(
-            registry=SchemaRegistry(registry) if isinstance(registry, str) else registry,
+            registry=SchemaRegistry.given(registry),
             auto_register=auto_register,
             normalize=normalize,
             use_latest_version=use_latest_version,

@@ -9,6 +9,7 @@ from pystreams.errors import SerializationError, TopologyError
 from pystreams.serde.schema_registry.base import RegistrySerde
 from pystreams.serde.schema_registry.clients import clients_module
 from pystreams.serde.schema_registry.settings import Part, SchemaRegistry, SchemaUse, SubjectName
+from pystreams.serde.varint import varint_at
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class ProtobufSerde(RegistrySerde[T]):
                 f"{message!r} is no class of Protobuf messages", hint="give one of those that protoc made"
             )
         use = SchemaUse(
-            registry=SchemaRegistry(registry) if isinstance(registry, str) else registry,
+            registry=SchemaRegistry.given(registry),
             auto_register=auto_register,
             normalize=normalize,
             use_latest_version=use_latest_version,
@@ -171,23 +172,12 @@ def _copy(file: Any, pool: Any) -> None:
 def _place(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
     """Which message it is (the number of one in the file, of one within that, ...), and where its payload begins. Each
     number is a zig-zag varint; their count stands before them, and 0 is short for the first message."""
-    count, at = _varint(data, start)
+    count, at = varint_at(data, start)
     place = []
     for _ in range(count):
-        number, at = _varint(data, at)
+        number, at = varint_at(data, at)
         place.append(number)
     return tuple(place) or (0,), at
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    raw = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (raw >> 1) ^ -(raw & 1), at
-        shift += 7
 
 
 def _files(file: Any) -> tuple[bytes, ...]:

@@ -65,6 +65,11 @@ class SchemaRegistry:
         url = own.pop("url", None)
         return None if url is None else cls(url, own)
 
+    @classmethod
+    def given(cls, registry: SchemaRegistry | str | None) -> SchemaRegistry | None:
+        """A registry, of which its address says enough."""
+        return cls(registry) if isinstance(registry, str) else registry
+
     def client_settings(self) -> dict[str, Any]:
         """What confluent-kafka's client is made with."""
         given = {n: _OF_THE_PROGRAM.get(n, str)(value) for n, value in self.settings.items()}

@@ -48,11 +48,11 @@ from tests.backfill.trials import (
     Trial,
     Written,
     fuzzed,
-    global_topics,
     not_handed_over,
     read,
     write,
 )
+from tests.conformance.scenarios import global_topics
 from tests.live.support import Log
 
 TOPOLOGIES = Path(__file__).with_name("topologies.json")
@@ -341,7 +341,7 @@ def _run_all(trials: list[Written], log: str) -> int:
             except (AssertionError, StreamsError) as difference:
                 differ += 1
                 came = f"DIFFERENT: {str(difference)[:2000]}"
-            name = f"{written.scenario['name']}, {written.partitions} partitions, {log}, {written.kind}"
+            name = f"{written.name}, {written.partitions} partitions, {log}"
             print(f"{name}: {came} ({time.monotonic() - begun:.0f} s)", flush=True)
     print(f"{len(trials)} topologies on Spark, {log} log: {differ} differ")
     return 1 if differ else 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,17 +24,9 @@ from pystreams.broker.embedded.transactions import EmbeddedTransactionalProducer
 from pystreams.errors import StreamsError
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import everything
-from tests.backfill.live import append, create, left_on, split
+from tests.backfill.live import SETTINGS, append, create, left_on, split
 from tests.backfill.programs import history, windowed_sum
 from tests.live.support import Log, run_to_the_end
-
-OFF = {"statestore_cache_max_bytes": 0, "max_task_idle_ms": 0, "commit_interval_ms": 20, "poll_ms": 10}
-
-
-@pytest.fixture
-def new_log(tmp_path: Path) -> Iterator[Callable[[str], Log]]:
-    with ExitStack() as stack:
-        yield lambda name: stack.enter_context(closing(Log(tmp_path / name)))
 
 
 @dataclass(frozen=True)
@@ -63,7 +54,7 @@ def test_handed_over_by_workers_it_goes_on_as_live(
     at = {TopicPartition(topic, p): len(past[topic][p]) // 2 for topic in past for p in range(2)}
     prefix, rest = split(past, at)
     live, handed = new_log("live"), new_log("handed")
-    app = {log: windowed_sum(**OFF, state_dir=log.path / "state", window_changelog_retention_ms=-1)
+    app = {log: windowed_sum(**SETTINGS, state_dir=log.path / "state", window_changelog_retention_ms=-1)
            for log in (live, handed)}  # fmt: skip
     for log in (live, handed):
         create(log, past, ["sums"])

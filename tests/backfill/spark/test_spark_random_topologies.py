@@ -27,9 +27,7 @@ def _recorded() -> list[Written]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "written", _recorded(), ids=lambda written: f"{written.kind} {written.scenario['name']}"
-)
+@pytest.mark.parametrize("written", _recorded(), ids=lambda written: written.name)
 def test_whatever_happens_it_goes_on_as_live(
     written: Written, tmp_path: Path, executor: SparkExecutor
 ) -> None:

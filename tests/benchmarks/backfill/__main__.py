@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -31,6 +30,7 @@ from tests.benchmarks.backfill.bench import (
 from tests.benchmarks.backfill.inputs import PARTITIONS, SKEW, WORDS_IN_LINE
 from tests.benchmarks.kafka.machine import facts
 from tests.benchmarks.kafka.running import RunFailedError
+from tests.benchmarks.options import names
 from tests.kafka.server import ROOT, why_not
 
 FOLDER = ROOT / ".pystreams" / "bench-backfill"
@@ -95,22 +95,11 @@ def _table(found: list[Measured]) -> Table:
     return table
 
 
-def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
-    def parse(text: str) -> tuple[str, ...]:
-        names = tuple(text.split(","))
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {', '.join(known)}")
-        return names
-
-    return parse
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.backfill", description=__doc__)
-    parser.add_argument("--jobs", type=_names(JOBS), default=JOBS, help=",".join(JOBS))
-    parser.add_argument("--spreads", type=_names(SPREADS), default=SPREADS, help=",".join(SPREADS))
-    parser.add_argument("--peers", type=_names(PEER_NAMES), default=PEER_NAMES, help=",".join(PEER_NAMES))
+    parser.add_argument("--jobs", type=names(JOBS), default=JOBS, help=",".join(JOBS))
+    parser.add_argument("--spreads", type=names(SPREADS), default=SPREADS, help=",".join(SPREADS))
+    parser.add_argument("--peers", type=names(PEER_NAMES), default=PEER_NAMES, help=",".join(PEER_NAMES))
     parser.add_argument("--records", type=int, default=10_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--master", default="local[2]")

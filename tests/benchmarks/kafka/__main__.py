@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -27,6 +27,7 @@ from tests.benchmarks.kafka.peers import JOBS, PEERS
 from tests.benchmarks.kafka.profiled import show_profiles
 from tests.benchmarks.kafka.report import rows, save, show
 from tests.benchmarks.kafka.running import Result, RunFailedError
+from tests.benchmarks.options import names
 from tests.kafka.server import ROOT, why_not
 
 FOLDER = ROOT / ".pystreams" / "bench"
@@ -108,25 +109,14 @@ def _report(console: Console, options: Options, results: Sequence[Result], *, wr
         console.print(f"Written: {DOCS.relative_to(ROOT)}")
 
 
-def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
-    def parse(text: str) -> tuple[str, ...]:
-        names = tuple(text.split(","))
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise argparse.ArgumentTypeError(f"no {', '.join(unknown)}; there are {', '.join(known)}")
-        return names
-
-    return parse
-
-
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.kafka", description=__doc__)
-    parser.add_argument("--jobs", type=_names(JOBS), default=JOBS, help=",".join(JOBS))
-    parser.add_argument("--peers", type=_names((*PEERS,)), default=(*PEERS,), help=",".join(PEERS))
+    parser.add_argument("--jobs", type=names(JOBS), default=JOBS, help=",".join(JOBS))
+    parser.add_argument("--peers", type=names((*PEERS,)), default=(*PEERS,), help=",".join(PEERS))
     parser.add_argument("--threads", type=_numbers, default=(1, 2), help="1,2")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument(

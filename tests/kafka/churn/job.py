@@ -122,10 +122,7 @@ def run(cluster: Cluster, folder: Path, seconds: float, seed: int) -> Report:
 
 def _all_is_committed(cluster: Cluster, workers: Workers) -> bool:
     workers.check()
-    partitions = cluster.partitions(INPUT) + cluster.partitions(f"{APPLICATION}-by-digit-repartition")
-    committed = cluster.committed(APPLICATION)
-    ends = cluster.admin.end_offsets(partitions)
-    return all(committed[p].offset == end if p in committed else end == 0 for p, end in ends.items())
+    return cluster.all_committed(APPLICATION, INPUT, f"{APPLICATION}-by-digit-repartition")
 
 
 def _judge(cluster: Cluster, workers: Workers, truth: Counter[str], seconds: float) -> Report:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import Any, NamedTuple
 
 from pystreams.app import App
@@ -44,17 +43,11 @@ def copies(log: Log, **settings: Any) -> App:
 
 def dead_letters(app_log: Log, topic: str = "dead") -> list[Raw]:
     """The records of the dead-letter topic."""
-    records = []
-    for partition in app_log.partitions(topic):
-        end = app_log.admin.end_offsets([partition])[partition]
-        with closing(app_log.broker.consumer("test")) as consumer:
-            consumer.assign({partition: 0})
-            while consumer.position(partition) < end:
-                for batch in consumer.poll(100):
-                    headers = batch.headers or [()] * len(batch)
-                    rows = zip(batch.keys, batch.values, batch.timestamps, headers, strict=True)
-                    records += [Raw(key, value, time, dict(told)) for key, value, time, told in rows]
-    return records
+    return [
+        Raw(key, value, time, dict(headers))
+        for partition in app_log.partitions(topic)
+        for key, value, time, headers in app_log.lines(partition).values()
+    ]
 
 
 def told(letter: Raw) -> dict[str, str]:

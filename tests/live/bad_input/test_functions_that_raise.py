@@ -275,6 +275,9 @@ def test_a_wall_clock_punctuator_may_be_left_out(log: Log) -> None:
             called.append(now_ms)
             raise ValueError("again")
 
+        def process(self, record: Record[str, int]) -> None:
+            """Only the punctuator counts."""
+
     build: Build = lambda s, t: s.process(Impatient, key=str, value=int)  # noqa: E731
     streams = log.start(application(log, build, Trap(), processing_exception_handler="continue"))
     eventually(lambda: len(called) > 3, "called again and again")
@@ -355,6 +358,9 @@ def test_a_processor_that_cannot_be_made_is_named(log: Log, at: str) -> None:
 
         def init(self, context: Any) -> None:
             raise ValueError("cannot be made")
+
+        def process(self, record: Record[str, int]) -> None:
+            """It does not come to that."""
 
     app = log.app("broken")
     app.stream("in", key=str, value=int).process(Broken, key=str, value=int).to("out")

@@ -16,6 +16,7 @@ import pytest
 
 from pystreams.app import App
 from pystreams.errors import StateError
+from pystreams.ids import TopicPartition
 from tests.live.bad_input.kit import failure_of
 from tests.live.support import Log, caught_up, eventually, run_to_the_end
 
@@ -109,6 +110,22 @@ def test_damaged_files_are_deleted_and_restored_that_task_alone(
     restored = touch_every_key(log, written)
     assert restored.records[0] == 0, "the other task kept its state"
     assert restored.records[1] > 0
+
+
+def test_a_directory_in_javas_layout_is_replaced_by_what_the_changelog_has(
+    log: Log, written: dict[str, str]
+) -> None:
+    """A RocksDB for each store, and a file that tells how far they have got."""
+    directory = task_directory(log, "0_1")
+    (directory / "rocksdb").rename(directory / "last")
+    (directory / "rocksdb").mkdir()
+    (directory / "last").rename(directory / "rocksdb" / "last")
+    (directory / "offsets.json").unlink()
+    (directory / ".checkpoint").write_text("0\n1\nlast-last-changelog 1 5\n", encoding="utf-8")
+    restored = touch_every_key(log, written)
+    assert restored.records[0] == 0, "the other task kept its state"
+    assert restored.records[1] == sum(1 for _ in log.lines(TopicPartition("in", 1))) / 2
+    assert {entry.name for entry in directory.iterdir()} == {".lock", "offsets.json", "rocksdb"}
 
 
 def test_a_directory_of_a_newer_version_is_refused_and_left_alone(log: Log, written: dict[str, str]) -> None:

@@ -7,28 +7,28 @@ caches, behind each record. The records of internal topics are those that the lo
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pystreams.broker.port import CommittedOffset, Member
 from pystreams.clock import ManualClock
 from pystreams.config import StreamsConfig
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
-from pystreams.partitioning import partition_for_key
 from pystreams.record import Headers, RecordBatch
 from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.partition_group import NEVER_IDLE
 from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.state.cache import ThreadCache
+from pystreams.testing.producer import MemoryProducer
 from pystreams.topology.built import BuiltTopology
+from tests.backfill.kit import sent
 from tests.backfill.live import BUFFERS
 from tests.live.random_topologies.recording import Contents, Event, Read, contents
-from tests.live.random_topologies.trials import CACHE_MAX_BYTES, Line, Trial
+from tests.live.random_topologies.trials import CACHE_MAX_BYTES, Trial
+from tests.live.support import Line
 
 _WALL_MS = 1_700_000_000_000
 
@@ -46,49 +46,6 @@ class Expected(NamedTuple):
     queried: dict[str, list[str]]
     sent: dict[TopicPartition, list[Line]]
     changes: dict[str, list[Line]]
-
-
-class _Sink:
-    """A producer that keeps what it is given."""
-
-    def __init__(self, counts: Mapping[str, int]) -> None:
-        self.sent: dict[TopicPartition, list[Line]] = defaultdict(list)
-        self._counts = counts
-
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int,
-        headers: Headers,
-    ) -> None:
-        if partition is None:
-            partition = ANYWHERE if key is None else partition_for_key(key, self._counts[topic])
-        self.sent[TopicPartition(topic, partition)].append(Line(key, value, timestamp, headers))
-
-    def log_change(
-        self,
-        topic: str,
-        partition: int,
-        key: bytes,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: Headers,
-    ) -> None:
-        """Stores are given another one."""
-
-    def commit(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
-    ) -> dict[TopicPartition, int]:
-        return {}
-
-    def abort(self) -> None:
-        """Nothing is taken back."""
-
-    def close(self) -> None:
-        """Nothing to release."""
 
 
 #: What holds records back nobody may query; what keeps versions is asked key by key.
@@ -142,13 +99,13 @@ class Reference:
     def _one(
         self, task: TaskId, events: Sequence[Event], folder: Path, stores: Mapping[str, Any]
     ) -> Expected:
-        sink = _Sink(self._counts)
+        producer = MemoryProducer()
         changes: dict[str, list[Line]] = {}
         services = TaskServices(
             config=self._config,
             metrics=self._metrics,
             clock=ManualClock(_WALL_MS),
-            producer=sink,
+            producer=producer,
             partition_count=self._counts.__getitem__,
             lag=lambda _: 0,
             thread_id="reference",
@@ -158,7 +115,8 @@ class Reference:
         try:
             made.stream.start(dict.fromkeys(made.stream.partitions, Position(0, -1)), {})
             self._feed(made, events)
-            found = Expected(contents(made.stream), queried(made.state.stores), dict(sink.sent), changes)
+            written = sent(producer, self._counts.__getitem__, lambda _: ANYWHERE)
+            found = Expected(contents(made.stream), queried(made.state.stores), written, changes)
             made.stream.suspend()
             made.stream.close()
             return found

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ from typing import Any
 from pystreams.config import StreamsConfig
 from pystreams.dsl.operators.foreign_key_join import ResponseJoin
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.record import NO_HEADERS
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.task_lifecycle import TaskStatus
 from pystreams.topology.built import BuiltTopology, SubTopology
 from pystreams.topology.nodes import ProcessorNode
-from tests.backfill.live import visible
+from tests.backfill.live import append_lines, visible
 from tests.backfill.random_topologies import equal
+from tests.conformance.scenarios import global_topics
 from tests.live.random_topologies.recording import Read, Recorder, recorded
 from tests.live.random_topologies.reference import (
     ANYWHERE,
@@ -31,8 +31,8 @@ from tests.live.random_topologies.reference import (
     Reference,
     tasks_of,
 )
-from tests.live.random_topologies.trials import Line, Trial
-from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, running
+from tests.live.random_topologies.trials import History, Trial
+from tests.live.support import TIMEOUT_S, Line, Log, caught_up, eventually, running
 
 #: The exit status of a process that was killed.
 _KILLED = -9
@@ -67,8 +67,9 @@ def _begin(log: Log, trial: Trial) -> BuiltTopology:
     inputs = {partition.topic for partition in trial.history}
     log.create(*sorted(inputs | set(trial.outputs)), partitions=trial.partitions)
     # Global tables are whole before anything begins: what a task finds in them would be chance.
-    append(log, {p: lines for p, lines in trial.history.items() if p.topic in trial.global_topics})
-    append(log, _part(trial, first=True))
+    whole = global_topics(trial.scenario)
+    append_lines(log, {p: lines for p, lines in trial.history.items() if p.topic in whole})
+    append_lines(log, _part(trial, first=True))
     return built
 
 
@@ -76,21 +77,13 @@ def _defaults(trial: Trial) -> dict[str, Any]:
     return {name: trial.settings[name] for name in ("default_key_serde", "default_value_serde")}
 
 
-def _part(trial: Trial, *, first: bool) -> dict[TopicPartition, list[Line]]:
+def _part(trial: Trial, *, first: bool) -> History:
+    whole = global_topics(trial.scenario)
     return {
         p: lines[: trial.half[p]] if first else lines[trial.half[p] :]
         for p, lines in trial.history.items()
-        if p.topic not in trial.global_topics
+        if p.topic not in whole
     }
-
-
-def append(log: Log, history: Mapping[TopicPartition, Iterable[Line]]) -> None:
-    """Write records behind what the log has."""
-    with closing(log.broker.producer("history", "history")) as producer:
-        for partition, lines in history.items():
-            for line in lines:
-                producer.send(partition.topic, partition.partition, *line)
-        producer.commit({}, None)
 
 
 def _killed(trial: Trial, folder: Path, recorder: Recorder) -> None:
@@ -120,7 +113,7 @@ def _in_process(log: Log, trial: Trial, built: BuiltTopology, recorder: Recorder
             stack.callback(other.close, 1000 * TIMEOUT_S)
             other.start()
             running(other)
-        append(log, _part(trial, first=False))
+        append_lines(log, _part(trial, first=False))
         caught_up(streams)
         if trial.middle == "join":
             # The whole result is with one client again.
@@ -163,7 +156,7 @@ def _compare(
     log: Log, trial: Trial, built: BuiltTopology, recorder: Recorder, queried: Mapping[str, list[str]]
 ) -> None:
     counts = log.admin.partition_counts()
-    records = {partition: read(log, partition) for topic in counts for partition in log.partitions(topic)}
+    records = {partition: log.lines(partition) for topic in counts for partition in log.partitions(topic)}
     _compare_reads(trial, built, recorder, records)
     config = StreamsConfig.of(**trial.settings)
     expected = Reference(trial, built, config, counts, records).expected(recorder.events())
@@ -236,18 +229,3 @@ def _asks_again(sub: SubTopology) -> bool:
         and not node.operation.left
         for node in sub.nodes
     )
-
-
-def read(log: Log, partition: TopicPartition) -> dict[int, Line]:
-    """All records of a partition by offset."""
-    start = log.admin.beginning_offsets([partition])[partition]
-    end = log.admin.end_offsets([partition])[partition]
-    found: dict[int, Line] = {}
-    with closing(log.broker.consumer("read", "restore")) as consumer:
-        consumer.assign({partition: start})
-        while consumer.position(partition) < end:
-            for batch in consumer.poll(100):
-                headers = batch.headers or [NO_HEADERS] * len(batch)
-                lines = map(Line, batch.keys, batch.values, batch.timestamps, headers)
-                found.update(zip(batch.offsets, lines, strict=True))
-    return found

@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from pystreams.config import StreamsConfig
 from pystreams.ids import TopicPartition
-from pystreams.partitioning import partition_for_key
-from pystreams.record import Headers
 from pystreams.topology.topology import Topology
+from tests.backfill.trials import punctuates
 from tests.conformance import fuzz, golden
-from tests.conformance.builder import ScenarioBuilder
-from tests.conformance.runner import _bytes, driver_config, run
+from tests.conformance.runner import run
+from tests.conformance.scenarios import output_topics, settings_of, spread, topology_of, with_changelogs
+from tests.live.support import Line
 
 Json = Any
 
-#: A scenario has few records: it is said several times, each later by so much.
-_ROUNDS = 3
-_ROUND_MS = 40
-
-#: These keep state in attributes, or punctuate: after a start they begin anew.
-_NOT_OVER_A_START = frozenset({"tick", "tick_once", "timer", "two_ticks", "buffer"})
-
-_SETTINGS = (
-    "default_key_serde",
-    "default_value_serde",
-    "default_timestamp_extractor",
-    "deserialization_exception_handler",
-    "processing_exception_handler",
-)
 #: With caches on, there is room for everything: which task's entries leave a full cache is chance.
 CACHE_MAX_BYTES = 10_000_000
-
-
-class Line(NamedTuple):
-    """A record in bytes."""
-
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: Headers
 
 
 #: By topic and partition.
@@ -73,9 +48,8 @@ class Trial(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        config: StreamsConfig = driver_config(self.scenario["config"])
         return {
-            **{name: getattr(config, name) for name in _SETTINGS},
+            **settings_of(self.scenario),
             "application_id": "random",
             "statestore_cache_max_bytes": CACHE_MAX_BYTES if self.cached else 0,
             "num_stream_threads": 2,
@@ -88,7 +62,7 @@ class Trial(NamedTuple):
         }
 
     def topology(self) -> Topology:
-        return ScenarioBuilder(self.scenario["config"]).build(self.scenario["steps"])
+        return topology_of(self.scenario)
 
     @property
     def leaves_out(self) -> bool:
@@ -99,12 +73,8 @@ class Trial(NamedTuple):
         return skips or config.get("deserialization_handler") == "continue"
 
     @property
-    def global_topics(self) -> frozenset[str]:
-        return frozenset(s["topic"] for s in self.scenario["steps"] if s["op"] == "global_table")
-
-    @property
     def outputs(self) -> list[str]:
-        return sorted({s["topic"] for s in self.scenario["steps"] if s["op"] == "to" and "topic" in s})
+        return output_topics(self.scenario)
 
 
 def fuzzed(seed: int, count: int) -> Iterator[Trial]:
@@ -127,9 +97,9 @@ def recorded(seed: int) -> Iterator[Trial]:
 def fit(scenario: Json) -> bool:
     """Whether its result depends neither on when tasks start nor on the wall clock, and its topics are known."""
     steps = scenario["steps"]
-    processors = {step["processor"].partition(":")[0] for step in steps if "processor" in step}
     return (
-        not processors & _NOT_OVER_A_START
+        # After a start, what is kept in attributes and what punctuates begin anew.
+        not punctuates(scenario)
         and not any("pattern" in step or "topic_fn" in step for step in steps)
         # Said several times, it may hold more back.
         and not any("max_records" in step or "max_bytes" in step for step in steps if _stops(step))
@@ -146,7 +116,11 @@ def trial(scenario: Json, seed: int) -> Trial:
     chance = random.Random(f"{scenario['name']} {seed}")
     scenario = _restorable(scenario)
     partitions = chance.choice((2, 2, 3, 4))
-    history = _history(scenario, partitions, chance)
+    history = {
+        TopicPartition(topic, number): lines
+        for topic, of_topic in spread(scenario, partitions, chance).items()
+        for number, lines in enumerate(of_topic)
+    }
     half = {partition: chance.randint(0, len(lines)) for partition, lines in history.items()}
     middle = chance.choice(("close", "kill", "kill", "join"))
     early = sum(half.values())
@@ -162,34 +136,9 @@ def trial(scenario: Json, seed: int) -> Trial:
 
 def _restorable(scenario: Json) -> Json:
     """With a changelog for each store, and none that forgets what was not used for long: a start counts as use."""
-    steps = json.loads(json.dumps(scenario["steps"]))
-    for step in steps:
+    scenario = with_changelogs(scenario)
+    for step in scenario["steps"]:
         for place in (step, step.get("materialized") or {}):
-            place.pop("logging", None)
             if str(place.get("type", "")).startswith("lru"):
                 place["type"] = "in_memory"
-    return {**scenario, "steps": steps}
-
-
-def _history(scenario: Json, partitions: int, chance: random.Random) -> History:
-    steps = scenario["steps"]
-    topics = {topic for step in steps for topic in step.get("topics", ())}
-    topics |= {step["topic"] for step in steps if step["op"] in {"table", "global_table"}}
-    history: History = {TopicPartition(topic, n): [] for topic in sorted(topics) for n in range(partitions)}
-    for number in range(_ROUNDS):
-        for entry in scenario["drive"]:
-            if entry.get("pipe") in topics:
-                line = _line(entry, number * _ROUND_MS)
-                anywhere = chance.randrange(partitions)
-                place = anywhere if line.key is None else partition_for_key(line.key, partitions)
-                history[TopicPartition(entry["pipe"], place)].append(line)
-    return history
-
-
-def _line(entry: Json, later_ms: int) -> Line:
-    key = entry.get("key")
-    headers = tuple(
-        (name, None if text is None else text.encode()) for name, text in entry.get("headers", ())
-    )
-    time_ms = max(0, entry.get("ts", 0)) + later_ms
-    return Line(None if key is None else str(key).encode(), _bytes(entry), time_ms, headers)
+    return scenario

@@ -1,11 +1,11 @@
-"""Short words for what the tests of the embedded log do all the time."""
+"""Short words for what the tests of logs do all the time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pystreams.broker.embedded import EmbeddedBroker
-from pystreams.broker.port import TopicSpec
+from pystreams.broker.port import MemberAssignment, MemberInfo, TopicSpec
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers
 
@@ -53,6 +53,20 @@ def read(broker: EmbeddedBroker, partition: TopicPartition = T0, position: int |
             rows += zip(batch.offsets, batch.keys, batch.values, batch.timestamps, headers, strict=True)
     consumer.close()
     return rows
+
+
+def deal(topic: str, partitions: int) -> Callable[[Sequence[MemberInfo]], Mapping[str, MemberAssignment]]:
+    """An assignor: partitions in turn to the members by user data. Not sticky: most changes move something."""
+    every = tuple(TopicPartition(topic, number) for number in range(partitions))
+
+    def assign(members: Sequence[MemberInfo]) -> Mapping[str, MemberAssignment]:
+        order = sorted(members, key=lambda member: (member.user_data, member.member_id))
+        return {
+            member.member_id: MemberAssignment(every[index :: len(order)], b"plan for " + member.user_data)
+            for index, member in enumerate(order)
+        }
+
+    return assign
 
 
 def values(broker: EmbeddedBroker, partition: TopicPartition = T0) -> list[bytes | None]:

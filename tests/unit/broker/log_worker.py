@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
 
 from pystreams.broker.embedded import EmbeddedBroker
-from pystreams.broker.port import Assigned, CommittedOffset, MemberAssignment, MemberInfo
+from pystreams.broker.port import Assigned, CommittedOffset
 from pystreams.errors import TaskMigratedError
 from pystreams.ids import TopicPartition
+from tests.unit.broker.log_helpers import deal
 
 PARTITIONS = tuple(TopicPartition("t", number) for number in range(4))
 
@@ -31,16 +31,9 @@ def write(broker: EmbeddedBroker, name: str) -> None:
         number += 1
 
 
-def deal(members: Sequence[MemberInfo]) -> Mapping[str, MemberAssignment]:
-    return {
-        member.member_id: MemberAssignment(PARTITIONS[index :: len(members)], b"")
-        for index, member in enumerate(sorted(members, key=lambda member: member.user_data))
-    }
-
-
 def belong(broker: EmbeddedBroker, name: str) -> None:
     producer = broker.producer(name, name)
-    member = broker.member(name, "g", ["t"], name.encode, deal)
+    member = broker.member(name, "g", ["t"], name.encode, deal("t", len(PARTITIONS)))
     positions: dict[TopicPartition, int] = {}
     while True:
         for event in member.poll():

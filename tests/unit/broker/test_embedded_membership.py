@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 
 import pytest
 
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.embedded.membership import EmbeddedMember
-from pystreams.broker.port import Assigned, CommittedOffset, Lost, MemberAssignment, MemberInfo
+from pystreams.broker.port import Assigned, CommittedOffset, Lost, MemberAssignment
 from pystreams.errors import BrokerError, TaskMigratedError
 from pystreams.ids import TopicPartition
-from tests.unit.broker.log_helpers import create, values
+from tests.unit.broker.log_helpers import create, deal, values
 
 PARTITIONS = tuple(TopicPartition("t", number) for number in range(4))
-
-
-def deal(members: Sequence[MemberInfo]) -> Mapping[str, MemberAssignment]:
-    """Partitions in turn to the members by user data. Not sticky: most changes move something."""
-    order = sorted(members, key=lambda member: (member.user_data, member.member_id))
-    return {
-        member.member_id: MemberAssignment(PARTITIONS[index :: len(order)], b"plan for " + member.user_data)
-        for index, member in enumerate(order)
-    }
+IN_TURN = deal("t", len(PARTITIONS))
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +27,7 @@ def join(broker):
     """Makes members named a, b, ...; those still open are closed at the end."""
     members = []
 
-    def join(name: str, assign=deal) -> EmbeddedMember:
+    def join(name: str, assign=IN_TURN) -> EmbeddedMember:
         member = broker.member(name, "g", ["t"], name.encode, assign)
         members.append(member)
         return member
@@ -191,7 +183,7 @@ def test_a_requested_rejoin_shows_the_assignor_fresh_user_data(broker):
 
     def assign(members):
         seen.append([(member.user_data, len(member.owned)) for member in members])
-        return deal(members)
+        return IN_TURN(members)
 
     member = broker.member("a", "g", ["t"], lambda: told[0], assign)
     follow(member)
@@ -208,7 +200,7 @@ def test_a_topic_that_appears_has_the_assignor_run_again(broker):
 
     def assign(members):
         assignments.append(len(members))
-        return deal(members)
+        return IN_TURN(members)
 
     member = broker.member("a", "g", ["t", "later"], lambda: b"a", assign)
     follow(member)
@@ -221,7 +213,7 @@ def test_a_topic_that_appears_has_the_assignor_run_again(broker):
 
 
 def test_an_assignor_that_raises_is_asked_again(join):
-    answers = [RuntimeError("not yet"), deal]
+    answers = [RuntimeError("not yet"), IN_TURN]
 
     def assign(members):
         answer = answers.pop(0)
@@ -257,7 +249,7 @@ def test_the_assignor_may_ask_the_log_itself(broker):
     def assign(members):
         create(broker, "internal", 2)
         assert admin.describe_topics(["t"])["t"].partitions == 4
-        return deal(members)
+        return IN_TURN(members)
 
     member = broker.member("a", "g", ["t"], lambda: b"a", assign)
     assert follow(member) == [0, 1, 2, 3]
@@ -280,7 +272,7 @@ def test_a_poll_without_news_writes_nothing(join, broker, clock):
 def test_groups_do_not_see_each_other(join, broker):
     a = join("a")
     follow(a)
-    other = broker.member("o", "other", ["t"], lambda: b"o", deal)
+    other = broker.member("o", "other", ["t"], lambda: b"o", IN_TURN)
     assert follow(other) == [0, 1, 2, 3]
     assert follow(a) is None
     other.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,10 +31,13 @@ class NoCluster:
 
 @pytest.fixture
 def producer() -> Iterator[KafkaProducer]:
-    settings = {"bootstrap.servers": "127.0.0.1:1", "enable.idempotence": True, "log_level": 0}
-    producer = KafkaProducer(settings, "p", SystemClock(), NoCluster())
-    yield producer
-    producer.close()
+    # A broker that accepts and never answers: a refused connection would be an event that waits in the client.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        settings = {"bootstrap.servers": address, "enable.idempotence": True, "log_level": 0}
+        producer = KafkaProducer(settings, "p", SystemClock(), NoCluster())
+        yield producer
+        producer.close()
 
 
 def reported(producer: KafkaProducer, *codes: int) -> None:

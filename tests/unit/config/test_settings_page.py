@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tests.unit.config.settings_page import PAGE, tables, written
 from tests.unit.config.test_client_settings_table import DIFFERENT
 
@@ -19,4 +17,3 @@ def test_every_default_that_is_not_javas_is_among_the_differences():
 
 def test_no_secret_stands_in_an_example():
     assert "password=" not in PAGE.read_text(encoding="utf-8").replace('password="..."', "")
-    assert Path(PAGE).name == "settings.md"

@@ -46,6 +46,11 @@ def test_durations_are_milliseconds_or_timedeltas() -> None:
     assert windows.retention_ms == 3007
 
 
+def test_nothing_comes_late_unless_a_grace_is_given() -> None:
+    """Java's deprecated ``JoinWindows.of`` waits for a day, and has results without a match at once."""
+    assert JoinWindows.of(10).grace_ms == 0
+
+
 def test_one_end_may_be_negative_as_long_as_the_window_is_not() -> None:
     assert JoinWindows.of(10).before(-10).size_ms == 0
     with pytest.raises(TopologyError, match="ends before it begins"):

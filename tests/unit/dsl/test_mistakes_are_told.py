@@ -124,6 +124,9 @@ def test_what_is_scheduled_has_an_interval():
         def init(self, context):
             context.schedule("5s", PunctuationType.STREAM_TIME, lambda _: None)
 
+        def process(self, record):
+            """Nothing."""
+
     app = App("a")
     app.stream("in", key=str, value=str).process(Ticks).to("out")
     with pytest.raises(ProcessingError, match="scheduled a punctuator every 5s"):
@@ -155,3 +158,14 @@ def test_a_method_of_an_object_built_in_is_a_function_like_any_other(caplog):
         told = play(app, ("names", "1", "Ann", 1), ("homes", "1", "Rome", 2))
     assert told.splitlines()[-1].split(maxsplit=2) == ["out", "1", "Ann of Rome  @2"]
     assert caplog.records == []
+
+
+def test_two_repartition_topics_of_one_name_are_to_be_named_apart():
+    """Both would take that of the store."""
+    app = App("a")
+    one, two = (app.stream(topic, key=str, value=str) for topic in ("one", "two"))
+    grouped = one.group_by(str.upper).cogroup(lambda text, value: text + value)
+    grouped.cogroup(two.group_by(str.lower), lambda text, value: text + value).aggregate(str, name="texts")
+    with pytest.raises(TopologyError, match="texts-repartition-filter has already been added") as caught:
+        app.build()
+    assert "repartition=" in caught.value.hint

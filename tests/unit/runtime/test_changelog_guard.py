@@ -12,7 +12,7 @@ from pystreams.clock import ManualClock
 from pystreams.errors import BrokerUnavailableError, TaskMigratedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import Headers, RecordBatch
-from pystreams.runtime.changelog_guard import CHECK_INTERVAL_MS, ChangelogGuard
+from pystreams.runtime.changelog_guard import CHECK_INTERVAL_MS, ChangelogGuard, Undone
 
 LOG = TopicPartition("app-counts-changelog", 0)
 
@@ -58,14 +58,17 @@ class Changelog:
 
 
 class Task:
-    """A task with one timestamped store."""
+    """A task with one timestamped store; with ``versions``, one of versions, each at one time."""
 
     task_id = TaskId(0, 0)
 
     def __init__(self, log: Changelog) -> None:
         self._log = log
         self.state = self
-        self.store: dict[bytes, tuple[bytes, int]] = {}
+        self.versions = False
+        self.store: dict[Any, tuple[bytes, int]] = {}
+        #: What the store held at the last commit.
+        self.before: dict[Any, tuple[bytes, int]] = {}
         self.changelogs = {"counts": LOG}
         self.logged = {"counts": 0}
         self.log_ends = {"counts": 0}
@@ -77,11 +80,20 @@ class Task:
         self._log.records.append((key, value, 99 if timestamp is None else timestamp))
 
     def put(self, key: bytes, value: bytes, timestamp: int) -> None:
-        self.store[key] = value, timestamp
+        self.store[self._place(key, timestamp)] = value, timestamp
         self.append(key, value, timestamp, ())
 
-    def as_logged(self, store: str, key: bytes) -> tuple[bytes | None, int | None, Headers | None]:
-        return *self.store.get(key, (None, None)), None
+    def _place(self, key: bytes, time: int) -> Any:
+        return (key, time) if self.versions else key
+
+    def as_logged(self, store: str, key: bytes, time: int) -> tuple[bytes | None, int | None, Headers | None]:
+        return *self.store.get(self._place(key, time), (None, time if self.versions else None)), None
+
+    def keeps_versions(self, store: str) -> bool:
+        return self.versions
+
+    def abort(self) -> None:
+        self.store = dict(self.before)
 
 
 class World:
@@ -95,6 +107,7 @@ class World:
 
     def check(self) -> int:
         task: Any = self.task
+        task.before = dict(task.store)
         return self.guard.check([task], {LOG: len(self.log.records)})
 
     def confirm(self, task: Any) -> None:
@@ -210,9 +223,30 @@ def test_what_is_taken_back_is_followed_by_what_the_store_held_at_the_last_commi
     world.check()
     world.task.put(b"k", b"2", 2)
     world.task.put(b"new", b"1", 2)
-    world.task.store = {b"k": (b"1", 1)}
-    world.guard.take_back([task])
+    assert world.guard.take_back([task]) == []
     assert world.log.records[-2:] == [(b"k", b"1", 1), (b"new", None, 99)]
+
+
+def test_versions_that_are_taken_back_are_told_to_be_left_out(world: World) -> None:
+    task: Any = world.task
+    task.versions = True
+    world.task.put(b"k", b"1", 1)
+    world.check()
+    for value, time in ((b"2", 1), (b"3", 7), (b"4", 5)):
+        world.task.put(b"k", value, time)
+    assert world.guard.take_back([task]) == [Undone(LOG, 1, 4)]
+    assert len(world.log.records) == 4, (
+        "what was logged at their times would stand behind what comes at them again"
+    )
+
+
+def test_a_stretch_with_versions_of_somebody_else_is_not_left_out(world: World) -> None:
+    task: Any = world.task
+    task.versions = True
+    world.check()
+    world.task.put(b"k", b"2", 2)
+    world.log.records.append((b"k", b"9", 3))
+    assert world.guard.take_back([task]) == []
 
 
 def test_what_cannot_be_taken_back_is_told(world: World) -> None:

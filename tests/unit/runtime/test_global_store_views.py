@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from pystreams.runtime.global_state import GlobalStoreView
+from pystreams.state.spec import StoreSpec
 from pystreams.state.stores import Stores
-from tests.unit.state.state_kit import Task
+from tests.unit.state.state_kit import Task, key_value, window
 
 
 @pytest.fixture
@@ -42,13 +43,34 @@ def test_readers_do_not_upset_which_entries_a_bounded_store_keeps(hurried: None)
         readers = [threading.Thread(target=read) for _ in range(3)]
         for reader in readers:
             reader.start()
-        for n in range(1_500):
-            with lock:
-                task.store.put(f"k{n % (2 * size)}", str(n))
-                with task.store.all() as rows:
-                    kept = len(list(rows))
-                assert kept == min(n + 1, size)
-        ended.set()
-        for reader in readers:
-            reader.join()
+        try:
+            for n in range(1_500):
+                with lock:
+                    task.store.put(f"k{n % (2 * size)}", str(n))
+                    with task.store.all() as rows:
+                        kept = len(list(rows))
+                    assert kept == min(n + 1, size)
+        finally:
+            ended.set()
+            for reader in readers:
+                reader.join()
         assert failures == []
+
+
+@pytest.mark.parametrize(
+    "spec", [key_value(persistent=False), window(persistent=False)], ids=lambda spec: spec.kind
+)
+def test_an_iterator_gives_what_was_there(spec: StoreSpec) -> None:
+    with Task(spec) as task:
+        put = (
+            task.store.put if spec.kind == "key_value" else lambda key, value: task.store.put(key, value, 10)
+        )
+        view = GlobalStoreView(task.store, threading.RLock())
+        for key in "abc":
+            put(key, "x")
+        before, after = view.all(), view.all()
+        next(before)
+        put("b", None)
+        put("d", "x")
+        assert len(list(before)) == 2
+        assert len(list(after)) == 3

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pystreams.broker.port import CommittedOffset
 from pystreams.clock import ManualClock
 from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError
 from pystreams.ids import TaskId, TopicPartition
@@ -77,6 +78,9 @@ class State:
     def restore_checkpoint(self) -> None:
         self.applied.append(("checkpoint", 0))
 
+    def expires(self, store: str) -> bool:
+        return store == "windows"
+
 
 class Stream:
     def __init__(self, task_id: TaskId) -> None:
@@ -92,9 +96,12 @@ class World:
         admin: Any = self.admin
         self.restorer = Restorer(consumer, admin, self.clock, None)
 
-    def add(self, number: int, changelogs: dict[str, TopicPartition], **offsets: int) -> State:
+    def add(
+        self, number: int, changelogs: dict[str, TopicPartition], *, new: bool = False, **offsets: int
+    ) -> State:
         state = State(offsets)
         task: Any = ActiveTask(Stream(TaskId(0, number)), state, changelogs)  # type: ignore[arg-type]
+        task.committed = {} if new else {TopicPartition("in", number): CommittedOffset(7)}
         self.restorer.add(task)
         return state
 
@@ -189,3 +196,78 @@ def test_what_was_read_for_a_task_that_left_is_ignored(world: World) -> None:
     world.consumer.script.append([batch(A, 1, 100)])
     world.restorer.step(5, 0)
     assert state.applied == []
+
+
+def test_stretches_that_were_undone_are_passed_over(world: World) -> None:
+    for start, end in ((2, 4), (10, 20), (20, 40)):
+        world.restorer.leave_out(A, start, end)
+    state = world.add(0, {"a": A})
+    after = RecordBatch(*A, [b"k"] * 2, [b"v"] * 2, [0] * 2, [39, 40], None, 100)
+    world.consumer.script += [[batch(A, 30, 30)], [after]]
+    world.restorer.step(50, 0)
+    assert state.applied == [("a", 8), ("a", 1), ("checkpoint", 0)]
+
+
+def test_a_stretch_that_others_may_write_to_is_passed_over_no_more(world: World) -> None:
+    world.restorer.leave_out(A, 10, 20)
+    world.restorer.know_nothing_of([A, B])
+    state = world.add(0, {"a": A})
+    world.consumer.script += [[batch(A, 30, 100)]]
+    world.restorer.step(50, 0)
+    assert state.applied == [("a", 30), ("checkpoint", 0)]
+
+
+def test_a_changelog_that_lost_its_end_is_not_waited_for(world: World) -> None:
+    world.add(0, {"a": A})
+    world.add(1, {"b": B})
+    world.consumer.script += [[batch(A, 50, 50)]]
+    world.restorer.step(5, 0)
+    world.admin.bounds[A] = (0, 50)
+    outcome = world.restorer.step(5, 0)
+    assert outcome.corrupted == {}, "it may only be slow"
+    world.clock.advance_ms(5_000)
+    outcome = world.restorer.step(5, 0)
+    (error,) = outcome.corrupted.values()
+    assert list(outcome.corrupted) == [TaskId(0, 0)]
+    for told in ("store a", "a-changelog-0", "at offset 100", "at 50 now", "unclean leader election"):
+        assert told in str(error), error
+    world.restorer.remove(TaskId(0, 0))
+    state = world.add(0, {"a": A})
+    world.consumer.script += [[batch(A, 50, 50)]]
+    assert world.restorer.step(5, 0).finished == [TaskId(0, 0)]
+    assert state.applied == [("a", 50), ("checkpoint", 0)]
+
+
+def test_the_ends_of_changelogs_are_asked_for_anew_now_and_then_while_nothing_comes(world: World) -> None:
+    world.add(0, {"a": A})
+    asked = []
+    world.admin.end_offsets = lambda partitions: asked.append(partitions) or {A: 100}  # type: ignore[method-assign]
+    for _ in range(90):
+        world.clock.advance_ms(90)
+        assert world.restorer.step(5, 0).corrupted == {}
+    assert asked == [[A]]
+
+
+@pytest.mark.parametrize(
+    ("store", "bounds", "new", "given", "told"),
+    [
+        ("windows", (100, 100), False, {}, True),
+        ("windows", (0, 0), False, {}, False),
+        ("windows", (90, 100), False, {}, False),
+        ("windows", (100, 100), True, {}, False),
+        ("windows", (100, 100), False, {"windows": 100}, False),
+        ("rows", (100, 100), False, {}, False),
+    ],
+)
+def test_windows_that_retention_has_deleted_are_told(
+    world: World,
+    caplog: pytest.LogCaptureFixture,
+    store: str,
+    bounds: tuple[int, int],
+    new: bool,
+    given: dict[str, int],
+    told: bool,
+) -> None:
+    world.admin.bounds[A] = bounds
+    world.add(0, {store: A}, new=new, **given)
+    assert any("store windows starts empty" in message for message in caplog.messages) == told

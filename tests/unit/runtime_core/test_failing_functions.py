@@ -12,6 +12,7 @@ from pystreams.dsl.operators import stateless as ops
 from pystreams.errors import ProcessingError, StateError
 from pystreams.handlers import ErrorContext, Response
 from pystreams.ids import TaskId
+from pystreams.serde import INT
 from pystreams.topology.nodes import Node
 from tests.unit.runtime_core.task_kit import Harness, fn, sink, source, step
 
@@ -173,6 +174,27 @@ def test_a_dead_letter_is_the_record_as_it_came_with_headers_that_tell_why() -> 
     assert headers["__streams.errors.message"] == b"cannot take b!"
     assert headers["__streams.errors.offset"] == b"0"
     assert harness.values() == []
+
+
+def test_continue_leaves_the_dead_letter_topic_alone() -> None:
+    """In Java the named handlers write to it whatever they decide."""
+    settings = {"errors_dead_letter_queue_topic_name": "dead"}
+    handlers = ("processing", "deserialization", "production")
+    settings |= {f"{name}_exception_handler": "continue" for name in handlers}
+    nodes = [source(value=INT), step("s", "source", ops.MapValues(fn(explode_if_odd))), sink("s", value=INT)]
+    harness = Harness(nodes, **settings)
+    harness.run(("k", 1, 1), ("k", b"bad", 2), ("k", 2, 3), ("k", 4, 4))
+    assert [(record.topic, record.value) for record in harness.producer.records] == [
+        ("out", INT.serializer("out")(4))
+    ]
+    assert harness.dropped() == 3
+
+
+def explode_if_odd(value: int) -> Any:
+    """Cannot take 1; what it makes of 2 cannot be written."""
+    if value % 2:
+        raise ValueError(f"cannot take {value}")
+    return "no number" if value == 2 else value
 
 
 def test_a_handler_that_raises_stops_the_task_and_names_both_errors() -> None:

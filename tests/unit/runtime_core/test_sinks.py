@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pystreams.dsl.operators.stateless import SelectKey
+from pystreams.dsl.operators.stateless import MapValues, SelectKey
 from pystreams.errors import ProcessingError, ProductionError
 from pystreams.handlers import ErrorContext, Response
 from pystreams.partitioning import partition_for_key
-from pystreams.serde import INT, STR, TimeWindowedSerde
+from pystreams.serde import FLOAT32, INT, STR, TimeWindowedSerde
 from pystreams.testing.producer import MemoryProducer
 from pystreams.topology.nodes import Node
 from pystreams.windowed import Windowed
@@ -103,6 +103,22 @@ def test_a_value_that_cannot_be_serialized_is_a_matter_of_the_production_handler
     going_on.run(("k", "a", 1))
     assert going_on.values("all") == ["a"]
     assert (contexts[0].step, contexts[0].key, contexts[0].value) == ("sink", "k", "a")
+
+
+@pytest.mark.parametrize(("serde", "value"), [(STR, "\ud800"), (FLOAT32, 3.5e38)], ids=["half", "great"])
+def test_a_value_that_java_would_write_as_another_is_a_matter_of_the_production_handler(
+    serde: Any, value: Any
+) -> None:
+    """Java writes a question mark for half a character, and infinity for what is too great."""
+    nodes = [source(), step("made", "source", MapValues(fn(lambda text: value))), sink("made", value=serde)]
+    stopping = Harness(nodes)
+    stopping.feed(("k", "a", 1))
+    with pytest.raises(ProductionError, match="topic out cannot be serialized"):
+        stopping.process()
+    going_on = Harness(nodes, production_exception_handler="continue")
+    going_on.run(("k", "a", 1))
+    assert going_on.producer.records == []
+    assert going_on.dropped() == 1
 
 
 class Refusing(MemoryProducer):

@@ -16,6 +16,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
+from pystreams.serde.schema_registry.clients import close_clients
+
 
 class RegistryServer:
     """Schemas and subjects. ``frozen`` subjects take no other schema (409); ``login`` is asked for if it is set;
@@ -33,9 +35,10 @@ class RegistryServer:
         self.lock = threading.Lock()
         self.url = ""
 
-    def answer(self, method: str, path: str, login: str | None, body: Any) -> tuple[int, Any]:
+    def answer(self, method: str, target: str, login: str | None, body: Any) -> tuple[int, Any]:
+        path = urlsplit(target).path
         with self.lock:
-            self.requests.append(f"{method} {path}")
+            self.requests.append(f"{method} {target}")
             failing = self.failing or (self.failing_posts if method == "POST" else None)
             if failing is not None:
                 return failing, _error(failing * 100 + 1, "in trouble")
@@ -110,8 +113,9 @@ def _error(code: int, message: str) -> dict[str, Any]:
 
 
 @contextmanager
-def running(registry: RegistryServer, port: int = 0) -> Iterator[str]:
-    """The registry's address while it runs."""
+def running() -> Iterator[RegistryServer]:
+    """A registry that runs; at the end the clients that know it are closed."""
+    registry = RegistryServer()
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
@@ -119,7 +123,7 @@ def running(registry: RegistryServer, port: int = 0) -> Iterator[str]:
             login = self.headers.get("Authorization", "").removeprefix("Basic ")
             status, answer = registry.answer(
                 self.command,
-                urlsplit(self.path).path,
+                self.path,
                 base64.b64decode(login).decode() or None,
                 json.loads(body) if body else None,
             )
@@ -134,11 +138,13 @@ def running(registry: RegistryServer, port: int = 0) -> Iterator[str]:
         def log_message(self, *_: Any) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        registry.url = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield registry
         finally:
+            close_clients()
             server.shutdown()
             thread.join()

@@ -54,6 +54,8 @@ WRONG = [
     (UUID, b"no-uuid", "not the text form of a UUID"),
     (UUID, b'"\xff', "not the text form of a UUID"),
     (TimeWindowedSerde(STR, 10), b"seven b", "at least 8 bytes, 7 found"),
+    (TimeWindowedSerde(STR, 10), b"", "at least 8 bytes, 0 found"),
+    (SessionWindowedSerde(STR), b"", "at least 16 bytes, 0 found"),
     (SessionWindowedSerde(STR), bytes(15), "at least 16 bytes, 15 found"),
     (TimeWindowedSerde(STR, 10), b"k" + b"\xff" * 8, "a window begins at -1, before 1970"),
     (TimeWindowedSerde(STR, 10, changelog=True), b"k" + bytes(8), "at least 8 bytes, 5 found"),
@@ -109,6 +111,7 @@ def test_text_that_is_no_utf_8_is_an_error_and_not_replaced():
 
 WRONG_VALUES = [
     (STR, 1, TypeError),
+    (STR, "half a \ud800 character", UnicodeEncodeError),
     (INT, "1", struct.error),
     (INT, 1.5, struct.error),
     (INT, 1 << 63, struct.error),

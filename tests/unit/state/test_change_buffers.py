@@ -56,7 +56,7 @@ def held(task: Task) -> list[tuple[str, int, str | None, str | None]]:
 
 
 def content(task: Task) -> dict[str, Any]:
-    return {key: task.state.as_logged("store", key.encode()) for key in "abcdef"}
+    return {key: task.state.as_logged("store", key.encode(), 0) for key in "abcdef"}
 
 
 def logged(task: Task) -> list[tuple[bytes, bytes | None]]:
@@ -150,6 +150,19 @@ def test_a_restored_buffer_is_the_one_that_was_logged(task: Task) -> None:
         assert other.store.size_bytes == task.store.size_bytes
         assert logged(other) == []
         assert held(other) == [("b", 3, None, "2"), ("a", 5, "0", "1")]
+
+
+def test_who_was_let_go_and_is_held_back_anew_has_its_new_place_after_a_restart(task: Task) -> None:
+    """Between two commits: the changelog has nothing of the deletion. In Java it stands in its former place."""
+    task.store.put("a", 5, "1", None, CONTEXT)
+    task.store.put("b", 7, "2", None, CONTEXT)
+    first = logged(task)
+    task.store.remove(b"a")
+    task.store.put("a", 9, "3", "1", CONTEXT)
+    with Task(spec()) as other:
+        for entries in (first, logged(task)):
+            other.state.restore("store", batch_of([(key, value, 0) for key, value in entries]))
+        assert held(other) == held(task) == [("b", 7, None, "2"), ("a", 9, "1", "3")]
 
 
 def test_keys_are_logged_in_the_order_of_a_java_set() -> None:

@@ -77,8 +77,8 @@ def test_it_is_part_of_what_the_store_holds_for_its_changelog(spec: StoreSpec, t
         task.commit()
         logged = [key for key, *_ in task.store.logged()]
         assert logged == [key for key, *_ in task.records()[1:]]
-        assert task.state.as_logged("store", task.records()[0][0]) is None
-        value = task.state.as_logged("store", task.records()[1][0])
+        assert task.state.as_logged("store", task.records()[0][0], 0) is None
+        value = task.state.as_logged("store", task.records()[1][0], 0)
         assert value is not None
         assert value[0] == task.records()[1][1]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pystreams.errors import StateError
 from pystreams.record import NO_HEADERS
 from pystreams.serde import JsonSerde
 from tests.unit.state.state_kit import Task, key_value, timestamped
@@ -202,3 +203,25 @@ def test_a_flush_that_dirties_an_earlier_store_is_followed_by_another() -> None:
         task.commit()
         assert [store for store, *_ in task.changelog] == ["second", "first"]
         assert not first.cache.dirty
+
+
+def test_a_store_that_its_own_flush_writes_to_for_ever_is_an_error_that_says_so() -> None:
+    with Task(timestamped(cached=True)) as task:
+        store = task.store
+
+        def count_to(last: int | None) -> None:
+            def again(key: bytes, new: int, *_: Any) -> None:
+                if last is None or new < last:
+                    store.write(key, new + 1, 1)
+
+            store.on_flush(again, False)
+
+        count_to(900)
+        store.write(b"A", 1, 1)
+        task.commit()
+        assert store.read(b"A") == (900, 1)
+        count_to(None)
+        store.write(b"A", 1, 1)
+        with pytest.raises(StateError, match="store store is written to again whenever") as caught:
+            task.commit()
+        assert "cached=False" in str(caught.value.hint)

@@ -245,7 +245,8 @@ def test_sorted_keys_follow_their_mapping(steps: list[tuple[str, int]]) -> None:
             assert keys.between(number, number + 50, upper_inclusive=True) == [
                 key for key in sorted(source) if number <= key <= number + 50
             ]
-    assert keys.ordered() == sorted(source)
+    assert keys.between(None, None, upper_inclusive=True) == sorted(source)
+    assert list(keys.walk(7)) == [key for key in sorted(source) if key >= 7]
 
 
 @PROPERTY

@@ -305,6 +305,16 @@ def test_a_fetch_in_memory_makes_all_windows_of_its_span_recently_used(persisten
         assert list(task.store.cache.entries) == (order if persistent else touched)
 
 
+def test_sliding_windows_in_memory_are_found_among_those_of_their_key_alone() -> None:
+    """As in Java a record would walk through all that is cached."""
+    with Task(timestamped_window(persistent=False, cached=True)) as task:
+        for key, start in ((b"b", 10), (b"a", 5), (b"c", 15), (b"a", 20), (b"a", 70), (b"b", 30)):
+            task.store.write(key, start, start + 1, start)
+        walked = [(b"b", 10), (b"c", 15), (b"a", 70), (b"b", 30), (b"a", 20), (b"a", 5)]
+        assert list(task.store.windows_of(b"a", 0, 50, reverse=True)) == [(20, (21, 20)), (5, (6, 5))]
+        assert list(task.store.cache.entries) == walked
+
+
 def test_keys_that_hold_zero_bytes_are_told_apart(tmp_path: Path) -> None:
     for settings in ({}, {"on_disk": True}, {"persistent": False}):
         with open_task(settings, tmp_path, key_serde=BYTES, retention_ms=DAY) as task:
@@ -349,14 +359,3 @@ def test_a_restore_keeps_the_windows_that_records_processed_again_will_need(tmp_
             next_.commit()
             assert next_.store.fetch("a", 7 * MINUTE) is None
             assert read_all(next_.store.fetch("a", 0, DAY)) == [(8 * MINUTE, "8"), (9 * MINUTE, "9 again")]
-
-
-def test_reading_a_range_of_keys_makes_their_cached_windows_recently_used_and_no_others(
-    tmp_path: Path,
-) -> None:
-    with Task(timestamped_window(cached=True), directory=tmp_path / "0_0") as task:
-        for number, key in enumerate("abc"):
-            task.store.put(key, (number, 1), 1)
-        assert [key for key, _ in task.store.cache.entries] == [b"a", b"b", b"c"]
-        assert len(list(task.store.fetch_range("a", "a", 0, 10))) == 1
-        assert [key for key, _ in task.store.cache.entries] == [b"b", b"c", b"a"]

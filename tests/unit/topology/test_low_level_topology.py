@@ -29,6 +29,10 @@ def counting() -> Topology:
     return topology
 
 
+def with_global(topology: Topology) -> Topology:
+    return topology.add_global_store(store("everywhere"), "all", "everywhere", "fill", Idle)
+
+
 def test_a_topology_is_described_as_java_does():
     assert counting().describe() == (
         "Topologies:\n"
@@ -97,6 +101,16 @@ def test_the_very_same_store_can_be_added_again():
             "store counts cannot be connected to out",
         ),
         (lambda t: t.add_sink("s", lambda a, b, c, d: "x", "in"), "takes 4 arguments"),
+        (lambda t: t.add_source("", "other"), "a step cannot be called ''"),
+        (lambda t: t.add_source(None, "other"), "a step cannot be called None"),
+        (lambda t: t.add_source("in2", ["a", "b", "a"]), "source in2 names topic a twice"),
+        (lambda t: t.add_processor("p", Idle, ["in"]), "step p got ['in'] for a parent"),
+        (lambda t: t.connect_processor_and_state_stores("count"), "no store is named that count could be"),
+        (lambda t: with_global(t).add_processor("p", Idle, "fill"), "step p cannot follow fill"),
+        (
+            lambda t: with_global(t).add_state_store(store("s"), "fill"),
+            "fill fills a global store, and can use",
+        ),
     ],
 )
 def test_a_mistake_is_an_error_that_names_it(mistake, said):

@@ -40,6 +40,19 @@ def test_width_flows_through_several_repartition_topics():
     }
 
 
+def test_a_repartition_topic_waits_for_the_width_of_all_that_feed_it():
+    """In Java only those count that are known when its turn comes."""
+    builder = StreamsBuilder()
+    early = builder.stream("early")
+    middle = builder.stream("wide").repartition(name="middle")
+    last = middle.merge(builder.stream("narrow")).repartition(name="last")
+    early.merge(last).to("out")
+    assert list(resolved(builder, early=1, wide=5, narrow=2).repartition_topics.items()) == [
+        ("app-last-repartition", 5),
+        ("app-middle-repartition", 5),
+    ]
+
+
 def test_a_fixed_number_of_partitions_stays():
     builder = StreamsBuilder()
     builder.stream("in").repartition(name="r", partitions=7).to("out")

@@ -22,10 +22,8 @@ def mock() -> Iterator[SchemaRegistry]:
 @pytest.fixture
 def server() -> Iterator[RegistryServer]:
     """A registry that can refuse and fail."""
-    registry = RegistryServer()
-    with running(registry) as registry.url:
+    with running() as registry:
         yield registry
-        close_clients()
 
 
 @pytest.fixture

@@ -77,6 +77,15 @@ def test_the_newest_version_is_written_if_it_is_asked_for(registry: SchemaRegist
     assert server.subjects == {"orders-value": [1, 2]}
 
 
+def test_the_newest_version_is_for_writing_and_records_are_read_as_without_it(registry: SchemaRegistry):
+    """Kafka's deserializer would read them into the newest version, which has no note."""
+    old = AvroSerde(OLD, registry=registry).serializer("orders")({"id": 1, "note": "x"})
+    AvroSerde(NEW, registry=registry).serializer("orders")({"id": 2, "city": "x"})
+    for given in (OLD, None):
+        serde = AvroSerde(given, registry=registry, use_latest_version=True)
+        assert serde.deserializer("orders")(old) == {"id": 1, "note": "x"}
+
+
 def test_a_newest_version_that_is_asked_for_again_is_seen(server: RegistryServer):
     asked_again = SchemaRegistry(server.url, {"cache.latest.ttl.sec": "1"})
     AvroSerde(OLD, registry=server.url).serializer("orders")({"id": 1, "note": "x"})

@@ -31,6 +31,7 @@ from pystreams.serde.subscriptions import ResponseSerde
 from pystreams.topology.topology import Topology
 from pystreams.windowed import Windowed
 from tests.unit.serde.schema_registry.messages import Customer, Line
+from tests.unit.serde.schema_registry_server import RegistryServer
 
 ORDER = '{"type": "record", "name": "Order", "namespace": "shop", "fields": [{"name": "id", "type": "long"}]}'
 URL = "mock://of-the-application"
@@ -96,6 +97,21 @@ def test_what_a_serde_says_itself_goes_before():
     assert (use.value_subject, use.key_subject) == ("record", "topic_record")
     use = AvroSerde(ORDER).configured(settings)._use  # type: ignore[attr-defined]
     assert (use.auto_register, use.use_latest_version) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "make", [AvroSerde, lambda s, **own: JsonSchemaSerde(Order, **own)], ids=["avro", "json"]
+)
+def test_the_registry_is_asked_to_normalize_schemas_if_that_is_wanted(make: Any, server: RegistryServer):
+    settings = {"schema.registry.url": server.url}
+    for topic, serde in (
+        ("plain", make(ORDER).configured(settings)),
+        ("by-setting", make(ORDER).configured({**settings, "normalize.schemas": "true"})),
+        ("by-itself", make(ORDER, normalize=True).configured(settings)),
+    ):
+        serde.serializer(topic)({"id": 1} if make is AvroSerde else Order(1))
+    wanted = [request.lower() for request in server.requests if request.lower().endswith("normalize=true")]
+    assert [request.split("/")[2] for request in wanted] == ["by-setting-value", "by-itself-value"]
 
 
 def test_two_wishes_that_contradict_each_other_are_refused():

@@ -1,0 +1,239 @@
+"""A context for one processor alone: it does nothing, and keeps what the processor asks for.
+
+Source: org.apache.kafka.streams.processor.api.MockProcessorContext.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Self
+
+from pystreams.clock import ManualClock
+from pystreams.config import StreamsConfig
+from pystreams.errors import ConfigError, StateError
+from pystreams.ids import TaskId
+from pystreams.metrics import Metrics, names
+from pystreams.processor import ProcessorContext, PunctuationType, Punctuator
+from pystreams.record import NO_HEADERS, ContextCell, Record
+from pystreams.runtime.failures import Failures, Handlers
+from pystreams.runtime.processor_context import TaskContext, Timing, wrong_record
+from pystreams.runtime.punctuation import PunctuationQueue, Schedule
+from pystreams.state.spec import StoreSpec
+from pystreams.state.task_state import TaskState
+from pystreams.testing.producer import MemoryProducer
+from pystreams.topology.arguments import checked_store
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from pystreams.processor import StoreOf
+
+    #: Who does not name the types of key and value says nothing about them.
+    K = TypeVar("K", default=Any)
+    V = TypeVar("V", default=Any)
+else:
+    from typing import TypeVar
+
+    K = TypeVar("K")
+    V = TypeVar("V")
+
+S = TypeVar("S")
+
+_STEP = "processor"
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedForward(Generic[K, V]):
+    """A record that the processor forwarded: to ``child``, or to all (None)."""
+
+    record: Record[K, V]
+    child: str | None = None
+
+
+@dataclass(slots=True)
+class CapturedPunctuator:
+    """What the processor scheduled. ``start_time`` is as it was given. Call ``punctuator(time_ms)`` to have it fire."""
+
+    interval_ms: int
+    type: PunctuationType
+    punctuator: Punctuator
+    start_time: datetime | int | None = None
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        """What the processor does to end it."""
+        self.cancelled = True
+
+
+class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
+    """Shows what a processor does: initialize it with this context, hand it records, and look.
+
+    As in::
+
+        context = MockProcessorContext[str, int]()
+        counts = context.add_store(Stores.key_value_store("counts", str, int))
+        processor = Counter()
+        processor.init(context)
+        processor.process(Record("a", "x", 10))
+        assert context.forwarded() == [CapturedForward(Record("a", 1, 10))]
+
+    Nothing happens by itself: punctuators are captured and do not fire, times and the place of a record are those that
+    the test sets. Stores are in memory, without changelog and cache. ``config`` are settings; ``state_dir`` is the
+    folder that the processor sees, if it needs one. For topologies there is ``TopologyTestDriver``.
+    """
+
+    def __init__(
+        self,
+        config: StreamsConfig | Mapping[str, Any] | None = None,
+        *,
+        task_id: TaskId = TaskId(0, 0),  # noqa: B008 - it cannot be changed
+        state_dir: Path | None = None,
+    ) -> None:
+        if not isinstance(config, StreamsConfig):
+            config = StreamsConfig.from_mapping(
+                {"application_id": "mock-processor-context"} | dict(config or {})
+            )
+        self._mock = _MockTask(config, task_id, state_dir)
+        super().__init__(_STEP, self._mock.stores, self._mock)
+        self._forwarded: list[CapturedForward[K, V]] = []
+        self._scheduled: list[CapturedPunctuator] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # What the processor calls
+
+    def forward(self, record: Record[K, V], child: str | None = None) -> None:
+        """Keep the record. Any child will do."""
+        time: object = getattr(record, "timestamp", None)
+        if type(time) is not int or time < 0:
+            raise wrong_record(record, _STEP, self.task_id)
+        self._forwarded.append(CapturedForward(record, child))
+
+    def schedule(
+        self,
+        interval: timedelta | int,
+        type: PunctuationType,
+        punctuator: Punctuator,
+        *,
+        start_time: datetime | int | None = None,
+    ) -> CapturedPunctuator:
+        """Keep the punctuator. Raises ``ConfigError`` and ``TopologyError`` as a task's context does."""
+        super().schedule(interval, type, punctuator, start_time=start_time)
+        interval_ms = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval
+        captured = CapturedPunctuator(interval_ms, type, punctuator, start_time)
+        self._scheduled.append(captured)
+        return captured
+
+    # What the test calls
+
+    def add_store(self, store: StoreSpec[S] | StoreOf[S]) -> S:
+        """Open a store for the processor, in memory. Gives it, to prepare it or to look into it."""
+        return self._mock.add_store(checked_store(store))  # type: ignore[no-any-return]
+
+    def forwarded(self, child: str | None = None) -> list[CapturedForward[K, V]]:
+        """What was forwarded; with ``child`` what was forwarded to it by name."""
+        return [one for one in self._forwarded if child is None or one.child == child]
+
+    def reset_forwarded(self) -> None:
+        """Forget what was forwarded."""
+        self._forwarded.clear()
+
+    @property
+    def scheduled(self) -> list[CapturedPunctuator]:
+        """What was scheduled, cancelled or not."""
+        return list(self._scheduled)
+
+    @property
+    def committed(self) -> bool:
+        """Whether the processor has asked for a commit."""
+        return self._mock.timing.commit_requested
+
+    def reset_committed(self) -> None:
+        """Forget that it has."""
+        self._mock.timing.commit_requested = False
+
+    def set_record_metadata(self, topic: str | None, partition: int = 0, offset: int = 0) -> None:
+        """Say where the record at work comes from; a topic None: there is none, as in punctuation."""
+        _, _, _, timestamp, headers = self._cell.record
+        known = topic is not None
+        self._cell.record = (topic, partition if known else -1, offset if known else -1, timestamp, headers)
+
+    def set_current_stream_time_ms(self, time_ms: int) -> None:
+        """-1 unless set."""
+        self._mock.timing.stream_time = time_ms
+
+    def set_current_system_time_ms(self, time_ms: int) -> None:
+        """0 unless set."""
+        self._mock.clock = ManualClock(time_ms)
+
+    def close(self) -> None:
+        """Close the stores."""
+        self._mock.close()
+
+
+class _MockTask:
+    """A task of one processor that nobody runs. Implements ``runtime.processor_context.TaskView``."""
+
+    def __init__(self, config: StreamsConfig, task_id: TaskId, state_dir: Path | None) -> None:
+        self.config = config
+        self.application_id = config.application_id
+        self.task_id = task_id
+        self.metrics = Metrics()
+        self.cell = ContextCell()
+        self.cell.record = (None, -1, -1, 0, NO_HEADERS)
+        self.timing = Timing()
+        self.clock = ManualClock()
+        self.stores: dict[str, Any] = {}
+        self.global_stores: dict[str, Any] = {}
+        self.stream_punctuations: PunctuationQueue = _NoPunctuation()
+        self.wall_punctuations: PunctuationQueue = _NoPunctuation()
+        dropped = self.metrics.counter(names.DROPPED_RECORDS, task_id=task_id)
+        handlers, send = Handlers.of(config), MemoryProducer().send
+        self.failures = Failures(task_id, self.cell, handlers, send, dropped, self.clock, {})
+        self._expired = dropped.add
+        self._state_dir = state_dir
+        self._states: list[TaskState] = []
+
+    @property
+    def state_dir(self) -> Path:
+        if self._state_dir is None:
+            raise ConfigError(
+                "the mock context has no folder for the processor",
+                hint="give it one: MockProcessorContext(state_dir=tmp_path)",
+            )
+        return self._state_dir
+
+    def add_store(self, spec: StoreSpec) -> Any:
+        if spec.name in self.stores:
+            raise StateError(f"the mock context has a store {spec.name} already")
+        state = TaskState.open(
+            None,
+            [spec],
+            task_id=self.task_id,
+            cell=self.cell,
+            cache=None,
+            log_change=lambda _: None,
+            expired=self._expired,
+        )
+        self._states.append(state)
+        self.stores[spec.name] = store = state.stores[spec.name]
+        return store
+
+    def close(self) -> None:
+        for state in self._states:
+            state.close()
+
+
+class _NoPunctuation(PunctuationQueue):
+    def add(self, schedule: Schedule) -> None:
+        """Nothing fires."""

@@ -1,0 +1,101 @@
+"""What a read of windows leaves recently used in their cache, and in which order windows come, is what it is in Java.
+
+``java/cached_window_reads.json`` has random reads and writes of window stores, ranges of keys first of all, with what
+Kafka Streams 4.3.1 gave, what its cache then held, last used first (``+``: a place of the index), and what it logged.
+Left out are ranges that are open at an end in stores without an order of time (docs/differences.md).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pystreams import Processor, Record, Stores, Topology, TopologyTestDriver
+from pystreams.state.spec import StoreSpec
+from tests.semantics.test_store_reads import done
+
+Json = Any
+CASES: list[Json] = json.loads(
+    (Path(__file__).parent / "java" / "cached_window_reads.json").read_text(encoding="utf-8")
+)
+#: What the language makes of a windowed table that is emitted on close.
+_ON_CLOSE: dict[str, Json] = {
+    "tumbling on close": {"by_time": True, "no_key_index": True},
+    "sliding on close": {"by_time": True},
+    "on close with headers": {"by_time": True, "no_key_index": True, "headers": True},
+}
+
+
+def spec_of(case: Json) -> StoreSpec:
+    make = Stores.window_store if case["kind"] == "window" else Stores.timestamped_window_store
+    spec = make(
+        "s",
+        str,
+        str,
+        size=case["size"],
+        retention=case["retention"],
+        persistent=case["persistent"],
+        cached=case["cached"],
+    )
+    return replace(spec, **_ON_CLOSE.get(case["kind"], {}))
+
+
+def held(store: Any) -> str:
+    """What its cache holds, last used first."""
+    return " ".join(
+        f"{key.decode()}@{start}{'+' * len(index)}" for key, start, *index in reversed(store.cache.entries)
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{case['kind']} {n}" for n, case in enumerate(CASES)])
+def test_reads_give_log_and_touch_what_javas_do(case: Json) -> None:
+    batches = case["batches"]
+
+    class Uses(Processor[str, int, str, str]):
+        def process(self, record: Record[str, int]) -> None:
+            store = self.context.store("s")
+            for op in batches[record.value]["ops"]:
+                assert done(store, op) == op["gives"], op
+                assert "holds" not in op or held(store) == op["holds"], op
+
+    topology = Topology().add_source("in", "in", key=str, value=int)
+    topology.add_processor("uses", Uses, "in", stores=[spec_of(case)])
+    settings = {"application_id": "t", "statestore_cache_max_bytes": case["cache"]}
+    with TopologyTestDriver(topology, settings) as driver:
+        source = driver.create_input_topic("in", key=str, value=int)
+        for number, batch in enumerate(batches):
+            source.pipe_input("r", number, timestamp=batch["ts"])
+            logged = driver.read_raw("t-s-changelog") if "t-s-changelog" in driver.produced_topics else []
+            told = [
+                f"{(one.key or b'').hex()} {'null' if one.value is None else one.value.hex()} {one.timestamp}"
+                for one in logged
+            ]
+            assert told == batch["logs"], batch
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_windows_of_an_open_range_are_found_once(reverse: bool) -> None:
+    """Java looks through its cache once for each segment, and through all of it where an end is open."""
+    starts = [0, 70_000, 140_000]
+    topology = Topology().add_source("in", "in", key=str, value=str)
+    found: list[list[int]] = []
+
+    class Uses(Processor[str, str, str, str]):
+        def process(self, record: Record[str, str]) -> None:
+            store = self.context.store("s")
+            for start in starts:
+                store.put("k", "v", start)
+            read = store.backward_fetch_range if reverse else store.fetch_range
+            for bounds in ((None, None), (None, "z"), ("a", None)):
+                with read(*bounds, 0, 200_000) as windows:
+                    found.append([window.start for window, _ in windows])
+
+    spec = Stores.window_store("s", str, str, size=10, retention=300_000, cached=True)
+    topology.add_processor("uses", Uses, "in", stores=[spec])
+    with TopologyTestDriver(topology) as driver:
+        driver.create_input_topic("in", key=str, value=str).pipe_input("r", "1", timestamp=1)
+    assert found == [starts[::-1] if reverse else starts] * 3
