@@ -167,6 +167,14 @@ class Items(Generic[A]):
         raw = self._below(address)
         return None if raw is None else self.decode(raw)
 
+    def peek(self, address: A) -> Any:
+        """As ``read``, but the item does not become recently used."""
+        entry = None if self.cache is None else self.cache.entries.get(address)
+        if entry is None:
+            return self.read_flushed(address)
+        item = entry.item
+        return item if self.cached_objects or item is None else self.decode(item)
+
     def _read_cached_bytes(self, address: A) -> Any:
         assert self.cache is not None
         raw = self.cache.read(address)

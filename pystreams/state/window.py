@@ -37,6 +37,10 @@ class _AnyWindowStore(Store, Generic[K, V]):
         #: Item of (serialised key, window start), or None.
         self.read: Callable[[bytes, int], Any] = _reader(layer, items)
 
+    def peek(self, key: bytes, start: int) -> Any:
+        """As ``read``, for who does not write the window at once: it does not become recently used."""
+        return self._items.peek((key, start))
+
     def read_flushed(self, key: bytes, start: int) -> Any:
         """As ``read``, as of the last flush."""
         return self._items.read_flushed((key, start))
@@ -55,10 +59,8 @@ class _AnyWindowStore(Store, Generic[K, V]):
     ) -> Iterator[tuple[int, Any]]:
         """(start, item) of a serialised key's windows that start in a span, both ends included, read one by one."""
         decode = self._items.decode
-        # On disk as Java, which reads a range of keys with one key in it. In memory that would be all that is cached.
-        pairs = self._pairs(
-            key, time_from, time_to, reverse=reverse, of="range" if self.persistent else "own"
-        )
+        # As Java, which reads a range of keys with one key in it. In memory that walks through all that is cached.
+        pairs = self._pairs(key, time_from, time_to, reverse=reverse, of="range")
         return ((start, decode(raw)) for start, raw in pairs if raw is not None)
 
     def hold(self, time_ms: int) -> None:

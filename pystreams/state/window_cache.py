@@ -79,9 +79,6 @@ class WindowCache(ItemCache):
             windows = sorted(
                 self.entries, key=lambda window: (window[1] // interval_ms, place_by_key(window))
             )
-        elif read.of == "own" and read.key_from is not None:
-            own = self.times.between(read.key_from, read.time_from, read.time_to)
-            windows = [window for _, _, window in own]
         elif read.single and (interval_ms > 1 or read.of == "key"):
             windows = self._of_key(read, interval_ms)
         else:

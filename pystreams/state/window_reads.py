@@ -13,14 +13,13 @@ from pystreams.state.formats import SEQUENCE_MAX, WINDOW_SUFFIX_BYTES, pack_wind
 _SUFFIX_MIN = bytes(WINDOW_SUFFIX_BYTES)
 
 
-ReadOf: TypeAlias = Literal["key", "range", "all", "own"]
+ReadOf: TypeAlias = Literal["key", "range", "all"]
 
 
 class WindowRead(NamedTuple):
     """Keys (None: open) and starts of the windows that are wanted, all ends included.
 
-    ``of``: one key's; those of a range of keys, which may be a single one; those of all keys; or one key's ``own``,
-    with a walk that comes by no others.
+    ``of``: one key's; those of a range of keys, which may be a single one; or those of all keys.
     """
 
     key_from: bytes | None

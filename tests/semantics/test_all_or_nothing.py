@@ -11,7 +11,6 @@ from pystreams import (
     EmitStrategy,
     JoinWindows,
     SessionWindows,
-    SlidingWindows,
     StreamsBuilder,
     TimeWindows,
     TopologyTestDriver,
@@ -125,24 +124,6 @@ def test_a_record_comes_into_all_hopping_windows_or_none(
     assert held == {"a@10/20": "xyz", "a@15/25": "xyz"}
     assert last_told(out) == held
     assert dropped == 1
-
-
-#: The first windows of the last record have room for it, and the last one has none: of later ones, of early ones.
-SLIDING = {
-    "usual": [("x", 30), ("y", 31), ("z", 32), ("b", 40)],
-    "early": [("x", 1), ("y", 2), ("z", 5), ("b", 3)],
-}
-
-
-@pytest.mark.parametrize("records", SLIDING.values(), ids=SLIDING)
-def test_a_record_comes_into_all_sliding_windows_or_none(
-    failing: dict[str, Any], store: dict[str, Any], config: dict[str, Any], records: list[tuple[str, int]]
-) -> None:
-    windows = SlidingWindows.of(10, grace=100)
-    held, out, dropped = aggregated(windows, config, records, **failing, **store)
-    without = aggregated(windows, config, records[:-1], **failing, **store)
-    assert (held, out, dropped - 1) == without
-    assert "xyz" in held.values()
 
 
 def test_windows_that_close_have_a_record_or_not(failing: dict[str, Any]) -> None:

@@ -17,18 +17,13 @@ from pystreams.windowed import Windowed
 #: A window's aggregate and the greatest timestamp in it.
 Entry = tuple[Any, int]
 
-#: What is to be written of a window: start, new aggregate, old one, greatest timestamp, and the bytes of both.
-_Update = tuple[int, Any, Any, int, "bytes | None"]
-
 
 @dataclass(eq=False, slots=True)
 class SlidingAggregate(ObjectOperation):
     """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by sliding window.
 
     Each record belongs to the window that ends with it (its *left* one) and lies before the one that begins right
-    behind it (its *right* one); a window exists if it holds records, and other ones than its neighbours. It comes into
-    all of its windows or, if the aggregator or the serde raises for one of them, into none. (In Java it is in those
-    that come before.)
+    behind it (its *right* one); a window exists if it holds records, and other ones than its neighbours.
     The greatest timestamp seen here is kept over restarts (Java forgets it). ``on_close``: windows are emitted when
     they have closed. Source: KStreamSlidingWindowAggregate.
     """
@@ -67,9 +62,9 @@ class SlidingAggregate(ObjectOperation):
             record = _Arrival(key, encode_key(key), value, timestamp, headers, close_time)
             if timestamp < difference:
                 # As in Java, such a record emits nothing.
-                windows.write(record, windows.updates_early(record))
+                windows.process_early(record)
                 return
-            windows.write(record, windows.updates(record))
+            windows.process(record)
             if emit is not None:
                 emit(close_time, headers)
 
@@ -118,10 +113,9 @@ class _Windows:
         self._drop = environment.drop
         self._gave_none = none_warning(environment, operation.aggregator)
 
-    def updates(self, record: _Arrival) -> list[_Update]:
-        """Those of the windows that a record is in, the latest first, and of those that are missing."""
+    def process(self, record: _Arrival) -> None:
+        """Add a record to the windows that it is in, the latest first, and make those that are missing."""
         timestamp, difference = record.timestamp, self._difference
-        updates: list[_Update] = []
         starts: set[int] = set()
         left: Entry | None = None
         right: Entry | None = None
@@ -139,31 +133,29 @@ class _Windows:
             elif end > timestamp:
                 if right is None:
                     right = entry
-                self._add(updates, start, entry, record)
+                self._update(start, entry, record)
             elif end == timestamp:
                 left_exists = True
-                self._add(updates, start, entry, record)
+                self._update(start, entry, record)
                 if entry[1] >= timestamp:
                     # There was a record at this time, which has made all the windows.
-                    return updates
+                    return
                 previous = entry[1]
             else:
                 left, previous = entry, entry[1]
                 break
         if previous is not None and previous + 1 not in starts and previous + 1 + difference >= timestamp:
-            self._add(updates, previous + 1, self._new(record), record)
+            self._update(previous + 1, self._new(record), record)
         if not left_exists:
             shared = left is not None and previous is not None and timestamp - difference <= previous
             entry = (left[0], timestamp) if left is not None and shared else self._new(record)
-            self._add(updates, timestamp - difference, entry, record)
+            self._update(timestamp - difference, entry, record)
         if not right_exists:
-            self._add_right(updates, right, record)
-        return updates
+            self._make_right(right, record)
 
-    def updates_early(self, record: _Arrival) -> list[_Update]:
+    def process_early(self, record: _Arrival) -> None:
         """The same for a record whose left window would begin before 0: such ones share the window from 0 on."""
         timestamp = record.timestamp
-        updates: list[_Update] = []
         starts: set[int] = set()
         combined: Entry | None = None
         right: Entry | None = None
@@ -177,39 +169,30 @@ class _Windows:
                     previous = entry[1]
             elif start <= timestamp:
                 right = entry
-                self._add(updates, start, entry, record)
+                self._update(start, entry, record)
             else:
                 right_exists = True
         if right is None and combined is not None and combined[1] > timestamp:
             # All that it holds comes later than the record.
             right = combined
         if not right_exists:
-            self._add_right(updates, right, record)
+            self._make_right(right, record)
         if previous is not None and previous + 1 not in starts:
-            self._add(updates, previous + 1, self._new(record), record)
-        self._add(updates, 0, self._new(record) if combined is None else combined, record)
-        return updates
-
-    def write(self, record: _Arrival, updates: list[_Update]) -> None:
-        """Write them, and forward what has changed."""
-        for start, new, old, timestamp, raw in updates:
-            self._store.write_encoded(record.key_bytes, start, new, timestamp, raw)
-            if self._forwards:
-                window = Windowed(record.key, start, start + self._difference)
-                self._forward(window, new, old if self._send_old else None, timestamp, record.headers)
+            self._update(previous + 1, self._new(record), record)
+        self._update(0, self._new(record) if combined is None else combined, record)
 
     def _new(self, record: _Arrival) -> Entry:
         return self._initialize(), record.timestamp
 
-    def _add_right(self, updates: list[_Update], right: Entry | None, record: _Arrival) -> None:
+    def _make_right(self, right: Entry | None, record: _Arrival) -> None:
         """The window behind the record, if there are records in it."""
-        if right is not None and right[1] > record.timestamp:
-            value, timestamp = right
-            updates.append(
-                (record.timestamp + 1, value, None, timestamp, self._store.encoded(value, timestamp))
-            )
+        if right is None or right[1] <= record.timestamp:
+            return
+        start = record.timestamp + 1
+        self._store.write(record.key_bytes, start, *right)
+        self._tell(start, right[0], None, right[1], record)
 
-    def _add(self, updates: list[_Update], start: int, entry: Entry, record: _Arrival) -> None:
+    def _update(self, start: int, entry: Entry, record: _Arrival) -> None:
         """Add the record to a window, unless that has closed."""
         if start + self._difference < record.close_time:
             self._drop("its window has closed")
@@ -221,4 +204,10 @@ class _Windows:
             timestamp = record.timestamp
         if new is None:
             self._gave_none()
-        updates.append((start, new, old, timestamp, self._store.encoded(new, timestamp)))
+        self._store.write(record.key_bytes, start, new, timestamp)
+        self._tell(start, new, old, timestamp, record)
+
+    def _tell(self, start: int, new: Any, old: Any, timestamp: int, record: _Arrival) -> None:
+        if self._forwards:
+            window = Windowed(record.key, start, start + self._difference)
+            self._forward(window, new, old if self._send_old else None, timestamp, record.headers)

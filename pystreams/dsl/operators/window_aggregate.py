@@ -91,7 +91,7 @@ class WindowAggregate(ObjectOperation):
         parts = _Parts(self, environment)
         size, advance, grace = self.size_ms, self.advance_ms, self.grace_ms
         store, drop, gave_none, emit = parts.store, environment.drop, parts.gave_none, parts.emit
-        encode_key, read, encoded, write = store.encode_key, store.read, store.encoded, store.write_encoded
+        encode_key, peek, encoded, write = store.encode_key, store.peek, store.encoded, store.write_encoded
         initialize, aggregate, takes_key = self.initializer.call, parts.aggregate, parts.takes_key
         forwards, forward_change, send_old = parts.forwards, parts.forward_change, self.send_old_values
         stream_time = environment.load_state("stream_time", -1)
@@ -113,7 +113,8 @@ class WindowAggregate(ObjectOperation):
                 if start + size <= close_time:
                     drop("its window has closed")
                     continue
-                entry = read(key_bytes, start)
+                # Writing makes it recently used, after those before it, as in Java, which reads and writes by turns.
+                entry = peek(key_bytes, start)
                 old, new_timestamp = (initialize(), timestamp) if entry is None else entry
                 if timestamp > new_timestamp:
                     new_timestamp = timestamp

@@ -305,14 +305,13 @@ def test_a_fetch_in_memory_makes_all_windows_of_its_span_recently_used(persisten
         assert list(task.store.cache.entries) == (order if persistent else touched)
 
 
-def test_sliding_windows_in_memory_are_found_among_those_of_their_key_alone() -> None:
-    """As in Java a record would walk through all that is cached."""
+def test_looking_for_sliding_windows_in_memory_comes_by_all_that_are_cached() -> None:
     with Task(timestamped_window(persistent=False, cached=True)) as task:
         for key, start in ((b"b", 10), (b"a", 5), (b"c", 15), (b"a", 20), (b"a", 70), (b"b", 30)):
             task.store.write(key, start, start + 1, start)
-        walked = [(b"b", 10), (b"c", 15), (b"a", 70), (b"b", 30), (b"a", 20), (b"a", 5)]
+        walked = [(b"b", 30), (b"a", 20), (b"c", 15), (b"b", 10), (b"a", 5)]
         assert list(task.store.windows_of(b"a", 0, 50, reverse=True)) == [(20, (21, 20)), (5, (6, 5))]
-        assert list(task.store.cache.entries) == walked
+        assert list(task.store.cache.entries) == [(b"a", 70), *walked]
 
 
 def test_keys_that_hold_zero_bytes_are_told_apart(tmp_path: Path) -> None:
