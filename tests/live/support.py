@@ -89,11 +89,11 @@ class Log:
         return {record.key: record.value for record in self.read(topic, key=key, value=value)}
 
     def lines(self, partition: TopicPartition) -> dict[int, Line]:
-        """All records of a partition by offset."""
+        """All records of a partition by offset, without those of transactions that were given up."""
         end = self.admin.end_offsets([partition])[partition]
         start = self.admin.beginning_offsets([partition])[partition]
         found: dict[int, Line] = {}
-        with closing(self.broker.consumer("test")) as consumer:
+        with closing(self.broker.consumer("test", "restore")) as consumer:
             consumer.assign({partition: start})
             while consumer.position(partition) < end:
                 for batch in consumer.poll(100):

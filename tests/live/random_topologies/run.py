@@ -19,6 +19,7 @@ from pystreams.runtime.streams import Streams
 from pystreams.runtime.task_lifecycle import TaskStatus
 from pystreams.topology.built import BuiltTopology, SubTopology
 from pystreams.topology.nodes import ProcessorNode
+from pystreams.topology.partitions import resolve_partitions
 from tests.backfill.live import append_lines, visible
 from tests.backfill.random_topologies import equal
 from tests.conformance.scenarios import global_topics
@@ -66,6 +67,8 @@ def _begin(log: Log, trial: Trial) -> BuiltTopology:
     built = trial.topology().build(trial.settings["application_id"], **_defaults(trial))
     inputs = {partition.topic for partition in trial.history}
     log.create(*sorted(inputs | set(trial.outputs)), partitions=trial.partitions)
+    # What cannot be run with so many partitions is found out here, and not by a process that ends.
+    resolve_partitions(built, log.admin.partition_counts())
     # Global tables are whole before anything begins: what a task finds in them would be chance.
     whole = global_topics(trial.scenario)
     append_lines(log, {p: lines for p, lines in trial.history.items() if p.topic in whole})
