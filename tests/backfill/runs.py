@@ -27,8 +27,18 @@ COMMIT_RECORDS = 5
 
 def create(log: Log, trial: Trial, sinks: Iterable[str]) -> None:
     have = log.admin.partition_counts()
-    topics = [topic for topic in [*trial.history, *sinks] if topic not in have]
-    log.create(*topics, partitions=trial.partitions)
+    topics = dict.fromkeys([*trial.history, *sinks, *_choosable(trial)])
+    log.create(*(topic for topic in topics if topic not in have), partitions=trial.partitions)
+
+
+def _choosable(trial: Trial) -> set[str]:
+    """Topics that records may choose in another order of what has no order, and did not in the backfill."""
+    prefixes = [s.get("topic_prefix", "") for s in trial.scenario["steps"] if "topic_fn" in s]
+    lines = (line for of_topic in trial.history.values() for lines in of_topic for line in lines)
+    letters = {
+        text[:1].decode() for line in lines for text in line[:2] if text is not None and text.isascii()
+    }
+    return {prefix + letter for prefix in prefixes for letter in letters if letter.isalnum()}
 
 
 def sinks_of(whole: BackfillResult) -> list[str]:
