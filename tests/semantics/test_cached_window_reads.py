@@ -16,7 +16,7 @@ import pytest
 
 from pystreams import Processor, Record, Stores, Topology, TopologyTestDriver
 from pystreams.state.spec import StoreSpec
-from tests.semantics.test_store_reads import done
+from tests.semantics.test_store_reads import done, play
 
 Json = Any
 CASES: list[Json] = json.loads(
@@ -53,28 +53,11 @@ def held(store: Any) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{case['kind']} {n}" for n, case in enumerate(CASES)])
 def test_reads_give_log_and_touch_what_javas_do(case: Json) -> None:
-    batches = case["batches"]
+    def check(store: Any, op: Json) -> None:
+        assert done(store, op) == op["gives"], op
+        assert "holds" not in op or held(store) == op["holds"], op
 
-    class Uses(Processor[str, int, str, str]):
-        def process(self, record: Record[str, int]) -> None:
-            store = self.context.store("s")
-            for op in batches[record.value]["ops"]:
-                assert done(store, op) == op["gives"], op
-                assert "holds" not in op or held(store) == op["holds"], op
-
-    topology = Topology().add_source("in", "in", key=str, value=int)
-    topology.add_processor("uses", Uses, "in", stores=[spec_of(case)])
-    settings = {"application_id": "t", "statestore_cache_max_bytes": case["cache"]}
-    with TopologyTestDriver(topology, settings) as driver:
-        source = driver.create_input_topic("in", key=str, value=int)
-        for number, batch in enumerate(batches):
-            source.pipe_input("r", number, timestamp=batch["ts"])
-            logged = driver.read_raw("t-s-changelog") if "t-s-changelog" in driver.produced_topics else []
-            told = [
-                f"{(one.key or b'').hex()} {'null' if one.value is None else one.value.hex()} {one.timestamp}"
-                for one in logged
-            ]
-            assert told == batch["logs"], batch
+    play(case, spec_of(case), check)
 
 
 @pytest.mark.parametrize("reverse", [False, True])

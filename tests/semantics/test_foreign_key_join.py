@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pystreams import StreamsBuilder, TopologyError, ValueTransformer
+from pystreams import KTable, StreamsBuilder, TopologyError, ValueTransformer
 from pystreams.processor import FixedKeyProcessor, ProcessorContext, PunctuationType
 from pystreams.record import Record
 from pystreams.testing import TopologyTestDriver
@@ -20,11 +20,17 @@ def customer_of(order: str) -> str | None:
     return order.split("|", maxsplit=1)[0] or None
 
 
+def join_to_out(
+    orders: KTable[str, str], customers: KTable[str, str], method: str = "join", **given: Any
+) -> None:
+    given = {"foreign_key": customer_of, "value": str, **given}
+    getattr(orders, method)(customers, lambda one, two: f"{one}+{two}", **given).to_stream().to("out")
+
+
 def joined(method: str = "join", **given: Any) -> StreamsBuilder:
     builder = StreamsBuilder()
     orders, customers = (builder.table(name, key=str, value=str) for name in ("orders", "customers"))
-    given = {"foreign_key": customer_of, "value": str, **given}
-    getattr(orders, method)(customers, lambda one, two: f"{one}+{two}", **given).to_stream().to("out")
+    join_to_out(orders, customers, method, **given)
     return builder
 
 
@@ -125,9 +131,7 @@ def test_a_row_that_changes_twice_at_once_does_not_keep_its_old_result() -> None
     steps = builder.stream("orders", key=str, value=str).flat_map_values(steps_of, value=str)
     orders = steps.to_table(cached=False)
     customers = builder.table("customers", key=str, value=str)
-    orders.join(
-        customers, lambda one, two: f"{one}+{two}", foreign_key=customer_of, value=str
-    ).to_stream().to("out")
+    join_to_out(orders, customers)
     for later in ("-,nobody|1", "-,|1", "|1,nobody|1", "nobody|1,nobody|2"):
         found = results(
             builder, ("customers", "ann", "Ann", 1), ("orders", "o1", "ann|1", 2), ("orders", "o1", later, 3)
@@ -147,9 +151,7 @@ def test_a_row_whose_time_nobody_knows_asks_again_with_that_of_the_answer() -> N
     steps = builder.stream("orders", key=str, value=str).flat_map_values(steps_of, value=str)
     orders = steps.to_table(cached=False).transform_values(NobodyIfGone, value=str)
     customers = builder.table("customers", key=str, value=str)
-    orders.join(
-        customers, lambda one, two: f"{one}+{two}", foreign_key=customer_of, value=str
-    ).to_stream().to("out")
+    join_to_out(orders, customers)
     found = results(
         builder,
         ("customers", "ann", "Ann", 1),
@@ -164,9 +166,7 @@ def test_a_row_that_its_table_has_forgotten_loses_its_result_with_the_row_that_i
     builder = StreamsBuilder()
     orders = builder.table("orders", key=str, value=str, persistent=False, max_entries=1)
     customers = builder.table("customers", key=str, value=str)
-    orders.join(
-        customers, lambda one, two: f"{one}+{two}", foreign_key=customer_of, value=str
-    ).to_stream().to("out")
+    join_to_out(orders, customers)
     found = results(
         builder,
         ("orders", "o1", "ann|1", 1),
@@ -182,9 +182,7 @@ def test_a_right_table_of_bounded_size_gives_the_rows_that_it_has() -> None:
     builder = StreamsBuilder()
     orders = builder.table("orders", key=str, value=str)
     customers = builder.table("customers", key=str, value=str, persistent=False, max_entries=1)
-    orders.join(
-        customers, lambda one, two: f"{one}+{two}", foreign_key=customer_of, value=str
-    ).to_stream().to("out")
+    join_to_out(orders, customers)
     with TopologyTestDriver(builder) as driver:
         changes = [
             ("customers", "ann", "Ann"),
@@ -228,8 +226,7 @@ def test_rows_that_a_punctuator_has_forwarded_ask_from_the_tasks_partition() -> 
     builder = StreamsBuilder()
     orders = builder.stream("orders", key=str, value=str).process_values(AtOnce, value=str).to_table()
     customers = builder.table("customers", key=str, value=str)
-    joined = orders.join(customers, lambda one, two: f"{one}+{two}", foreign_key=customer_of, value=str)
-    joined.to_stream().to("out")
+    join_to_out(orders, customers)
     with TopologyTestDriver(builder) as driver:
         driver.create_input_topic("customers", key=str, value=str).pipe_input("ann", "Ann", timestamp=1)
         driver.create_input_topic("orders", key=str, value=str).pipe_input("o1", "ann|1", timestamp=2)

@@ -7,7 +7,7 @@ logged for each record. Left out is what differs on purpose (docs/differences.md
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -127,17 +127,17 @@ def _fitting(store: Any, entry: Json) -> Json:
     return {name: value for name, value in entry.items() if name != "ts"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=title)
-def test_reads_give_and_log_what_javas_do(case: Json) -> None:
+def play(case: Json, spec: StoreSpec, check: Callable[[Any, Json], None]) -> None:
+    """Have a processor call ``check`` with its store for each operation of a case; what is logged is compared."""
     batches = case["batches"]
 
     class Uses(Processor[str, int, str, str]):
         def process(self, record: Record[str, int]) -> None:
             for op in batches[record.value]["ops"]:
-                assert done(self.context.store("s"), op) == op["gives"], op
+                check(self.context.store("s"), op)
 
     topology = Topology().add_source("in", "in", key=str, value=int)
-    topology.add_processor("uses", Uses, "in", stores=[spec_of(case)])
+    topology.add_processor("uses", Uses, "in", stores=[spec])
     settings = {"application_id": "t", "statestore_cache_max_bytes": case["cache"]}
     with TopologyTestDriver(topology, settings) as driver:
         source = driver.create_input_topic("in", key=str, value=int)
@@ -149,3 +149,11 @@ def test_reads_give_and_log_what_javas_do(case: Json) -> None:
                 for one in logged
             ]
             assert told == batch["logs"], batch
+
+
+@pytest.mark.parametrize("case", CASES, ids=title)
+def test_reads_give_and_log_what_javas_do(case: Json) -> None:
+    def check(store: Any, op: Json) -> None:
+        assert done(store, op) == op["gives"], op
+
+    play(case, spec_of(case), check)
