@@ -96,7 +96,7 @@ class ConfigError(StreamsError):
 
 
 class AppLoadError(StreamsError):
-    """What was given on the command line is no application."""
+    """What was given on the command line is not an application."""
 
 
 class SerializationError(StreamsError):

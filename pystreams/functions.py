@@ -119,7 +119,7 @@ def _is_async(function: object) -> bool:
 
 
 def _call_method(function: object) -> Any:
-    """What runs when an object is called that is no function."""
+    """What runs when an object is called that is not a function."""
     return getattr(type(function), "__call__", None)  # noqa: B004 - it is looked at, not called
 
 

@@ -101,7 +101,7 @@ def resolve_handler(setting: str | Handler) -> Handler:
         return _NAMED[setting]
     except (KeyError, TypeError):
         raise ConfigError(
-            f"{setting!r} names no handler",
+            f"{setting!r} is not a handler",
             hint=f"give one of {', '.join(_NAMED)}, or a function that takes an ErrorContext and returns a Response",
         ) from None
 

@@ -16,7 +16,7 @@ def why_no_oracle() -> str | None:
     if not named:
         return "PYSTREAMS_ORACLE names no oracle"
     if not Path(named).is_file():
-        return f"PYSTREAMS_ORACLE names {named}, which is no file"
+        return f"PYSTREAMS_ORACLE names {named}, which is not a file"
     missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
     return f"the oracle needs {' and '.join(missing)}" if missing else None
 

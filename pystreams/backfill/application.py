@@ -89,7 +89,7 @@ class LocalApplication:
 
 
 def application_here(program: object, settings: Mapping[str, Any]) -> Application:
-    """An application for this process. Raises ``AppLoadError`` for what is none."""
+    """An application for this process. Raises ``AppLoadError`` for what is not one."""
     if isinstance(program, str):
         return NamedApplication(program, settings)
     if isinstance(program, App | StreamsBuilder | Topology):
@@ -99,7 +99,7 @@ def application_here(program: object, settings: Mapping[str, Any]) -> Applicatio
 
 def _no_application(program: object) -> AppLoadError:
     return AppLoadError(
-        f"a {type(program).__name__} is no application",
+        f"a {type(program).__name__} is not an application",
         hint="give an App, or a StreamsBuilder or Topology with application_id among the settings",
     )
 

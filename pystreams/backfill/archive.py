@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any, Final, Protocol
 from uuid import uuid4
@@ -32,6 +31,7 @@ from pystreams.backfill.sources.source import Source, Span
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
+from pystreams.nearest import did_you_mean, listing
 
 log = logging.getLogger(__name__)
 
@@ -171,12 +171,11 @@ class _Run:
         known = self._source.partitions()
         missing = sorted(set(topics) - set(known))
         if missing:
-            near = get_close_matches(missing[0], known, 1)
             raise TopicError(
                 f"there is no topic {missing[0]}",
                 where=self._source.description,
-                why=f"its topics: {', '.join(sorted(known)) or 'none'}",
-                hint=f"did you mean {near[0]}?" if near else "",
+                why=f"its topics: {listing(known)}",
+                hint=did_you_mean(missing[0], known),
             )
         return {topic: known[topic] for topic in sorted(set(topics))}
 

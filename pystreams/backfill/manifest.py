@@ -172,7 +172,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Manifest:
-        """Raises ``StateError`` for text that is no manifest, or one of another format."""
+        """Raises ``StateError`` for text that is not a manifest, or one of another format."""
         try:
             content = json.loads(text)
             version = content["format"]
@@ -180,7 +180,7 @@ class Manifest:
                 return _manifest(content)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
-                "this is no manifest of a backfill",
+                "this is not a manifest of a backfill",
                 where=where,
                 why=f"{type(error).__name__}: {error}",
                 hint="choose another staging folder, or delete this one if nobody needs it",

@@ -4,7 +4,7 @@
 
 No file is ever replaced or renamed, because file systems differ in what that does: Hadoop's rename over a file that
 is there is unknown to Google's storage and a copy on S3. What is needed is that a file is made anew or not at all, and
-that who lists the folder sees what was closed before. A file that its writer did not finish is no JSON, and is passed
+that who lists the folder sees what was closed before. A file that its writer did not finish is not JSON, and is passed
 over.
 
 What is promised where: a driver that finds a manifest which is not its own writes none, on every file system: another
@@ -152,7 +152,7 @@ def _name(number: int) -> str:
 
 
 def _whole(content: bytes) -> bool:
-    """What is cut off is no JSON."""
+    """What is cut off is not JSON."""
     try:
         return isinstance(json.loads(content), dict)
     except ValueError:

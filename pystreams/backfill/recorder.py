@@ -274,7 +274,7 @@ class Recorder:
         illegal = why_no_topic_name(topic)
         if illegal:
             raise ProductionError(
-                f"{topic!r}, which a record is written to, is no legal topic name",
+                f"{topic!r}, which a record is written to, is not a legal topic name",
                 why=illegal,
                 hint="let the function that chooses the topic give another name",
             )

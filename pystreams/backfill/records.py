@@ -71,7 +71,7 @@ class Kind(IntEnum):
     OUTCOME = 2
 
 
-#: ``queue_time`` by which rows that are no records come before all records when sorted.
+#: ``queue_time`` by which rows that are not records come before all records when sorted.
 QUEUE_TIME = {Kind.OUTCOME: _INT64_MIN, Kind.STATE: _INT64_MIN + 1}
 
 

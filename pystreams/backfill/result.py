@@ -26,6 +26,7 @@ from pystreams.backfill.staging import Selection, Staged
 from pystreams.broker.port import CommittedOffset
 from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
+from pystreams.nearest import did_you_mean, listing
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.offset_metadata import NO_TIME, encode_committed
 from pystreams.state.value_forms import headers_apart
@@ -154,8 +155,12 @@ class BackfillResult:
         for one in self.plan.slices:
             if one.final and store in one.stores:
                 return one
-        known = sorted(name for one in self.plan.slices for name in one.stores)
-        raise StateError(f"there is no store {store}", why=f"the topology has: {', '.join(known) or 'none'}")
+        known = {name for one in self.plan.slices for name in one.stores}
+        raise StateError(
+            f"there is no store {store}",
+            why=f"the topology has: {listing(known)}",
+            hint=did_you_mean(store, known),
+        )
 
 
 def outcome_row(outcome: Outcome, task: int) -> Arrow:

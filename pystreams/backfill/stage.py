@@ -269,8 +269,8 @@ class _TaskRun:
         self._stream.committed()
 
     def _write_stores(self) -> None:
-        """What was written to the stores goes to the disk. That alone is no commit: what the caches hold stays there,
-        so nothing downstream depends on when it is done."""
+        """What was written to the stores goes to the disk. That alone is not a commit: what the caches hold stays
+        there, so nothing downstream depends on when it is done."""
         self._state.commit({})
         self._times.commit()
 

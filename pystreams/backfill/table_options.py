@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -15,6 +14,7 @@ from pystreams.backfill.state_table import SnapshotTable, StateTable, is_snapsho
 from pystreams.backfill.tables import ChangelogTable, StoreColumns, Table, TopicTable, Types
 from pystreams.backfill.typed_columns import name_of
 from pystreams.errors import ConfigError, StateError
+from pystreams.nearest import did_you_mean
 from pystreams.serde import BYTES
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import SubTopology
@@ -48,11 +48,10 @@ def table_of(options: Mapping[str, str]) -> Table:
         given["path"] = absolute(given["path"])
     for name in given:
         if name not in OPTIONS and not name.startswith(_KAFKA):
-            near = difflib.get_close_matches(name, OPTIONS, 1)
             raise ConfigError(
                 f"there is no option {name}",
                 why=f"there are {', '.join(OPTIONS)}, and {_KAFKA}NAME",
-                hint=f"did you mean {near[0]}?" if near else "",
+                hint=did_you_mean(name, OPTIONS),
             )
     if ("topic" in given) == ("store" in given):
         raise ConfigError("give one of the options topic and store")

@@ -43,7 +43,7 @@ class Types:
     value: str | None = None
 
     def fields(self) -> list[Arrow]:
-        """The columns ``key`` and ``value``, if there are any. Raises ``ConfigError`` for names of no types."""
+        """The columns ``key`` and ``value``, if there are any. Raises ``ConfigError`` for names that are not types'."""
         named = (("key", self.key), ("value", self.value))
         return [pa.field(column, type_of(name)) for column, name in named if name is not None]
 

@@ -65,7 +65,7 @@ def decoded(column: Arrow, name: str, where: str) -> Arrow:
         return _numbers(column, type, dtype)
     except (pa.ArrowInvalid, ValueError) as error:
         raise SerializationError(
-            f"there are bytes that are no {name}",
+            f"there are bytes that are not {name}",
             where=where,
             why=str(error).splitlines()[0],
             hint="name another type, or leave it out to have the bytes alone",

@@ -426,7 +426,7 @@ def has_members(group: str, members: Collection[str], where: str) -> BrokerError
 
 
 def check_headers(topic: str, headers: Headers) -> None:
-    """Raises ``SerializationError`` for headers that are no pairs of a name and bytes or None."""
+    """Raises ``SerializationError`` for headers that are not pairs of a name and bytes or None."""
     for header in headers:
         match header:
             case (str(), bytes() | None):

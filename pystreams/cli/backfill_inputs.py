@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pystreams.backfill.places import shown
 from pystreams.cli.formats import read_time, show_time
-from pystreams.cli.nearest import did_you_mean, listing
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.ids import TopicPartition
+from pystreams.nearest import did_you_mean, listing
 
 if TYPE_CHECKING:
     from pystreams.backfill.cut import Until
@@ -45,14 +45,14 @@ class SourceText:
 def parse_source(text: str) -> SourceText:
     """``[TOPIC=]KIND[:PLACE]``. Raises ``ConfigError`` for anything else."""
     before, equals, after = text.partition("=")
-    # An archive's folders may be called topic=orders: what looks like a path before the sign names no topic.
+    # An archive's folders may be called topic=orders: what looks like a path before the sign does not name a topic.
     named = bool(equals) and not re.search(r"[:/\\]", before)
     topic, rest = (before.strip(), after) if named else (None, text)
     kind, _, place = rest.partition(":")
     if kind not in KINDS or topic == "":
         raise ConfigError(
-            f"--source {shown(text)!r} names no source",
-            why=f"{kind!r} is none of {', '.join(KINDS)}" if topic != "" else "it names no topic",
+            f"--source {shown(text)!r} does not name a source",
+            why=f"{kind!r} is not one of {', '.join(KINDS)}" if topic != "" else "it does not name a topic",
             hint=did_you_mean(kind, KINDS) or f"write TOPIC=KIND:PLACE, as in {_EXAMPLE}",
         )
     if kind in _FILES and not place:
@@ -166,7 +166,7 @@ def parse_until(text: str) -> Until:
     if "=" not in text:
         if not text[:1].isdigit():
             raise ConfigError(
-                f"--until {text!r} is no place to end",
+                f"--until {text!r} is not a place to end",
                 hint=did_you_mean(text, ["now"]) or "write now, a time like 2013-11-01, or orders-0=120,…",
             )
         return _time(text)
@@ -176,7 +176,7 @@ def parse_until(text: str) -> Until:
         if match is None:
             raise ConfigError(
                 f"--until {text!r} does not name offsets",
-                why=f"{part.strip()!r} is no partition with its offset",
+                why=f"{part.strip()!r} is not a partition with its offset",
                 hint="write TOPIC-PARTITION=OFFSET, as in orders-0=120,orders-1=98 (others are read up to now)",
             )
         partition = TopicPartition(match["topic"], int(match["partition"]))

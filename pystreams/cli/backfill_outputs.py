@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pystreams.backfill.places import absolute, shown
-from pystreams.cli.nearest import did_you_mean
 from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError, ConfigError
+from pystreams.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from pystreams.broker.port import Broker
@@ -71,7 +71,7 @@ class Emit:
 
 
 def parse_hand_over(text: str) -> HandOver:
-    """Raises ``ConfigError`` for a text that names no target."""
+    """Raises ``ConfigError`` for a text that does not name a target."""
     target, colon, folder = text.partition(":")
     targets: tuple[Target, ...] = get_args(Target)
     for known in targets:
@@ -84,7 +84,7 @@ def parse_hand_over(text: str) -> HandOver:
 
 
 def parse_emit(text: str) -> Emit:
-    """Raises ``ConfigError`` for a text that names no place for records."""
+    """Raises ``ConfigError`` for a text that does not name a place for records."""
     target, colon, folder = text.partition(":")
     if target == "parquet" and folder:
         return Emit("parquet", folder)
@@ -95,7 +95,7 @@ def parse_emit(text: str) -> Emit:
     missing = "parquet needs a folder: --emit parquet:FOLDER" if target == "parquet" else ""
     near = did_you_mean(target, ("topic", "parquet", "none"))
     raise ConfigError(
-        f"--emit {shown(text)!r} is no place for records",
+        f"--emit {shown(text)!r} is not a place for records",
         hint=missing or near or "write topic, parquet:FOLDER or none",
     )
 

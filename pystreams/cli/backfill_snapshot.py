@@ -12,7 +12,7 @@ from pystreams.errors import ConfigError
 def hand_over_snapshot(program: Program, folder: str, target: HandOver, application: str) -> None:
     """Hand a snapshot over. The application's stores are put in its state directory on this machine, too.
 
-    Raises ``ConfigError`` for a target that is no log, and what ``restore_snapshot`` raises.
+    Raises ``ConfigError`` for a target that is not a log, and what ``restore_snapshot`` raises.
     """
     if target.to not in {"kafka", "embedded"}:
         raise ConfigError(

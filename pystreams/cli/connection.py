@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pystreams.broker.port import Admin, Broker, TopicDescription
-from pystreams.cli.nearest import did_you_mean, listing
 from pystreams.errors import BrokerUnavailableError, TopicError
 from pystreams.ids import TopicPartition
+from pystreams.nearest import did_you_mean, listing
 
 if TYPE_CHECKING:
     from pystreams.config import StreamsConfig

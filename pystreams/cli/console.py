@@ -73,7 +73,7 @@ def messages() -> Console:
 
 
 def note(text: str) -> None:
-    """Say something that is no result."""
+    """Say something that is not a result."""
     messages().print(text, markup=False, style="dim")
 
 

@@ -13,10 +13,10 @@ from pystreams.broker.port import Admin, Consumer
 from pystreams.cli.connection import existing_topic, open_admin, open_broker, partitions_of
 from pystreams.cli.console import note
 from pystreams.cli.formats import FORMAT_NAMES, Format, format_named, read_time, show_bytes, show_time
-from pystreams.cli.nearest import did_you_mean
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.errors import ConfigError
 from pystreams.ids import TopicPartition
+from pystreams.nearest import did_you_mean
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 
 POLL_MS = 200.0
@@ -109,7 +109,7 @@ def start_positions(
         return {p: max(first[p], end[p] - int(start[1:])) for p in partitions}
     if not start[:1].isdigit():
         raise ConfigError(
-            f"{start!r} is no place to begin",
+            f"{start!r} is not a place to begin",
             hint=did_you_mean(start, ["earliest", "latest"]) or "write earliest, latest, a time, or -N",
         )
     return admin.offsets_for_times(dict.fromkeys(partitions, read_time(start)))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from pystreams.cli.nearest import did_you_mean, listing
 from pystreams.errors import ConfigError, SerializationError
+from pystreams.nearest import did_you_mean, listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def read_time(text: str) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ConfigError(
-            f"{text!r} is no time", hint="write milliseconds, 2013-01-01, or 2013-01-01T10:00:00Z"
+            f"{text!r} is not a time", hint="write milliseconds, 2013-01-01, or 2013-01-01T10:00:00Z"
         ) from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
@@ -165,7 +165,7 @@ def read_text(format_: Format, text: str, where: str) -> bytes:
         return format_.read(text)
     except ValueError as error:
         raise SerializationError(
-            f"{text!r} is no {format_.name}",
+            f"{text!r} cannot be read as {format_.name}",
             where=where,
             why=str(error),
             hint="nothing after this line was written",
@@ -179,4 +179,4 @@ def show_bytes(format_: Format, data: bytes | None) -> str:
     try:
         return format_.show(data)
     except ValueError:
-        return f"<no {format_.name}: 0x{data.hex()}>"
+        return f"<not {format_.name}: 0x{data.hex()}>"

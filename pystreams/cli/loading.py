@@ -11,9 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pystreams.cli.nearest import did_you_mean, listing
 from pystreams.cli.user_lines import user_lines
 from pystreams.errors import AppLoadError, StreamsError
+from pystreams.nearest import did_you_mean, listing
 
 #: The attribute that is looked for first if none is named.
 DEFAULT_ATTRIBUTE = "app"
@@ -58,7 +58,7 @@ def _import_file(path: Path, reference: str) -> ModuleType:
         sys.path.append(folder)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
-        raise AppLoadError(f"{path} is no Python file", hint="give a file that ends in .py")
+        raise AppLoadError(f"{path} is not a Python file", hint="give a file that ends in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(path.stem, module)
     try:
@@ -73,7 +73,7 @@ def _import_file(path: Path, reference: str) -> ModuleType:
 def _import_module(name: str, reference: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         raise AppLoadError(
-            f"{reference!r} names no application",
+            f"{reference!r} does not name an application",
             why=f"{name!r} is neither a module's dotted name nor the path of a Python file",
             hint="write it like apps.wordcount, apps.wordcount:app or apps/wordcount.py",
         )
@@ -172,7 +172,7 @@ def _named(module: ModuleType, attribute: str, target: str) -> Any:
         value = getattr(value, part)
     if not _is_application(value):
         raise AppLoadError(
-            f"{target}:{attribute} is no application but {_article(type(value).__name__)}",
+            f"{target}:{attribute} is not an application but {_article(type(value).__name__)}",
             where=str(getattr(module, "__file__", target)),
             why=f"applications found in it: {listing(_applications(module))}",
             hint="name an App, a StreamsBuilder or a Topology",

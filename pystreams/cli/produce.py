@@ -171,7 +171,7 @@ def _write(lines: LineWriter, text: TextIO, *, line_by_line: bool, name: str) ->
                 lines.commit()
     except UnicodeDecodeError as error:
         raise SerializationError(
-            f"{name} is no text",
+            f"{name} is not text",
             where=f"after line {lines.written}",
             why=f"it is not UTF-8: {error}",
             hint="nothing after this line was written; bytes can be given as hex: --value-type hex",

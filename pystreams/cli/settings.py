@@ -24,7 +24,7 @@ def settings_of(
 ) -> StreamsConfig:
     """The configuration in force. ``pairs`` are those of ``--set``; a flag that is None was not given.
 
-    ``default_id`` names an application that is no ``App`` and was given no name, where the name hardly matters.
+    ``default_id`` names an application that is not an ``App`` and was given no name, where the name hardly matters.
     Raises ``ConfigError`` for an unknown setting or a wrong value.
     """
     given, environment = given_settings(pairs, flags)
@@ -35,7 +35,7 @@ def settings_of(
     if "application_id" not in merged:
         raise ConfigError(
             "The application has no id",
-            why="it is no App, and the id names its consumer group, internal topics and state",
+            why="it is not an App, and the id names its consumer group, internal topics and state",
             hint="give it one: --application-id NAME",
         )
     return StreamsConfig.from_mapping(merged)
@@ -50,14 +50,14 @@ def given_settings(
 
 
 def parse_pairs(pairs: Sequence[str], example: str) -> dict[str, str]:
-    """``["a=1", "b=2"]`` as a mapping. Raises ``ConfigError`` for a text that is no pair."""
+    """``["a=1", "b=2"]`` as a mapping. Raises ``ConfigError`` for a text that is not a pair."""
     parsed = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             named = re.split(r"[^\w.-]", pair, maxsplit=1)[0]
             told = named if is_secret(named) else pair
-            raise ConfigError(f"{told!r} is no setting", hint=f"write NAME=VALUE, as in {example}")
+            raise ConfigError(f"{told!r} is not a setting", hint=f"write NAME=VALUE, as in {example}")
         parsed[name.strip()] = value.strip()
     return parsed
 

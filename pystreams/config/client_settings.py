@@ -35,15 +35,15 @@ def full_name(name: str, given_name: str) -> str | None:
         return None
     row = CLIENT_SETTINGS[java_name]
     if row.refused:
-        raise ConfigError(f"{given_name} is no setting here", why=row.refused)
+        raise ConfigError(f"{given_name} is not a setting here", why=row.refused)
     if prefix and PREFIXES[prefix] not in row.clients:
         raise ConfigError(
-            f"{given_name} is no setting here",
+            f"{given_name} is not a setting here",
             why=f"{java_name} is a setting of the {' and the '.join(row.clients)}",
             hint=f"give it as {java_name}" + "".join(f", or {client}.{java_name}" for client in row.clients),
         )
     if row.only and prefix and not _folds(row, prefix):
-        raise ConfigError(f"{given_name} is no setting here", why=row.only.format(prefix=prefix))
+        raise ConfigError(f"{given_name} is not a setting here", why=row.only.format(prefix=prefix))
     return prefix + java_name
 
 
@@ -64,14 +64,14 @@ def client_value(name: str, given: Any) -> str:
 
 def client_settings(given: Any) -> Mapping[str, str]:
     """Settings of clients by names of any spelling, as full names with values as text. Raises ``ConfigError``, and
-    ``ValueError`` for what is no mapping."""
+    ``ValueError`` for what is not a mapping."""
     if not isinstance(given, Mapping):
         raise ValueError("a mapping of settings of Kafka's clients, such as {'producer.linger.ms': 5}")  # noqa: TRY004
     found = {}
     for given_name, value in given.items():
         name = full_name(str(given_name).strip().replace(".", "_").replace("-", "_"), str(given_name))
         if name is None:
-            raise ConfigError(f"{given_name} is no setting of Kafka's clients")
+            raise ConfigError(f"{given_name} is not a setting of Kafka's clients")
         if name in CLIENT_SETTINGS and CLIENT_SETTINGS[name].held_by:
             raise ConfigError(
                 f"{given_name} is a setting of the application",

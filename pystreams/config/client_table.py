@@ -197,7 +197,7 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
     "isolation.level": told(
         CONSUMER,
         choice("read_uncommitted", "read_committed"),
-        # What a hand-over wrote to a changelog that was killed, or that another one took over from, is no state.
+        # What a hand-over wrote to a changelog that was killed, or that another one took over from, is not state.
         {"consumer": "read_uncommitted", "restore.consumer": "read_committed"},
         "isolation.level",
     ),

@@ -39,8 +39,8 @@ _EXAMPLE: Final = (
 
 
 def jaas_options(config: str, mechanism: str) -> dict[str, str]:
-    """The login module's options. Raises ``ConfigError`` for a text that is none, or not for this mechanism; the error
-    shows nothing of it, since passwords are in it."""
+    """The login module's options. Raises ``ConfigError`` for a text that is not one, or not for this mechanism; the
+    error shows nothing of it, since passwords are in it."""
     tokens = _tokens(config)
     if len(tokens) < 3 or tokens[-1] != (";", True) or tokens[1][0].lower() not in _FLAGS:
         raise _malformed("it is not MODULE FLAG NAME=VALUE ...;")
@@ -95,7 +95,7 @@ def _pairs(tokens: list[tuple[str, bool]]) -> dict[str, str]:
             case [(name, False), ("=", True), (value, False)]:
                 options[name] = value
             case _:
-                raise _malformed(f"its option number {start // 3 + 1} is no NAME=VALUE")
+                raise _malformed(f"its option number {start // 3 + 1} is not NAME=VALUE")
     return options
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pystreams.config.client_setting import PREFIXES
@@ -9,6 +10,7 @@ from pystreams.config.client_settings import full_name, split_prefix
 from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.config.serde_settings import known_serde_settings, serde_setting
 from pystreams.errors import ConfigError
+from pystreams.nearest import nearest
 
 _ITS_NAME: Final = "its name is {}"
 _WINDOWED: Final = "give TimeWindowedSerde(inner, window_size_ms) where a windowed topic is read"
@@ -119,10 +121,10 @@ def resolved(given_name: str, fields: frozenset[str]) -> tuple[str, str]:
         (why for prefix, why in _REFUSED_PREFIXES.items() if name.startswith(prefix)), ""
     )
     if why:
-        raise ConfigError(f"{given_name} is no setting here", why=why)
-    meant = nearest(given_name, fields, _LIKELY)
+        raise ConfigError(f"{given_name} is not a setting here", why=why)
+    meant = meant_setting(given_name, fields, _LIKELY)
     raise ConfigError(
-        f"{given_name} is no setting",
+        f"{given_name} is not a setting",
         hint=f"did you mean {meant}?" if meant else "docs/settings.md has them all",
     )
 
@@ -131,10 +133,10 @@ def _check_topic_setting(name: str, given_name: str) -> None:
     """Brokers may have more than Apache Kafka's, and refuse what they do not know: only a slip of the pen is told."""
     meant = _closest(name, TOPIC_SETTINGS, _SURE)
     if name not in TOPIC_SETTINGS and meant:
-        raise ConfigError(f"{given_name} is no setting", hint=f"did you mean topic.{meant}?")
+        raise ConfigError(f"{given_name} is not a setting", hint=f"did you mean topic.{meant}?")
 
 
-def nearest(given_name: str, fields: frozenset[str], cutoff: float = _SURE) -> str:
+def meant_setting(given_name: str, fields: frozenset[str], cutoff: float = _SURE) -> str:
     """The setting that may be meant, spelt as this one is; empty if none is near enough."""
     name = given_name.strip().replace(".", "_").replace("-", "_")
     prefix, rest = split_prefix(name)
@@ -149,7 +151,5 @@ def nearest(given_name: str, fields: frozenset[str], cutoff: float = _SURE) -> s
     return meant.replace("_", ".") if "." in given_name else meant
 
 
-def _closest(name: str, names: list[str] | tuple[str, ...], cutoff: float) -> str:
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(name, names, n=1, cutoff=cutoff)), "")
+def _closest(name: str, names: Iterable[str], cutoff: float) -> str:
+    return next(iter(nearest(name, names, most=1, cutoff=cutoff)), "")

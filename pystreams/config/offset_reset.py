@@ -35,7 +35,7 @@ def offset_reset(given: Any) -> str:
 def reset_duration_ms(strategy: str) -> int | None:
     """How far back from now ``by_duration:PT1H`` begins; None for the other strategies.
 
-    Raises ``ValueError`` for a text that is no strategy, and for a duration below zero.
+    Raises ``ValueError`` for a text that is not a strategy, and for a duration below zero.
     """
     if strategy in ("earliest", "latest", "none"):
         return None

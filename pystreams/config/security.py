@@ -200,7 +200,7 @@ def _unsecured(options: Mapping[str, str]) -> UnsecuredToken:
                 claims[claim] = value[1:].split(value[0])
         lifetime_s = float(options.get(f"{_UNSECURED}LifetimeSeconds", 3600))
     except ValueError:
-        raise ConfigError("sasl.jaas.config has an option that should be a number and is none") from None
+        raise ConfigError("sasl.jaas.config has an option that must be a number and is not") from None
     principal = options.get(f"{_UNSECURED}PrincipalClaimName", "sub")
     if not claims.get(principal):
         raise ConfigError(

@@ -121,7 +121,7 @@ def serde_value(name: str, given: Any) -> str:
 
 def serde_settings(given: Any) -> Mapping[str, str]:
     """Settings by names of any spelling, as full names with values as text. Raises ``ConfigError``, and ``ValueError``
-    for what is no mapping."""
+    for what is not a mapping."""
     if not isinstance(given, Mapping):
         raise ValueError(  # noqa: TRY004 - a ValueError is what says "not this value" here
             "a mapping of settings of serdes, such as {'schema.registry.url': 'http://localhost:8081'}"
@@ -130,7 +130,7 @@ def serde_settings(given: Any) -> Mapping[str, str]:
     for given_name, value in given.items():
         name = serde_setting(str(given_name).strip().replace(".", "_").replace("-", "_"))
         if name is None:
-            raise ConfigError(f"{given_name} is no setting of serdes")
+            raise ConfigError(f"{given_name} is not a setting of serdes")
         if name in found:
             raise ConfigError(f"{name} is given twice", hint="with dots and with underscores it is the same")
         found[name] = serde_value(name, value)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pystreams.config.client_settings import client_settings, split_prefix
-from pystreams.config.names import nearest, resolved
+from pystreams.config.names import meant_setting, resolved
 from pystreams.config.secret import shown
 from pystreams.config.serde_settings import serde_settings
 from pystreams.config.values import Parse, topic_settings
@@ -92,7 +92,7 @@ def from_environment(
         try:
             check(*resolved(name, fields), value)
         except ConfigError as error:
-            if error.why or split_prefix(name)[0] or nearest(name, fields):
+            if error.why or split_prefix(name)[0] or meant_setting(name, fields):
                 raise ConfigError(
                     error.what, where=f"environment variable {variable}", why=error.why, hint=error.hint
                 ) from None

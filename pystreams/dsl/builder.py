@@ -218,7 +218,7 @@ def topology_of(application: Topology | Buildable, config: StreamsConfig | None 
     if not isinstance(application, Topology):
         if not hasattr(application, "build"):
             raise TopologyError(
-                f"{type(application).__name__} is no application",
+                f"{type(application).__name__} is not an application",
                 hint="give the App, the StreamsBuilder or the Topology, not a stream or table of it",
             )
         return application.build(config)

@@ -19,7 +19,7 @@ def milliseconds(duration: object, argument: str, *, least: int = 0) -> int:
         value = duration
     else:
         raise TopologyError(
-            f"{argument}={duration!r} is no duration", hint="give a timedelta, or milliseconds as an int"
+            f"{argument}={duration!r} is not a duration", hint="give a timedelta, or milliseconds as an int"
         )
     if value < least:
         raise TopologyError(f"{argument} must be at least {least} ms, not {value}")
@@ -27,11 +27,12 @@ def milliseconds(duration: object, argument: str, *, least: int = 0) -> int:
 
 
 def check_milliseconds(owner: object, **least: int) -> None:
-    """Raise ``TopologyError`` where an attribute of ``owner`` is no number, or below the ``least`` that makes sense."""
+    """Raise ``TopologyError`` where an attribute of ``owner`` is not a number, or below ``least``."""
     for name, least_ms in least.items():
         value = getattr(owner, name)
         if isinstance(value, timedelta):
             raise TopologyError(
-                f"{name}={value!r} is no number of milliseconds", hint="the class's methods take timedeltas"
+                f"{name}={value!r} is not a number of milliseconds",
+                hint="the class's methods take timedeltas",
             )
         milliseconds(value, name, least=least_ms)

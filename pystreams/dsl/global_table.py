@@ -140,7 +140,7 @@ class GlobalTables:
         name = names.step("KTABLE-SOURCE-", step)
         if not callable(supplier):
             raise TopologyError(
-                f"{name} got {supplier!r}, which is no processor's class or factory",
+                f"{name} got {supplier!r}, which is not a processor's class or factory",
                 hint="give the class, or a function that makes a new processor at each call",
             )
         UserFunction.of(supplier, "supply", f"add_global_store {name}")

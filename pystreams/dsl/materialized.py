@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias, TypedDict
@@ -12,6 +11,7 @@ from pystreams.dsl.durations import Duration, milliseconds
 from pystreams.dsl.serdes import TypeOrSerde, given_or
 from pystreams.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from pystreams.errors import TopologyError
+from pystreams.nearest import did_you_mean
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.names import checked
@@ -75,9 +75,9 @@ class StoreOptions:
         known = [field.name for field in fields(cls)]
         for argument in arguments:
             if argument not in known:
-                close = difflib.get_close_matches(argument, known, 1)
-                meant = f"; did you mean {close[0]}=?" if close else ""
-                raise TypeError(f"{method}() got an unexpected keyword argument {argument!r}{meant}")
+                meant = did_you_mean(argument, known)
+                message = f"{method}() got an unexpected keyword argument {argument!r}"
+                raise TypeError(f"{message}: {meant}" if meant else message)
         return cls(**arguments)
 
     @property

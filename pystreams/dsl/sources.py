@@ -32,7 +32,7 @@ def source_node(
     timestamp_extractor: Any,
     auto_offset_reset: str | timedelta | None,
 ) -> SourceNode:
-    """The node that reads ``topics``. Raises ``TopologyError`` for what names no topics."""
+    """The node that reads ``topics``. Raises ``TopologyError`` for what does not name a topic."""
     pattern = topics if isinstance(topics, re.Pattern) else None
     found = () if isinstance(topics, re.Pattern) else topic_names(topics)
     if pattern is None and not found:

@@ -58,11 +58,12 @@ class Suppressed(Generic[K_contra]):
             bound = getattr(self, name)
             if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 0):
                 raise TopologyError(
-                    f"{name}={bound!r} is no bound of a buffer", hint="give a number, or None for none"
+                    f"{name}={bound!r} is not a valid bound of a buffer",
+                    hint="give a whole number, or None for no bound",
                 )
         if not isinstance(self.when_full, WhenFull):
             raise TopologyError(
-                f"when_full={self.when_full!r} is nothing that a full buffer can do",
+                f"when_full={self.when_full!r} is not what a full buffer can do",
                 hint="give WhenFull.EMIT_EARLY or WhenFull.SHUT_DOWN",
             )
 
@@ -76,7 +77,7 @@ class Suppressed(Generic[K_contra]):
         changelog_config: Mapping[str, str] | None = None,
     ) -> Suppressed[Windowed[Any]]:
         """The one, final result of each window, when stream time has passed its end and grace. A buffer that comes to
-        its bound stops the application: what it would let go early were no final results."""
+        its bound stops the application: what it would let go early would not be final results."""
         return Suppressed(
             None, max_records, max_bytes, WhenFull.SHUT_DOWN, logged, dict(changelog_config or {})
         )

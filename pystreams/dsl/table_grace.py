@@ -12,7 +12,7 @@ from pystreams.topology.names import checked
 
 
 def refuse_grace(method: str, other: object) -> None:
-    """Raise ``TopologyError`` if ``other``, with which a stream is joined, is no table."""
+    """Raise ``TopologyError`` if ``other``, with which a stream is joined, is not a table."""
     if not isinstance(other, table.KTable):
         raise TopologyError(
             f"{method} takes grace= with a table, not with {type(other).__name__}",

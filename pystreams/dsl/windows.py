@@ -158,7 +158,7 @@ class SessionWindows:
 
 
 def checked_windows(windows: object) -> None:
-    """Raises ``TopologyError`` for what is no windows of one stream."""
+    """Raises ``TopologyError`` for what is not a definition of windows of one stream."""
     if not isinstance(windows, TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows):
         raise TopologyError(
             f"windowed_by takes windows, not {windows!r}",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pystreams.errors import StateError
+from pystreams.nearest import did_you_mean, listing
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.queries import LocalStore
 from pystreams.runtime.stream_thread import StreamThread
@@ -51,7 +52,11 @@ def local_store(
         return GlobalLocalStore(name, context, headers=headers)
     known = [spec.name for spec in built.stores] + global_stores
     if name not in known:
-        raise StateError(f"there is no store {name}", why=f"the topology has: {', '.join(known) or 'none'}")
+        raise StateError(
+            f"there is no store {name}",
+            why=f"the topology has: {listing(known)}",
+            hint=did_you_mean(name, known),
+        )
     if any(spec.name == name and spec.kind in ("buffer", "join_buffer") for spec in built.stores):
         raise StateError(
             f"store {name} cannot be read",

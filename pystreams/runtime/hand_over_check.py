@@ -74,7 +74,7 @@ class HandOverRecord:
 
     @classmethod
     def from_bytes(cls, packed: bytes, where: str) -> HandOverRecord:
-        """Raises ``StateError`` for what is no such record, or one of another format."""
+        """Raises ``StateError`` for what is not such a record, or one of another format."""
         try:
             content = json.loads(zlib.decompress(packed))
             version = content["format"]
@@ -91,7 +91,7 @@ class HandOverRecord:
                 )
         except (ValueError, KeyError, TypeError, zlib.error) as error:
             raise StateError(
-                "what stands there is no record of a hand-over",
+                "what stands there is not a record of a hand-over",
                 where=where,
                 why=f"{type(error).__name__}: {error}",
                 hint="did somebody else write to the topic? Delete it, and hand over again",

@@ -208,7 +208,7 @@ def no_pair(result: object) -> TypeError:
     """What is wrong with a function's result that should be (key, value)."""
     length = f" of {len(result)} elements" if isinstance(result, tuple | list) else ""
     return TypeError(
-        f"a value of type {type(result).__qualname__}{length} is no pair: expected (key, value), as a tuple"
+        f"a value of type {type(result).__qualname__}{length} is not a pair: expected (key, value), as a tuple"
     )
 
 

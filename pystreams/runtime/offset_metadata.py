@@ -48,7 +48,7 @@ class OffsetMetadata:
 
     @classmethod
     def decode(cls, text: str) -> OffsetMetadata:
-        """What was committed. Never raises: text that is none of ours is (-1, nothing), as in Java."""
+        """What was committed. Never raises: text that is not ours is (-1, nothing), as in Java."""
         try:
             data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
             version, time = _TIME.unpack_from(data)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -25,6 +24,7 @@ from pystreams.errors import (
 from pystreams.functions import check_callback
 from pystreams.ids import TaskId
 from pystreams.metrics import Metrics
+from pystreams.nearest import did_you_mean
 from pystreams.processor import Cancellable, PunctuationType, Punctuator, RecordMetadata
 from pystreams.record import NO_HEADERS, ContextCell, FixedKeyRecord, Headers, Record
 from pystreams.runtime.failures import Failures
@@ -311,11 +311,10 @@ class ProcessorRunner(TaskContext):
     def _child(self, name: str) -> Target:
         target = self._children.get(name)
         if target is None:
-            near = get_close_matches(str(name), self._children, 1)
             raise TopologyError(
                 f"processor {self._step} forwarded to {name}, which is not a child of it",
                 why=f"its children are {', '.join(self._children) or 'none'}",
-                hint=f"did you mean {near[0]}?" if near else "",
+                hint=did_you_mean(str(name), self._children),
             )
         return target
 
@@ -324,7 +323,7 @@ def wrong_record(record: object, step: str, task: TaskId) -> ProcessingError:
     """What it means that something else than a record was forwarded, or one without a proper time."""
     if not hasattr(record, "timestamp"):
         return ProcessingError(
-            f"processor {step} forwarded a {type(record).__name__}, which is no record",
+            f"processor {step} forwarded a {type(record).__name__}, which is not a record",
             where=f"task {task}",
             hint="forward Record(key, value, timestamp), or record.with_value(...)",
         )

@@ -26,7 +26,7 @@ def stop_on_signals(stop: threading.Event) -> Iterator[None]:
                 signal.signal(number, before.pop(number))
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        # A terminal that is closed may tell it twice, the kernel and the shell: that is no impatience.
+        # A terminal that is closed may tell it twice, the kernel and the shell: that is not impatience.
         if number != signal.SIGHUP:
             restore(signal.SIGINT, signal.SIGTERM)
         stop.set()

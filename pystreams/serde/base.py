@@ -67,7 +67,7 @@ class Serde(Generic[T]):
         for given in (serialize, deserialize):
             if not callable(given):
                 raise TopologyError(
-                    f"a serde is made of two functions, {given!r} is none",
+                    f"a serde is made of two functions, and {given!r} is not a function",
                     hint="Serde.of(write, read): write gives bytes, read takes them",
                 )
         return _FunctionSerde(serialize, deserialize, immutable)

@@ -11,7 +11,7 @@ from pystreams.serde.varint import pack_varint, varint_at
 
 T = TypeVar("T")
 
-#: New value and old value; None is no value. Not both are None.
+#: New value and old value; None is not a value. Not both are None.
 Change: TypeAlias = "tuple[T | None, T | None]"
 
 _OLD, _NEW, _BOTH = b"\x00", b"\x01", b"\x02"

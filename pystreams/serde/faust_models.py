@@ -32,7 +32,7 @@ class FaustSerde(Serde[T]):
     does where a topic has no type. ``serializer`` is the ``value_serializer`` or ``key_serializer`` of the Faust topic,
     if it has one. As in Faust, a model that names a serializer is written with that one.
 
-    Raises ``TopologyError`` for a type that is no model, ``ConfigError`` if the extra ``faust`` is not installed or
+    Raises ``TopologyError`` for a type that is not a model, ``ConfigError`` if the extra ``faust`` is not installed or
     there is no such serializer.
     """
 
@@ -43,7 +43,7 @@ class FaustSerde(Serde[T]):
     def __init__(self, type_: Any, serializer: str | None = None) -> None:
         if not is_faust_model(type_):
             raise TopologyError(
-                f"{type_name(type_)} is no model of Faust's", hint="give a subclass of faust.Record"
+                f"{type_name(type_)} is not a model of Faust's", hint="give a subclass of faust.Record"
             )
         self.type = type_
         self.serializer_name = serializer
@@ -61,7 +61,7 @@ class FaustSerde(Serde[T]):
                 raise SerializationError(
                     f"a value of type {type(value).__name__} cannot be written as {self!r}",
                     where=f"topic {topic}",
-                    why="it is no model of Faust's",
+                    why="it is not a model of Faust's",
                     hint="check that this is the type of what the step computes",
                 )
             return cast("bytes", cast("Any", value).dumps(serializer=write_as))
@@ -102,7 +102,7 @@ def _by_its_name(data: Any) -> Any:
     base = _faust("models.base").Model
     model = base._maybe_namespace(data)
     if model is None:
-        raise ValueError(f"it names no model in {base._blessed_key!r}")
+        raise ValueError(f"it does not name a model in {base._blessed_key!r}")
     return model.from_data(data)
 
 

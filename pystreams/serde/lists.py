@@ -140,7 +140,7 @@ def _size_of(inner: AnySerde) -> int | None:
 
 def _malformed(serde: AnySerde, topic: str, why: str) -> SerializationError:
     return SerializationError(
-        f"the bytes are no {serde!r}",
+        f"the bytes are not {serde!r}",
         where=f"topic {topic}",
         why=why,
         hint="check that the topic was written with Java's list serde, or by this one, with the same kind of elements",

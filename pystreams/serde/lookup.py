@@ -54,5 +54,5 @@ def serde_for(type_or_serde: Any) -> AnySerde:
             hint="give TimeWindowedSerde(str, window_size_ms)",
         )
     if type_or_serde is None:
-        raise TopologyError("None is no type that a serde can be made for", hint=SUPPORTED)
+        raise TopologyError("None is not a type that a serde can be made for", hint=SUPPORTED)
     return FaustSerde(type_or_serde) if is_faust_model(type_or_serde) else JsonSerde(type_or_serde)

@@ -191,7 +191,7 @@ class VoidSerde(Serde[None]):
 _JSON_UUID_DECODE = msgspec.json.Decoder(uuid.UUID).decode
 _JSON_UUID_ENCODE = msgspec.json.Encoder().encode
 
-#: Gives its argument back, refuses what is no bytes, and costs no Python call.
+#: Gives its argument back, refuses what is not bytes, and costs no Python call.
 _SAME = b"".__add__
 
 

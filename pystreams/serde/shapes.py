@@ -31,7 +31,9 @@ class Shape:
             root = kinds.type_info(type_)
         except (TypeError, NameError) as error:
             raise TopologyError(
-                f"{type_name(type_)} is no type that a serde can be made for", why=str(error), hint=SUPPORTED
+                f"{type_name(type_)} is not a type that a serde can be made for",
+                why=str(error),
+                hint=SUPPORTED,
             ) from error
         pydantic = holds_sets = untyped = False
         for kind in _reachable(root):
@@ -43,7 +45,7 @@ class Shape:
                 pydantic = True
             elif isinstance(kind, kinds.CustomType):
                 raise TopologyError(
-                    f"{type_name(kind.cls)} is no type that a serde can be made for",
+                    f"{type_name(kind.cls)} is not a type that a serde can be made for",
                     where="" if kind is root else f"inside of {type_name(type_)}",
                     hint=SUPPORTED,
                 )

@@ -51,7 +51,7 @@ class _StructuredSerde(Serde[T]):
                 raise SerializationError(
                     f"a value of type {type(value).__name__} cannot be written as {self!r}",
                     where=f"topic {topic}",
-                    why=f"it is no {type_name(outer)}",
+                    why=f"this serde writes values of type {type_name(outer)}",
                     hint="check that this is the type of what the step computes",
                 )
             return encode(value)

@@ -151,7 +151,7 @@ def _read_head(data: bytes, between: int, topic: str) -> tuple[int, bytes | None
 
 def _malformed(what: str, topic: str) -> SerializationError:
     return SerializationError(
-        f"the bytes are no {what} of a foreign-key join",
+        f"the bytes are not {what} of a foreign-key join",
         where=f"topic {topic}",
         hint="this topic is written by its own application only; reset the application if others wrote to it",
     )

@@ -24,7 +24,7 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
 
     ``inner`` is the key's type (``str``, ...) or serde. ``changelog`` reads keys as a window store's changelog has
     them, with a number (int32) behind the start; written are they without it in any case. Raises ``TopologyError`` for
-    a size that is no number of milliseconds.
+    a size that is not a number of milliseconds.
 
     Source: org.apache.kafka.streams.kstream.{TimeWindowedSerializer, TimeWindowedDeserializer, WindowedSerdes},
     state.internals.WindowKeySchema.
@@ -37,7 +37,8 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
         size: object = window_size_ms
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise TopologyError(
-                f"window_size_ms={window_size_ms!r} is no size of windows", hint="give milliseconds as an int"
+                f"window_size_ms={window_size_ms!r} is not a size of windows",
+                hint="give milliseconds as an int",
             )
         self.inner = serde_for(inner)
         self.window_size_ms = window_size_ms

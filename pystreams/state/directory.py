@@ -141,7 +141,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The content of a small file, None if there is none. Raises ``StateCorruptedError`` if it is no JSON object,
+    """The content of a small file, None if there is none. Raises ``StateCorruptedError`` if it is not a JSON object,
     ``StateError`` if its format is not ours."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -34,11 +34,11 @@ class SessionLayout(TimeLayout, Protocol):
     """How the changelog's key of a session becomes the physical key that a table sorts by."""
 
     def to_changelog(self, physical: Any) -> bytes | None:
-        """Back; None for a key that is no session's."""
+        """Back; None for a key that is not a session's."""
         ...
 
     def split(self, physical: Any) -> tuple[bytes, int, int] | None:
-        """Record key, end, and what orders sessions of equal ends; None for a key that is no session's."""
+        """Record key, end, and what orders sessions of equal ends; None for a key that is not a session's."""
         ...
 
 

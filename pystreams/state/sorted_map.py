@@ -75,7 +75,7 @@ class SortedKeys(Generic[K]):
 class TimesByKey:
     """For each record key of a window store, its (start, sequence) in order; built when first asked for.
 
-    ``split`` takes a key of the mapping apart into record key, window start and sequence number; None: it is no window.
+    ``split`` takes a key of the mapping apart into record key, window start and sequence number; None: not a window.
     """
 
     __slots__ = ("_source", "_split", "_times")

@@ -58,7 +58,7 @@ class Stores:
         was not read or written for longest."""
         most: object = max_entries
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
-            raise TopologyError(f"max_entries={most!r} is no number of entries", where=f"store {name}")
+            raise TopologyError(f"max_entries={most!r} is not a number of entries", where=f"store {name}")
         return _spec(
             "key_value", name, key, value, False, cached, logged, changelog_config, max_entries=max_entries
         )
@@ -389,6 +389,6 @@ def _milliseconds(duration: object) -> int:
         return duration // timedelta(milliseconds=1)
     if not isinstance(duration, int) or isinstance(duration, bool):
         raise TopologyError(
-            f"{duration!r} is no duration of a store", hint="give a timedelta, or milliseconds as an int"
+            f"{duration!r} is not a duration of a store", hint="give a timedelta, or milliseconds as an int"
         )
     return duration

@@ -11,7 +11,6 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -25,6 +24,7 @@ from pystreams.errors import StateError, TopicError, summarize
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
+from pystreams.nearest import did_you_mean, listing
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.new_task import NewTask, new_task
@@ -237,8 +237,9 @@ class TopologyTestDriver:
         if self._globals is not None and name in self._globals.stores:
             return self._globals.written_store(name)
         if name not in self._state.stores:
-            known = ", ".join(sorted(self.store_names)) or "none"
-            raise StateError(f"there is no store {name!r}", hint=f"the topology's stores: {known}")
+            raise StateError(
+                f"there is no store {name!r}", hint=_known("the topology's stores", name, self.store_names)
+            )
         self._task.cell.record = (None, -1, -1, 0, NO_HEADERS)
         return self._state.stores[name]
 
@@ -438,10 +439,11 @@ def _configuration(
     return StreamsConfig.from_mapping({"application_id": DEFAULT_APPLICATION_ID} | dict(config or {}))
 
 
-def _known(what: str, topic: str, names: Iterable[str]) -> str:
-    nearest = get_close_matches(topic, sorted(names), n=1)
-    listed = f"{what}: {', '.join(sorted(names)) or 'none'}"
-    return f"did you mean {nearest[0]}? {listed}" if nearest else listed
+def _known(what: str, name: str, names: Iterable[str]) -> str:
+    known = sorted(names)
+    meant = did_you_mean(name, known)
+    listed = f"{what}: {listing(known)}"
+    return f"{meant} {listed}" if meant else listed
 
 
 def _in_order(plan: Topology, built: BuiltTopology) -> Sequence[Node]:

@@ -23,7 +23,7 @@ def topic_names(topics: str | Iterable[str]) -> tuple[str, ...]:
         return (topics,)
     if not isinstance(topics, Iterable):
         raise TopologyError(
-            f"{topics!r} names no topics", hint="give a name, several, or a pattern: re.compile(...)"
+            f"{topics!r} does not name a topic", hint="give a name, several, or a pattern: re.compile(...)"
         )
     return tuple(topics)
 
@@ -41,7 +41,7 @@ def checked_store(store: object) -> StoreSpec:
     """``store``. Raises ``TopologyError`` for what describes none."""
     if not isinstance(store, StoreSpec):
         raise TopologyError(
-            f"{store!r} describes no store",
+            f"{store!r} does not describe a store",
             hint="give what Stores makes: Stores.key_value_store(name, key, value)",
         )
     return store

@@ -105,7 +105,7 @@ class Topology(Wiring):
         (name, supplier). None wraps nothing, and what is wrapped already stays as it is: applications whose settings
         have a ``processor_wrapper`` are wrapped by it before they run.
 
-        Raises ``ConfigError`` for what is no wrapper, ``TopologyError`` for what it must not return.
+        Raises ``ConfigError`` for what is not a wrapper, ``TopologyError`` for what it must not return.
         """
         if processor_wrapper is None or self._is_wrapped:
             return self

@@ -109,7 +109,7 @@ def processor_wrapper(setting: Any) -> ProcessorWrapper:
 def wrapped_supplier(
     wrapper: ProcessorWrapper, node: ProcessorNode, stores: Sequence[StoreSpec]
 ) -> AnySupplier:
-    """What ``wrapper`` makes of a step with these ``stores``. Raises ``TopologyError`` if that is no supplier."""
+    """What ``wrapper`` makes of a step with these ``stores``. Raises ``TopologyError`` if that is not a supplier."""
     operation = node.operation
     make = operation.supplier if isinstance(operation, Process) else BuiltInProcessor
     fixed_key = operation.fixed_key if isinstance(operation, Process) else operation.keeps_key

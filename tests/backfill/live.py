@@ -155,7 +155,7 @@ def visible(changes: Sequence[Line], spec: StoreSpec, *, all_said: bool = False)
         return entries
     time_of = TableFormat.of(spec).time_of
     if all_said:
-        # What is no write moves no time: on disk, a null among duplicates is logged all the same.
+        # What is not a write moves no time: on disk, a null among duplicates is logged all the same.
         no_writes = spec.retain_duplicates and spec.persistent
         keys = [key for key, change in last.items() if not no_writes or change.value is not None]
     else:

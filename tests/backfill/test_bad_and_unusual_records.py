@@ -166,7 +166,7 @@ def escaping() -> App:
 @pytest.mark.live
 def test_a_name_that_no_topic_may_have_is_no_path(new_log: Callable[[str], Log], tmp_path: Path) -> None:
     past = {"in": [lines([("a", "../../../escaped", 1)], value=str)]}
-    with pytest.raises(ProductionError, match="no legal topic name"):
+    with pytest.raises(ProductionError, match="not a legal topic name"):
         Backfill(escaping(), memory(past), tmp_path / "a" / "b" / "staging").run()
     assert not list(tmp_path.glob("**/*escaped*"))
     # Nor does live take it.

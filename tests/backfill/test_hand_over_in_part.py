@@ -250,5 +250,5 @@ def test_a_record_that_cannot_be_read_is_told(new_log: NewLog) -> None:
     log = new_log("log")
     hand_over(filled(log), log.broker)
     append(log, {manifest_topic("sums"): [[Line(b"manifest", b"{}", 1)]]})
-    with pytest.raises(StateError, match="no record of a hand-over"):
+    with pytest.raises(StateError, match="not a record of a hand-over"):
         run_to_the_end(log, program(log))

@@ -24,7 +24,7 @@ _TELLING = 9
 OF_PROGRAMS = (
     "resume does not go with overwrite",
     "commit_records cannot be",
-    "is no application",
+    "is not an application",
     "a backfill that is",
     "there is no store",
     "does not read topic",

@@ -93,7 +93,7 @@ def test_a_backfill_computes_what_the_topology_computes(persistent: bool, tmp_pa
 
 
 def kept(log: Log) -> dict[TopicPartition, dict[bytes | None, Line]]:
-    """The last record of each key in the changelogs, with its headers, where it is no deletion."""
+    """The last record of each key in the changelogs, with its headers, where it is not a deletion."""
     found = {}
     topics = [
         name for name in log.admin.describe_topics() if name.startswith("keeps-") and "changelog" in name

@@ -106,7 +106,7 @@ def test_a_misspelt_attribute_is_answered_with_what_is_there(program):
 
 def test_an_attribute_that_is_no_application_is_named(program):
     program("not_an_app.py", PROGRAM.format(name="orders") + "limit = 3\n")
-    assert "not_an_app:limit is no application but an int" in refusal("not_an_app:limit")
+    assert "not_an_app:limit is not an application but an int" in refusal("not_an_app:limit")
 
 
 def test_a_module_without_application_says_how_to_make_one(program):

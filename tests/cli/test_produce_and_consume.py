@@ -61,7 +61,7 @@ def test_windowed_keys_are_recognised(pystreams, topic):
 def test_a_line_of_the_wrong_type_is_named_and_the_lines_before_it_are_kept(pystreams, topic):
     failed = pystreams("produce", topic, "--value-type", "int", stdin="1\n2\nthree\n4\n")
     assert failed.code == 1
-    assert "'three' is no int" in failed.err
+    assert "'three' cannot be read as int" in failed.err
     assert "line 3" in failed.err
     assert len(pystreams("consume", topic).lines) == 2
 
@@ -151,7 +151,7 @@ def test_only_one_partition_is_shown(pystreams):
 
 def test_bytes_of_another_format_are_shown_with_a_mark(pystreams, topic):
     pystreams("produce", topic, stdin="abc\n")
-    assert "<no int: 0x616263>" in pystreams("consume", topic, "--value-type", "int").out
+    assert "<not int: 0x616263>" in pystreams("consume", topic, "--value-type", "int").out
 
 
 def test_an_empty_topic_says_that_it_is_empty(pystreams, topic):

@@ -75,8 +75,8 @@ def test_other_records_are_shown_in_hex_with_a_mark(pystreams, server, topic, fo
     put(pystreams, b"\x00\x00\x00\x00\x09abc")
     lines = pystreams("consume", topic, "--value-type", format_).lines
     assert [line.split("\t")[2] for line in lines] == [
-        f"<no {format_}: 0xff00>",
-        f"<no {format_}: 0x0000000009616263>",
+        f"<not {format_}: 0xff00>",
+        f"<not {format_}: 0x0000000009616263>",
     ]
 
 

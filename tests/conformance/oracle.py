@@ -28,7 +28,7 @@ def path() -> Path:
         raise OracleError(f"{VARIABLE} is not set: it names the oracle's executable")
     found = Path(name)
     if not found.is_file():
-        raise OracleError(f"{VARIABLE} names {name}, which is no file")
+        raise OracleError(f"{VARIABLE} names {name}, which is not a file")
     return found
 
 

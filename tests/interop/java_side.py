@@ -94,7 +94,7 @@ class JavaSide:
     def ask(self, do: str, **arguments: Any) -> Any:
         """Raises ``JavaError`` if the command failed or is not answered in time."""
         assert self._process.stdin is not None
-        # Escaped, so that what is no character (half a surrogate pair) gets there, too.
+        # Escaped, so that what is not a character (half a surrogate pair) gets there, too.
         self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
         self._process.stdin.flush()
         try:

@@ -48,7 +48,7 @@ def test_who_was_replaced_while_it_hung_leaves_its_successors_changelog_alone(
 ):
     cluster.create("in", "out")
     cluster.write("in", [(f"k{i % 3}", i, i + 1) for i in range(30)])
-    # It does not hear in time that it is no member any more.
+    # It does not hear in time that it is not a member any more.
     deaf = cluster.broker_with(session_timeout_ms=120_000, heartbeat_interval_ms=60_000)
     cluster.broker, broker = deaf, cluster.broker
     hung = cluster.start(counting(cluster))

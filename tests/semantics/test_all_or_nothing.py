@@ -162,7 +162,7 @@ def test_who_cannot_be_told_of_a_changed_row_keeps_nobody_else_from_it() -> None
 
     def read(data: bytes) -> str:
         if data in unreadable:
-            raise ValueError(f"{data!r} is no key")
+            raise ValueError(f"{data!r} is not a key")
         return data.decode()
 
     asked: list[ErrorContext] = []

@@ -95,7 +95,7 @@ def test_a_pair_of_the_wrong_length_is_told_with_what_is_expected(
     mapped.to("out")
     with TopologyTestDriver(builder) as driver, pytest.raises(ProcessingError) as raised:
         driver.create_input_topic("in", key=str, value=str).pipe_input("a", "x")
-    assert f"{found} is no pair: expected (key, value)" in str(raised.value)
+    assert f"{found} is not a pair: expected (key, value)" in str(raised.value)
 
 
 class WithoutSuper(Processor[str, str, str, str]):

@@ -272,7 +272,7 @@ def play_with(app: App, **config: Any) -> None:
 @pytest.mark.parametrize(
     ("use", "told"),
     [
-        (lambda c, r: c.store(None), "None describes no store"),
+        (lambda c, r: c.store(None), "None does not describe a store"),
         (lambda c, r: c.forward(r, 5), "forwarded to 5, which is not a child of it"),
     ],
 )

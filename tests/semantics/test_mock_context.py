@@ -130,7 +130,7 @@ def test_mistakes_are_told_as_a_task_tells_them() -> None:
     context = MockProcessorContext[Any, Any]()
     with pytest.raises(TopologyError, match="no access to the store x"):
         context.store("x")
-    with pytest.raises(ProcessingError, match="forwarded a tuple, which is no record"):
+    with pytest.raises(ProcessingError, match="forwarded a tuple, which is not a record"):
         context.forward(("k", "v"))  # type: ignore[arg-type]
     with pytest.raises(ProcessingError, match="negative timestamp -1"):
         context.forward(Record("k", "v", -1))

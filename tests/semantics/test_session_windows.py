@@ -113,7 +113,7 @@ def test_on_close_each_session_comes_once_when_it_has_closed() -> None:
         (lambda: SessionWindows.of(5, grace=-1), "grace must be at least 0 ms"),
         (
             lambda: SessionWindows.of("5"),  # type: ignore[arg-type]
-            "is no duration",
+            "is not a duration",
         ),
     ],
 )
@@ -130,5 +130,5 @@ def test_mistakes_are_told_when_the_topology_is_written() -> None:
         grouped.emit_strategy("close")  # type: ignore[arg-type]
     with pytest.raises(TopologyError, match=r"takes 1 argument\n(.*\n)*.*\(one, two\) or \(key, one, two\)"):
         grouped.aggregate(str, lambda total, value: total + value, lambda one: one)  # type: ignore[arg-type, misc]
-    with pytest.raises(TypeError, match="did you mean retention="):
+    with pytest.raises(TypeError, match="did you mean retention"):
         grouped.count(retenton=7)  # type: ignore[call-arg]

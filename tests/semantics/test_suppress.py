@@ -194,11 +194,11 @@ def test_suppress_takes_a_suppressed() -> None:
 @pytest.mark.parametrize(
     "arguments, told",
     [
-        ({"wait": "1 h"}, "wait='1 h' is no duration"),
+        ({"wait": "1 h"}, "wait='1 h' is not a duration"),
         ({"wait": -1}, "wait must be at least 0 ms"),
-        ({"wait": 1, "max_records": -1}, "max_records=-1 is no bound"),
-        ({"wait": 1, "max_bytes": 1.5}, "max_bytes=1.5 is no bound"),
-        ({"wait": 1, "when_full": "stop"}, "when_full='stop' is nothing"),
+        ({"wait": 1, "max_records": -1}, "max_records=-1 is not a valid bound"),
+        ({"wait": 1, "max_bytes": 1.5}, "max_bytes=1.5 is not a valid bound"),
+        ({"wait": 1, "when_full": "stop"}, "when_full='stop' is not what a full"),
     ],
 )
 def test_wrong_arguments_are_told(arguments: dict[str, Any], told: str) -> None:

@@ -83,7 +83,7 @@ def test_a_serde_that_gives_text_instead_of_bytes_is_told_at_the_step_that_write
 
 def test_what_a_serde_says_of_a_value_is_told_where_it_was_to_be_written() -> None:
     def refuse(_value: object) -> bytes:
-        raise SerializationError("this cannot be written", why="the field item is no text")
+        raise SerializationError("this cannot be written", why="the field item is not text")
 
     choosy: Any = Serde.of(refuse, bytes.decode)
     builder = StreamsBuilder()
@@ -91,4 +91,4 @@ def test_what_a_serde_says_of_a_value_is_told_where_it_was_to_be_written() -> No
     with TopologyTestDriver(builder) as driver:
         with pytest.raises(ProductionError) as caught:
             driver.create_input_topic("in", key=str, value=str).pipe_input("k", "v", timestamp=1)
-        assert "the field item is no text" in caught.value.why
+        assert "the field item is not text" in caught.value.why

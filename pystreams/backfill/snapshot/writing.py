@@ -290,5 +290,5 @@ def _finish(target: Path, result: BackfillResult, stored: list[StoredAs]) -> Non
 
 
 def _outcome(outcome: Outcome) -> Any:
-    """Records for sinks and internal topics are no part of a snapshot."""
+    """Records for sinks and internal topics are not part of a snapshot."""
     return json.loads(replace(outcome, written={}).to_json())

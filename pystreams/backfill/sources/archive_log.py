@@ -83,7 +83,7 @@ class ArchiveEntry:
 
     @classmethod
     def from_json(cls, text: bytes, where: str) -> ArchiveEntry:
-        """Raises ``StateError`` for text that is no entry, or one of another format."""
+        """Raises ``StateError`` for text that is not an entry, or one of another format."""
         try:
             content: dict[str, Any] = json.loads(text)
             version = content["format"]
@@ -97,7 +97,9 @@ class ArchiveEntry:
                 )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
-                "this is no entry of an archive's log", where=where, why=f"{type(error).__name__}: {error}"
+                "this is not an entry of an archive's log",
+                where=where,
+                why=f"{type(error).__name__}: {error}",
             ) from error
         raise StateError(
             f"the archive's log has format {version}, this version of pystreams reads {FORMAT_VERSION}",

@@ -43,7 +43,7 @@ ENCODINGS: Final[Mapping[str, Callable[[str], bytes]]] = {
 
 
 def check_encoding(name: str) -> None:
-    """Raises ``ConfigError`` for the name of no encoding."""
+    """Raises ``ConfigError`` for a name that is not an encoding's."""
     if name not in ENCODINGS:
         raise ConfigError(f"there is no encoding {name!r}", hint=f"one of {', '.join(ENCODINGS)}")
 
@@ -55,7 +55,7 @@ def encoded(texts: Sequence[str | None], encoding: str, where: str) -> Arrow:
         return pa.array([None if text is None else encode(text) for text in texts], pa.binary())
     except (ValueError, struct.error) as error:
         wrong = next(text for text in texts if text is not None and not _encodes(encode, text))
-        raise ConfigError(f"{wrong!r} is no {encoding}", where=where, why=str(error)) from None
+        raise ConfigError(f"{wrong!r} cannot be read as {encoding}", where=where, why=str(error)) from None
 
 
 def _encodes(encode: Callable[[str], bytes], text: str) -> bool:
@@ -94,7 +94,7 @@ def _column(rows: Arrow, field: Arrow, given: Mapping[str, object], where: str) 
         return _cast(column, field, where)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ConfigError(
-            f"column {name} has type {column.type}, which is no {field.type}",
+            f"column {name} has type {column.type}, which cannot be read as {field.type}",
             where=where,
             why=str(error).splitlines()[0],
         ) from None
@@ -165,5 +165,5 @@ def headers_of_text(text: str | bytes | None, where: str) -> Headers:
         return tuple((str(name), None if value is None else value.encode()) for name, value in pairs)
     except (ValueError, TypeError, AttributeError) as error:
         raise ConfigError(
-            "headers that are no JSON of names and texts", where=where, why=str(error)
+            "headers that are not JSON of names and texts", where=where, why=str(error)
         ) from None

@@ -66,7 +66,7 @@ class CsvSource(TextSource):
                         yield self.records(self._decoded(block.slice(start, BATCH_ROWS), where), file)
             except pa.ArrowInvalid as error:
                 raise ConfigError(
-                    "a file of the archive is no CSV with these columns", where=where, why=str(error)
+                    "a file of the archive is not CSV with these columns", where=where, why=str(error)
                 ) from None
 
     def _columns(self, file: str) -> list[str]:
@@ -76,7 +76,7 @@ class CsvSource(TextSource):
                 names, ended = _names(opened)
         except UnicodeDecodeError as error:
             raise ConfigError(
-                "a file of the archive is no CSV", where=self.where(file), why=str(error)
+                "a file of the archive is not CSV", where=self.where(file), why=str(error)
             ) from None
         columns = [name for name in names if name in _TYPES]
         if len(set(columns)) < len(columns):

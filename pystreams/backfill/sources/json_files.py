@@ -86,7 +86,7 @@ class JsonSource(TextSource):
                 return pa.array(found, pa.binary())
             texts = [None if data is None else data.decode() for data in found]
         except UnicodeDecodeError as error:
-            raise ConfigError("a line has a text that is no UTF-8", where=where, why=str(error)) from None
+            raise ConfigError("a line has a text that is not UTF-8", where=where, why=str(error)) from None
         return encoded(texts, encoding, where)
 
 
@@ -94,7 +94,7 @@ def _decoded(decoder: Any, lines: bytes, where: str) -> list[Any]:
     try:
         found: list[Any] = decoder.decode_lines(lines)
     except msgspec.DecodeError as error:
-        raise ConfigError("a line is no record in JSON", where=where, why=str(error)) from None
+        raise ConfigError("a line is not a record in JSON", where=where, why=str(error)) from None
     return found
 
 

@@ -116,7 +116,7 @@ class ParquetSource(FileSource):
                 parquet = pq.ParquetFile(opened, buffer_size=_BUFFER_BYTES, pre_buffer=False)
             except pa.ArrowInvalid as error:
                 raise ConfigError(
-                    "a file of the archive is no Parquet file, or is damaged",
+                    "a file of the archive is not a Parquet file, or is damaged",
                     where=self.where(file),
                     why=str(error).splitlines()[0],
                 ) from None

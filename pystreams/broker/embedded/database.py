@@ -160,7 +160,7 @@ def _is_full(path: Path) -> bool:
 
 _OTHER_PATH = "give another path for the embedded log (embedded_log)"
 _WHAT = {
-    sqlite3.SQLITE_NOTADB: ("The file is no SQLite database", _OTHER_PATH),
+    sqlite3.SQLITE_NOTADB: ("The file is not an SQLite database", _OTHER_PATH),
     sqlite3.SQLITE_CANTOPEN: (
         "The embedded log cannot be opened",
         "check the path's directory and permissions",

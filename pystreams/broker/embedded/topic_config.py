@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from pystreams.errors import ConfigError
+from pystreams.nearest import did_you_mean
 
 N = TypeVar("N", int, float)
 
@@ -78,11 +78,11 @@ def parse(topic: str, config: Mapping[str, str]) -> TopicConfig:
     """Raises ``ConfigError`` for a setting that Kafka does not know, or a value that it does not mean."""
     for name in config:
         if name not in DEFAULTS and name not in WITHOUT_EFFECT:
-            near = difflib.get_close_matches(name, [*DEFAULTS, *WITHOUT_EFFECT], n=1)
             raise ConfigError(
                 f"Kafka has no topic setting {name!r}",
                 where=f"topic {topic}",
-                hint=f"did you mean {near[0]!r}?" if near else "see Kafka's topic configs for what there is",
+                hint=did_you_mean(name, [*DEFAULTS, *WITHOUT_EFFECT])
+                or "see Kafka's topic configs for what there is",
             )
     reader = _Reader(topic, effective(config))
     policies = reader.choice("cleanup.policy", ("delete", "compact", "compact,delete", "delete,compact"))

@@ -126,7 +126,7 @@ def _create(database: Database, spec: TopicSpec) -> bool:
     illegal = why_no_topic_name(spec.name)
     if illegal:
         raise TopicError(
-            f"{spec.name!r} is no legal topic name",
+            f"{spec.name!r} is not a legal topic name",
             where=where,
             why=illegal,
             hint="choose another name",

@@ -345,7 +345,7 @@ def _headers_of(partition: TopicPartition, messages: list[Message]) -> list[Any]
             # What came before is there. Asked for once more, confluent-kafka would give a list with holes.
             offset = messages[len(headers)].offset()
             log.warning(
-                "%s offset %s: left without its headers, a name is no UTF-8: %s", partition, offset, error
+                "%s offset %s: left without its headers, a name is not UTF-8: %s", partition, offset, error
             )
             headers.append(None)
     return headers

@@ -122,7 +122,7 @@ class KafkaMember:
             return
         identity = self._coordinator.group_metadata()
         if self._lost or identity.generation_id < 0:
-            raise self._migrated("it is no member any more")
+            raise self._migrated("it is not a member any more")
         try:
             self._connection.heartbeat(
                 identity.generation_id, identity.member_id, _REQUEST_TIMEOUT_MS, self._instance_id
@@ -151,7 +151,7 @@ class KafkaMember:
             # The generation first: if it is that of a new membership, the loss of the old one is noted already.
             identity = self._coordinator.group_metadata()
             if self._lost or identity.generation_id < 0:
-                raise self._migrated("it is no member any more")
+                raise self._migrated("it is not a member any more")
             try:
                 self._connection.commit(
                     offsets,

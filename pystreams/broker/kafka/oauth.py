@@ -176,7 +176,7 @@ def _expiry_s(token: str, expires_in_s: Any) -> float:
             return SystemClock().now_ms() / 1000 + float(expires_in_s)
     raise BrokerError(
         "The token for Kafka does not say when it expires",
-        why="it is no JWT with the claim exp, and the server gave no expires_in",
+        why="it is not a JWT with the claim exp, and the server gave no expires_in",
         hint="give the function oauth_token_provider, which says it",
     )
 

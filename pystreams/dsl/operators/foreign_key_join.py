@@ -45,7 +45,7 @@ Instructions = list[tuple[Any, Instruction]]
 @dataclass(frozen=True, slots=True)
 class JoinSerdes:
     """What both sides of a join write keys and values with. ``topic`` is that of the subscriptions, without the
-    application's id: serdes are told made-up topics, as in Java, because these bytes are no records' own."""
+    application's id: serdes are told made-up topics, as in Java, because these bytes are not records' own."""
 
     topic: str
     primary_key: AnySerde

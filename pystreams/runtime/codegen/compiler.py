@@ -112,7 +112,7 @@ def _checked_processor(step: str, supplier: Callable[[], Any]) -> Any:
         again = supplier()
     if not callable(getattr(processor, "process", None)):
         raise TopologyError(
-            f"the supplier of {step} gives {processor!r}, which is no processor",
+            f"the supplier of {step} gives {processor!r}, which is not a processor",
             where=locate(supplier),
             hint="pass a class derived from Processor, or a function that makes an instance of one",
         )

@@ -25,7 +25,7 @@ class AvroSerde(RegistrySerde[T]):
     to an ``.avsc`` file, or what its JSON says. Without one, each record is read by the schema that it was written
     with, and none can be written, unless ``use_latest_version`` takes the subject's newest.
 
-    ``type_``: what values are: dicts (default, or what the schema says if it is no record), or a dataclass,
+    ``type_``: what values are: dicts (default, or what the schema says if it is not a record), or a dataclass,
     ``msgspec.Struct``, ``TypedDict`` or pydantic model with the schema's fields.
 
     ``references`` are schemas that this one names: (name, subject, version). The other arguments go over the settings
@@ -192,7 +192,7 @@ def _loaded(text: str) -> Any:
         if text.strip() in _PRIMITIVES:
             return text.strip()
         raise TopologyError(
-            "a schema is no JSON", why=str(error), hint="to give a file, give its pathlib.Path"
+            "a schema is not JSON", why=str(error), hint="to give a file, give its pathlib.Path"
         ) from None
 
 
@@ -215,7 +215,9 @@ def _parse(text: str, named: dict[str, Any]) -> Any:
     try:
         return parse_schema(_loaded(text), named)
     except (SchemaParseException, UnknownType, KeyError, TypeError, ValueError) as error:
-        raise TopologyError("a schema is no Avro schema", why=f"{type(error).__name__}: {error}") from None
+        raise TopologyError(
+            "a schema is not an Avro schema", why=f"{type(error).__name__}: {error}"
+        ) from None
 
 
 def _parsed(client: Any, schema: Any) -> Any:

@@ -167,7 +167,7 @@ def _text(schema: str | Path | dict[str, Any]) -> str:
         json.loads(text)
     except ValueError as error:
         raise TopologyError(
-            "a schema is no JSON", why=str(error), hint="to give a file, give its pathlib.Path"
+            "a schema is not JSON", why=str(error), hint="to give a file, give its pathlib.Path"
         ) from None
     return text
 

@@ -41,7 +41,7 @@ class ProtobufSerde(RegistrySerde[T]):
         name = getattr(getattr(message, "DESCRIPTOR", None), "full_name", None)
         if message is not None and (name is None or not hasattr(message, "SerializeToString")):
             raise TopologyError(
-                f"{message!r} is no class of Protobuf messages", hint="give one of those that protoc made"
+                f"{message!r} is not a class of Protobuf messages", hint="give one of those that protoc made"
             )
         use = SchemaUse(
             registry=SchemaRegistry.given(registry),

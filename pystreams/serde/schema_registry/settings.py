@@ -44,7 +44,7 @@ class SchemaRegistry:
         for name in self.settings:
             if name not in CLIENT_SETTINGS or name == "url":
                 raise ConfigError(
-                    f"{name} is no setting of a schema registry's client",
+                    f"{name} is not a setting of a schema registry's client",
                     hint=f"there are {', '.join(n for n in CLIENT_SETTINGS if n != 'url')}",
                 )
         checked = {name: serde_value(PREFIX + name, value) for name, value in self.settings.items()}

@@ -93,7 +93,7 @@ def as_odd_parquet(rows: Rows, folder: Path) -> Source:
 
 
 def as_csv(rows: Rows, folder: Path) -> Source:
-    """Keys and values in base64, because bytes are no text."""
+    """Keys and values in base64, because bytes are not text."""
     folder.mkdir()
     with (folder / "all.csv").open("w", newline="") as file:
         writer = csv.writer(file)

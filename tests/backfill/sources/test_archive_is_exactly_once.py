@@ -322,7 +322,7 @@ def test_a_log_that_lacks_an_entry_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="lacks its entry 0"):
         ParquetSource(str(tmp_path)).partitions()
     (tmp_path / "_pystreams_archive" / "00000000.json").write_text("{}")
-    with pytest.raises(StateError, match="no entry of an archive's log"):
+    with pytest.raises(StateError, match="not an entry of an archive's log"):
         ParquetSource(str(tmp_path)).partitions()
     (tmp_path / "_pystreams_archive" / "00000000.json").write_text('{"format": 9}')
     with pytest.raises(StateError, match="format 9"):

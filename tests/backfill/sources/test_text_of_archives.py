@@ -69,7 +69,7 @@ def test_no_file_is_passed_over_for_its_packing_or_its_case(tmp_path: Path) -> N
 
 
 def test_json_as_consume_prints_it(tmp_path: Path) -> None:
-    """It prints no topic: that is given with the source. A value that is no text stands for itself."""
+    """It prints no topic: that is given with the source. A value that is not text stands for itself."""
     text = (
         '{"partition": 0, "offset": 0, "timestamp": 5, "key": "be", "value": 12, "headers": [["h", "x"], ["n", null]]}'
         "\n"
@@ -120,14 +120,20 @@ def test_times_are_milliseconds_or_moments(written: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "line, told",
     [
-        ('{"topic": "lines", "partition": 0, "offset": 0', "no record in JSON"),
-        ('{"topic": "lines", "partition": "one", "offset": 0, "timestamp": 1}', "no record in JSON"),
+        ('{"topic": "lines", "partition": 0, "offset": 0', "not a record in JSON"),
+        ('{"topic": "lines", "partition": "one", "offset": 0, "timestamp": 1}', "not a record in JSON"),
         ('{"topic": "lines", "partition": 0, "timestamp": 1}', "no column offset"),
-        (f'{{"topic": "lines", "partition": 0, "offset": {1 << 64}, "timestamp": 1}}', "no record in JSON"),
+        (
+            f'{{"topic": "lines", "partition": 0, "offset": {1 << 64}, "timestamp": 1}}',
+            "not a record in JSON",
+        ),
         ('{"topic": "lines", "partition": -1, "offset": 0, "timestamp": 1}', "records of partition -1"),
         ('{"topic": "lines", "partition": 0, "offset": 0, "timestamp": "soon"}', "column timestamp"),
         ('{"topic": "lines", "partition": 0, "offset": 0, "timestamp": 0, "headers": [["a"]]}', "headers"),
-        ('{"topic": "lines", "partition": 0, "offset": 0, "timestamp": 0, "value": "?!"}', "no base64"),
+        (
+            '{"topic": "lines", "partition": 0, "offset": 0, "timestamp": 0, "value": "?!"}',
+            "cannot be read as base64",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_file(line: str, told: str, tmp_path: Path) -> None:
@@ -141,7 +147,7 @@ def test_text_that_is_no_utf8_is_told_with_its_file(tmp_path: Path) -> None:
     line = b'{"topic": "lines", "partition": 0, "offset": 0, "timestamp": 5, "value": "\xff"}'
     (tmp_path / "lines.json").write_bytes(line)
     for encoding in ("text", "base64"):
-        with pytest.raises(ConfigError, match="no UTF-8") as raised:
+        with pytest.raises(ConfigError, match="not UTF-8") as raised:
             all_of(JsonSource(str(tmp_path), value_encoding=encoding))
         assert "lines.json" in raised.value.where
 
@@ -168,7 +174,7 @@ def test_wrong_names_of_columns_are_told_with_their_file(names: str, told: str, 
 @pytest.mark.parametrize("line", ["lines,0,0", "lines,x,0,0,a"])
 def test_csv_that_is_none_is_told_with_its_file(line: str, tmp_path: Path) -> None:
     (tmp_path / "lines.csv").write_text(f"topic,partition,offset,timestamp,value\n{line}\n")
-    with pytest.raises(ConfigError, match="no CSV with these columns") as raised:
+    with pytest.raises(ConfigError, match="not CSV with these columns") as raised:
         all_of(CsvSource(str(tmp_path)))
     assert "lines.csv" in raised.value.where
 

@@ -1,4 +1,4 @@
-"""A file that is no embedded log, or one of a newer pystreams: refused, named, and left as it is."""
+"""A file that is not an embedded log, or one of a newer pystreams: refused, named, and left as it is."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_it_comes_back_from_its_text():
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}'])
 def test_what_is_no_manifest_is_refused(text):
-    with pytest.raises(StateError, match="no manifest"):
+    with pytest.raises(StateError, match="not a manifest"):
         Manifest.from_json(text, "here")
 
 

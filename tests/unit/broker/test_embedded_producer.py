@@ -202,7 +202,7 @@ def test_headers_of_some_records_do_not_move_to_others(broker, producer):
 
 
 def test_an_unknown_topic_setting_is_refused_with_the_nearest_name(broker):
-    with pytest.raises(ConfigError, match=r"did you mean 'retention\.ms'"):
+    with pytest.raises(ConfigError, match=r"did you mean retention\.ms"):
         create(broker, config={"retention_ms": "5"})
 
 

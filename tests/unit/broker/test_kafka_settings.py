@@ -62,7 +62,7 @@ def test_the_producer_is_safe_by_default():
 @pytest.mark.parametrize("role", ["main.consumer", "restore.consumer", "global.consumer"])
 def test_a_consumer_reads_what_java_would_read(role: Role):
     consumer = told(role)
-    # A changelog may hold what a hand-over left that was killed: it is no state of the application.
+    # A changelog may hold what a hand-over left that was killed: it is not state of the application.
     assert consumer["isolation.level"] == (
         "read_committed" if role == "restore.consumer" else "read_uncommitted"
     )

@@ -114,7 +114,7 @@ def test_settings_of_the_membership_may_be_given_as_the_main_consumers():
 def test_a_prefix_that_makes_no_sense_is_refused_with_the_reason(name: str, why: str):
     with pytest.raises(ConfigError) as caught:
         config(**{name: "1"})
-    assert caught.value.what == f"{name} is no setting here"
+    assert caught.value.what == f"{name} is not a setting here"
     assert why in caught.value.why
 
 
@@ -133,7 +133,7 @@ def test_a_prefix_that_makes_no_sense_is_refused_with_the_reason(name: str, why:
 def test_an_unknown_name_is_told_with_the_nearest(name: str, meant: str):
     with pytest.raises(ConfigError) as caught:
         config(**{name: "1"})
-    assert caught.value.what == f"{name} is no setting"
+    assert caught.value.what == f"{name} is not a setting"
     assert caught.value.hint == f"did you mean {meant}?"
 
 

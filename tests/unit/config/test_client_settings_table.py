@@ -90,7 +90,7 @@ def test_a_refused_setting_says_why_with_and_without_prefix(name: str):
             continue  # a setting of the application
         with pytest.raises(ConfigError) as caught:
             StreamsConfig.from_mapping({"application_id": "app", prefix + name: "x"})
-        assert caught.value.what == f"{prefix}{name} is no setting here"
+        assert caught.value.what == f"{prefix}{name} is not a setting here"
         assert caught.value.why == CLIENT_SETTINGS[name].refused
 
 

@@ -42,7 +42,7 @@ def test_a_mistake_is_told_without_the_secret(name: str, given: Any):
 def test_of_a_flag_that_is_no_pair_only_the_name_is_shown(pair: str):
     with pytest.raises(ConfigError) as caught:
         parse_pairs([pair], "commit_interval_ms=1000")
-    assert caught.value.what == f"'{pair[:13]}' is no setting"
+    assert caught.value.what == f"'{pair[:13]}' is not a setting"
 
 
 def test_a_function_is_shown_without_what_it_was_made_with():

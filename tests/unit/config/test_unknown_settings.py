@@ -25,7 +25,7 @@ def refusal(name: str, value: object = 1) -> ConfigError:
 )
 def test_an_unknown_name_is_told_with_the_nearest(name, nearest):
     error = refusal(name)
-    assert error.what == f"{name} is no setting"
+    assert error.what == f"{name} is not a setting"
     assert error.hint == f"did you mean {nearest}?"
 
 
@@ -43,7 +43,7 @@ def test_an_unknown_name_is_told_with_the_nearest(name, nearest):
 )
 def test_what_only_java_has_is_refused_with_the_reason(name, why):
     error = refusal(name)
-    assert error.what == f"{name} is no setting here"
+    assert error.what == f"{name} is not a setting here"
     assert why in error.why
 
 

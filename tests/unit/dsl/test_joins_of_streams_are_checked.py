@@ -107,7 +107,7 @@ def test_its_stores_are_neither_cached_nor_kept_for_another_time(
 
 
 def test_a_misspelt_argument_is_a_call_that_does_not_fit(left: Any, right: Any) -> None:
-    with pytest.raises(TypeError, match="did you mean persistent="):
+    with pytest.raises(TypeError, match="did you mean persistent"):
         left.join(right, pair, windows=WINDOWS, persistant=False)
 
 

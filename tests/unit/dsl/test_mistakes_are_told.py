@@ -28,20 +28,20 @@ from pystreams.testing import play
 @pytest.mark.parametrize(
     "make, told",
     [
-        (lambda: Stores.window_store("s", str, str, size="5", retention=9), "'5' is no duration"),
-        (lambda: Stores.window_store("s", str, str, size=5, retention=9.5), "9.5 is no duration"),
-        (lambda: Stores.session_store("s", str, str, retention=True), "True is no duration"),
-        (lambda: Stores.lru_map("s", str, str, max_entries="5"), "'5' is no number of entries"),
-        (lambda: Stores.lru_map("s", str, str, max_entries=-1), "-1 is no number of entries"),
-        (lambda: App("a").add_state_store("seen"), "'seen' describes no store"),
-        (lambda: App("a").add_global_store("seen", "t", Processor), "'seen' describes no store"),
-        (lambda: Topology().add_state_store("seen"), "'seen' describes no store"),
-        (lambda: App("a").stream("t").process(Processor, stores=[3]), "3 describes no store"),
+        (lambda: Stores.window_store("s", str, str, size="5", retention=9), "'5' is not a duration"),
+        (lambda: Stores.window_store("s", str, str, size=5, retention=9.5), "9.5 is not a duration"),
+        (lambda: Stores.session_store("s", str, str, retention=True), "True is not a duration"),
+        (lambda: Stores.lru_map("s", str, str, max_entries="5"), "'5' is not a number of entries"),
+        (lambda: Stores.lru_map("s", str, str, max_entries=-1), "-1 is not a number of entries"),
+        (lambda: App("a").add_state_store("seen"), "'seen' does not describe a store"),
+        (lambda: App("a").add_global_store("seen", "t", Processor), "'seen' does not describe a store"),
+        (lambda: Topology().add_state_store("seen"), "'seen' does not describe a store"),
+        (lambda: App("a").stream("t").process(Processor, stores=[3]), "3 does not describe a store"),
         (lambda: App("a").table(["t", "u"]), "a table is read from one topic"),
         (lambda: App("a").table(re.compile("t.*")), "a table is read from one topic"),
-        (lambda: Serde.of(str.encode, "utf-8"), "'utf-8' is none"),
-        (lambda: TimeWindowedSerde(str, timedelta(seconds=1)), "is no size of windows"),
-        (lambda: TopologyTestDriver(App("a").stream("t")), "KStream is no application"),
+        (lambda: Serde.of(str.encode, "utf-8"), "'utf-8' is not a function"),
+        (lambda: TimeWindowedSerde(str, timedelta(seconds=1)), "is not a size of windows"),
+        (lambda: TopologyTestDriver(App("a").stream("t")), "KStream is not an application"),
     ],
     ids=range(14),
 )
@@ -115,7 +115,7 @@ def forwarding(what: Any) -> App:
 
 
 def test_what_is_forwarded_is_a_record():
-    with pytest.raises(ProcessingError, match="forwarded a tuple, which is no record"):
+    with pytest.raises(ProcessingError, match="forwarded a tuple, which is not a record"):
         play(forwarding(("k", "v")), ("in", "k", "v", 1))
 
 

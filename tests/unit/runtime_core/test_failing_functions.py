@@ -78,7 +78,7 @@ def not_a_pair(value: str) -> Any:
         (ops.Peek(fn(explode)), ["a", "c"]),
         (ops.SelectKey(fn(explode)), ["a", "c"]),
         (ops.Map(fn(lambda key, value: 5 if "!" in value else (key, value))), ["a", "c"]),
-        # "b!" has two letters, and is no pair for that.
+        # "b!" has two letters, and is not a pair for that.
         (ops.Map(fn(lambda key, value: value if "!" in value else [key, value])), ["a", "c"]),
         (ops.FlatMap(fn(lambda key, value: [value if "!" in value else (key, value)])), ["a", "c"]),
         (ops.FlatMapValues(fn(lambda value: None if "!" in value else [value])), ["a", "c"]),

@@ -155,7 +155,7 @@ def test_a_supplier_must_give_a_new_processor_each_time() -> None:
 
 
 def test_a_supplier_must_give_a_processor() -> None:
-    with pytest.raises(TopologyError, match="supplier of p gives None, which is no processor"):
+    with pytest.raises(TopologyError, match="supplier of p gives None, which is not a processor"):
         Harness(nodes_of(lambda: None))
 
 

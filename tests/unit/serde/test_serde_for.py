@@ -57,15 +57,15 @@ def test_the_keys_inside_of_windowed_ones_are_given_in_the_same_way():
 @pytest.mark.parametrize(
     "wrong,text",
     [
-        (None, "None is no type"),
-        (3, "3 is no type"),
-        ("str", "'str' is no type"),
-        (complex, "complex is no type"),
+        (None, "None is not a type"),
+        (3, "3 is not a type"),
+        ("str", "'str' is not a type"),
+        (complex, "complex is not a type"),
         (list[complex], "inside of list[complex]"),
         (JsonSerde, "give an instance, such as JsonSerde(...)"),
         (Windowed, "give TimeWindowedSerde("),
         (Windowed[str], "give TimeWindowedSerde("),
-        pytest.param(lambda: 1, "is no type", id="a function"),
+        pytest.param(lambda: 1, "is not a type", id="a function"),
     ],
     ids=str,
 )

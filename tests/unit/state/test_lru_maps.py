@@ -89,7 +89,7 @@ def test_a_map_that_keeps_nothing() -> None:
 
 
 def test_a_negative_bound_is_refused() -> None:
-    with pytest.raises(TopologyError, match="max_entries=-1 is no number of entries"):
+    with pytest.raises(TopologyError, match="max_entries=-1 is not a number of entries"):
         spec(most=-1)
 
 

@@ -1,4 +1,4 @@
-"""What a registry refuses or cannot do is told in words that help; a record that is no such record is its own fault."""
+"""What a registry refuses or cannot do is told in words that help; a record of another format is its own fault."""
 
 from __future__ import annotations
 

@@ -126,10 +126,10 @@ def test_a_schema_may_refer_to_another_subjects(registry: SchemaRegistry):
 @pytest.mark.parametrize(
     "wrong,what",
     [
-        ('{"type": "record"}', "a schema is no Avro schema"),
-        ('{"type": "nothing"}', "a schema is no Avro schema"),
-        ("{", "a schema is no JSON"),
-        ("orders.avsc", "a schema is no JSON"),
+        ('{"type": "record"}', "a schema is not an Avro schema"),
+        ('{"type": "nothing"}', "a schema is not an Avro schema"),
+        ("{", "a schema is not JSON"),
+        ("orders.avsc", "a schema is not JSON"),
         (Path("no/such.avsc"), "there is no schema in no/such.avsc"),
     ],
 )

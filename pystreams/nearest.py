@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+
+_CUTOFF = 0.6
 
 
-def nearest(name: str, names: Iterable[str], most: int = 3) -> list[str]:
-    """Up to ``most`` of ``names`` that look like ``name``, the likeliest first."""
-    return get_close_matches(name, list(names), n=most, cutoff=0.6)
+def nearest(name: str, names: Iterable[str], most: int = 3, cutoff: float = _CUTOFF) -> list[str]:
+    """Up to ``most`` of ``names`` that look like ``name``, the likeliest first. ``cutoff``: 1 is the name itself."""
+    from difflib import get_close_matches
+
+    return get_close_matches(name, list(names), n=most, cutoff=cutoff)
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
