@@ -76,9 +76,7 @@ class WindowCache(ItemCache):
     def walk(self, read: WindowRead, interval_ms: int) -> list[Window]:
         """The windows that Kafka Streams walks through, in its order."""
         if read.of == "all":
-            windows = sorted(
-                self.entries, key=lambda window: (window[1] // interval_ms, place_by_key(window))
-            )
+            windows = self._of_all(interval_ms)
         elif read.single and (interval_ms > 1 or read.of == "key"):
             windows = self._of_key(read, interval_ms)
         else:
@@ -86,6 +84,13 @@ class WindowCache(ItemCache):
         if read.reverse:
             windows.reverse()
         return windows
+
+    def _of_all(self, interval_ms: int) -> list[Window]:
+        if interval_ms > 1:
+            return sorted(self.entries, key=lambda window: (window[1] // interval_ms, place_by_key(window)))
+        # In the order of the store in memory, which compares keys alone. Java's cache compares what follows them, too,
+        # and so is in another order where one key begins with another; merged, both would give windows twice.
+        return [(key, start) for start, key in self.by_time.between(None, None, upper_inclusive=True)]
 
     def _of_key(self, read: WindowRead, interval_ms: int) -> list[Window]:
         key = read.key_from

@@ -82,3 +82,29 @@ def test_windows_of_an_open_range_are_found_once(reverse: bool) -> None:
     with TopologyTestDriver(topology) as driver:
         driver.create_input_topic("in", key=str, value=str).pipe_input("r", "1", timestamp=1)
     assert found == [starts[::-1] if reverse else starts] * 3
+
+
+@pytest.mark.parametrize("cache", [0, 200, 10_000])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_windows_of_keys_that_begin_with_one_another_are_found_once(cache: int, reverse: bool) -> None:
+    """Java's cache in memory has the longer key first where zero bytes follow, its store the shorter one."""
+    keys = ["", "\x00", "\x00\x00", "a", "a\x00"]
+    topology = Topology().add_source("in", "in", key=str, value=str)
+    found: list[list[tuple[str, int]]] = []
+
+    class Uses(Processor[str, str, str, str]):
+        def process(self, record: Record[str, str]) -> None:
+            store = self.context.store("s")
+            for key in keys if record.value == "first" else keys[::2]:
+                store.put(key, "v", 30_000)
+            with store.backward_all() if reverse else store.all() as windows:
+                found.append([(window.key, window.start) for window, _ in windows])
+
+    spec = Stores.window_store("s", str, str, size=10, retention=300_000, persistent=False, cached=True)
+    topology.add_processor("uses", Uses, "in", stores=[spec])
+    with TopologyTestDriver(topology, {"statestore_cache_max_bytes": cache}) as driver:
+        source = driver.create_input_topic("in", key=str, value=str)
+        for value in ("first", "again"):
+            source.pipe_input("r", value, timestamp=1)
+    wanted = [(key, 30_000) for key in keys]
+    assert found == [wanted[::-1] if reverse else wanted] * 2
