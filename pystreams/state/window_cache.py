@@ -119,7 +119,9 @@ class WindowCache(ItemCache):
             upper_inclusive=False,
         ):
             place = (start // interval_ms, place_by_key((key, start)))
-            if (lower is None or place >= (first, lower)) and (upper is None or place <= (last, upper)):
+            if (lower is None or place >= (first, lower)) and (
+                upper is None or place <= (last, upper) or read.wants((key, start))
+            ):
                 found.append((place, (key, start)))
         found.sort()
         return [window for _, window in found]
@@ -138,7 +140,9 @@ class WindowCache(ItemCache):
             if (key >= key_from or key_from.startswith(key)) and (key <= key_to or key.startswith(kept))
         ]
         found.sort()
-        return [window for _, place, window in found if lower <= place <= upper]
+        return [
+            window for _, place, window in found if lower <= place and (place <= upper or read.wants(window))
+        ]
 
     def _of_times(self, read: WindowRead) -> list[Window]:
         """In memory: all from the first key at the beginning of time to the last key at the end of the span."""
@@ -151,7 +155,12 @@ class WindowCache(ItemCache):
                 upper_inclusive=False,
             )
             if (lower is None or start or place_by_key((key, start)) >= lower)
-            and (upper is None or start != time_to or place_by_key((key, start)) <= upper)
+            and (
+                upper is None
+                or start != time_to
+                or place_by_key((key, start)) <= upper
+                or read.wants((key, start))
+            )
         ]
 
     def added(self, key: Any) -> None:

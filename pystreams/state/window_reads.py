@@ -65,7 +65,10 @@ class WindowRead(NamedTuple):
 
     @property
     def upper(self) -> bytes | None:
-        """Where it ends: keys may be followed by others that are longer. Source: OrderedBytes.upperRange."""
+        """Where it ends: keys may be followed by others that are longer. Source: OrderedBytes.upperRange.
+
+        If zero bytes end the last key, windows of keys that it begins with lie behind: who walks asks ``wants``, too.
+        """
         key = self.key_to
         if key is None:
             return None

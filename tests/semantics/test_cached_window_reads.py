@@ -108,3 +108,31 @@ def test_windows_of_keys_that_begin_with_one_another_are_found_once(cache: int, 
             source.pipe_input("r", value, timestamp=1)
     wanted = [(key, 30_000) for key in keys]
     assert found == [wanted[::-1] if reverse else wanted] * 2
+
+
+@pytest.mark.parametrize("cache", [0, 10_000])
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize("first", ["", None])
+def test_windows_of_a_range_whose_last_key_ends_with_zero_bytes_are_found(
+    cache: int, persistent: bool, first: str | None
+) -> None:
+    """Java compares what follows the last key with what follows shorter ones, and takes those for later keys."""
+    topology = Topology().add_source("in", "in", key=str, value=str)
+    found: list[list[str]] = []
+
+    class Uses(Processor[str, str, str, str]):
+        def process(self, record: Record[str, str]) -> None:
+            store = self.context.store("s")
+            for key in ("a", "a\x00", "b"):
+                store.put(key, "v", 30_000)
+            for read in (store.fetch_range, store.backward_fetch_range):
+                with read(first, "a\x00", 0, 30_000) as windows:
+                    found.append([window.key for window, _ in windows])
+
+    spec = Stores.window_store("s", str, str, size=10, retention=300_000, persistent=persistent, cached=True)
+    topology.add_processor("uses", Uses, "in", stores=[spec])
+    with TopologyTestDriver(topology, {"statestore_cache_max_bytes": cache}) as driver:
+        driver.create_input_topic("in", key=str, value=str).pipe_input("r", "1", timestamp=1)
+    # On disk, keys are compared with the starts behind them.
+    wanted = ["a\x00", "a"] if persistent else ["a", "a\x00"]
+    assert found == [wanted, wanted[::-1]]

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pystreams.serde import BYTES, JsonSerde
@@ -167,6 +167,18 @@ def run_windows(run: Run, steps: list[Any]) -> None:
 
 @PROPERTY
 @given(steps=STEPS, budget=BUDGETS, persistent=st.booleans(), on_disk=st.booleans())
+@example(
+    steps=[("put", b"", 30_000, b""), ("put", b"\x00", 30_000, b"")],
+    budget=200,
+    persistent=False,
+    on_disk=False,
+)
+@example(
+    steps=[("put", b"a", 30_000, b""), ("range", b"", 0, b"a\x00")],
+    budget=200,
+    persistent=True,
+    on_disk=False,
+)
 def test_a_window_store_is_a_sorted_dictionary_of_windows(
     steps: list[Any], budget: int, persistent: bool, on_disk: bool
 ) -> None:
