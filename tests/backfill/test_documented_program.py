@@ -1,4 +1,4 @@
-"""The program in docs/backfill.md calls what there is, with arguments that it takes."""
+"""The program in docs/backfill/reference.md calls what there is, with arguments that it takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-DOC = Path(__file__).resolve().parents[2] / "docs" / "backfill.md"
+DOC = Path(__file__).resolve().parents[2] / "docs" / "backfill" / "reference.md"
 
 
 def test_its_names_and_arguments_exist() -> None:

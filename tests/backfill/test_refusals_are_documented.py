@@ -1,4 +1,4 @@
-"""Whatever a backfill refuses, docs/backfill.md says why, and what to do."""
+"""Whatever a backfill refuses, docs/backfill/refusals.md says why, and what to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILES = [
     ROOT / "pystreams" / "cli" / "backfill_spark.py",
     ROOT / "pystreams" / "cli" / "backfill_setup.py",
 ]
-DOCUMENTED = " ".join((ROOT / "docs" / "backfill.md").read_text(encoding="utf-8").split())
+DOCUMENTED = " ".join((ROOT / "docs" / "backfill" / "refusals.md").read_text(encoding="utf-8").split())
 
 #: Shorter texts, like "topic", stand everywhere.
 _TELLING = 9

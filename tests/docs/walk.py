@@ -1,0 +1,115 @@
+"""Pages that a reader works through: their files are written, their commands run, and what these print is compared with
+what the page shows.
+
+A block of Python, TOML, YAML, … whose first line is ``# NAME`` is that file. A ``console`` block has commands behind
+``$`` (with further lines behind ``>``), and below each what it prints. A ``python`` block without a name is a program
+that prints the ``text`` block below it.
+
+What differs from run to run counts as equal: times, durations, rates, process ids. A line ``…`` stands for any lines,
+``…`` within one for any text.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.docs.manual import EXAMPLE, Block, expected, sections
+from tests.docs.shell import Shell
+
+#: The address of Kafka in the pages; the tests have another one.
+KAFKA = "localhost:9092"
+
+#: Fences that a page of this kind may have; "no-run" is code of others, or a part of a file.
+KINDS = re.compile(
+    r"^(console|text|mermaid|(python|java|bash) no-run|(python|toml|yaml|dockerfile|ini|json))$"
+)
+
+_FILE = re.compile(r"^(?:#|//) ([\w./-]+\.\w+|[\w./-]*Dockerfile|[\w./-]+\.service)$")
+_UNSTEADY = (
+    (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
+    (re.compile(r"\d[\d,]*(\.\d+)?(?= (s|ms|MB)\b)"), "<n>"),
+    (re.compile(r"\d[\d,]*/s"), "<n>/s"),
+    (re.compile(r"(process|pid) \d+"), r"\1 <n>"),
+)
+
+
+@dataclass
+class Command:
+    """What a reader types, and what the page shows below it."""
+
+    line: int
+    text: str
+    shown: str
+
+
+def commands(block: Block) -> list[Command]:
+    """Those of a ``console`` block."""
+    found: list[Command] = []
+    for number, line in enumerate(block.text.splitlines(), block.line + 1):
+        if line.startswith("$ "):
+            found.append(Command(number, line[2:], ""))
+        elif line.startswith("> ") and found and not found[-1].shown:
+            found[-1].text += "\n" + line[2:]
+        else:
+            assert found, f"{block.where} shows output before any command"
+            found[-1].shown += line + "\n"
+    return found
+
+
+def file_of(block: Block) -> str | None:
+    """The name of the file that a block is; None if it is not one."""
+    first = _FILE.match(block.text.partition("\n")[0])
+    return (
+        first[1] if first and block.info in {"python", "toml", "yaml", "dockerfile", "ini", "json"} else None
+    )
+
+
+def walk(page: Path, folder: Path, shell: Shell, kafka: str = KAFKA) -> None:
+    """Do in ``folder`` what the page says. Raises ``AssertionError`` where it shows something else than happens."""
+    shown = expected(page)
+    for block in (block for section in sections(page) for block in section.blocks):
+        assert KINDS.match(block.info), f"{block.where}: nobody runs a block of {block.info!r}"
+        name = file_of(block)
+        if name is not None:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(block.text.replace(KAFKA, kafka), encoding="utf-8")
+        elif block.info == "console":
+            for command in commands(block):
+                _check(f"{page.name}:{command.line}", command, shell, kafka)
+        elif block.info == EXAMPLE:
+            told = _print_of(block, folder)
+            output = shown.get(block.line)
+            assert told == ("" if output is None else output.text), f"{block.where} prints\n{told}"
+
+
+def _print_of(block: Block, folder: Path) -> str:
+    command = [sys.executable, "-c", block.text]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0, f"{block.where} fails:\n{done.stderr}"
+    return done.stdout
+
+
+def _check(where: str, command: Command, shell: Shell, kafka: str) -> None:
+    code, told = shell.run(command.text.replace(KAFKA, kafka))
+    told = told.replace(kafka, KAFKA)
+    assert code == 0 or "Error" in command.shown, f"{where}: exit code {code}\n{told}"
+    assert fits(command.shown, told), f"{where}: {command.text} prints\n{told}"
+
+
+def fits(shown: str, told: str) -> bool:
+    """Whether a program that said ``told`` may be shown as ``shown``."""
+    lines = [re.escape(line).replace("…", ".*") for line in _steady(shown).splitlines()]
+    pattern = "".join("(?:.*\n)*?" if line == ".*" else f"{line}\n" for line in lines)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in _steady(told).splitlines())) is not None
+
+
+def _steady(text: str) -> str:
+    """Without what differs from run to run, empty lines, and the widths of columns and rules."""
+    for pattern, name in _UNSTEADY:
+        text = pattern.sub(name, text)
+    lines = (re.sub(r"([─━])+", r"\1", " ".join(line.split())) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
