@@ -1,14 +1,14 @@
-# `make help` explains every target. Only Python 3.11-3.13 is needed: the rest goes into .venv.
+# `make help` explains every target. Only Python 3.11-3.14 is needed: the rest goes into .venv.
 
-PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
-	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null \
 	&& echo $$python && break; done)
 BIN := .venv/bin
 SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill bench bench-micro bench-backfill lock docker clean
+.PHONY: help setup demo backfill-demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill bench bench-micro bench-backfill lock package docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and sho
 		$(BIN)/pystreams reset apps.flights --yes; \
 		$(BIN)/pystreams run apps.flights --until-caught-up; \
 		$(BIN)/python -m apps.flights_report'
+	@$(if $(KAFKA),,echo; \
+		echo "Go on by hand. This puts the command pystreams on the PATH:  . $(BIN)/activate"; \
+		echo "  pystreams describe apps.flights            what has just run"; \
+		echo "  pystreams consume mean-delays | head       what it has written")
 
 backfill-demo: .venv/.backfill ## Ten months of flights on Spark, two months live, equal to a year of live (Java 17; ARGS='--master none': no Spark)
 	@$(BIN)/python -m apps.flights_backfill $(ARGS)
@@ -89,6 +93,14 @@ lock: .venv/.dev ## Resolve the dependencies anew: uv.lock, and requirements-dev
 	@$(BIN)/uv lock --upgrade
 	@$(BIN)/uv export --quiet --frozen --no-hashes --no-annotate --no-emit-project --all-extras --group dev --output-file requirements-dev.txt
 
+package: .venv/.dev ## Build the wheel and the source distribution into dist, and install the wheel into a clean environment
+	@rm -rf dist build/clean
+	@$(BIN)/python -m hatchling build
+	@$(BIN)/python -m venv build/clean
+	@build/clean/bin/pip install --quiet --disable-pip-version-check --constraint requirements-dev.txt dist/*.whl
+	@build/clean/bin/pip check
+	@cd build && clean/bin/pystreams --version
+
 docker: ## Build the image pystreams
 	docker build --file docker/Dockerfile --tag pystreams .
 
@@ -96,7 +108,7 @@ clean: ## Remove .venv, caches and what applications left in .pystreams
 	rm -rf .venv .pystreams .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist
 
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "No Python 3.11-3.13 found; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 2; }
+	@test -n "$(PYTHON)" || { echo "No Python 3.11-3.14 found; name one: make $(MAKECMDGOALS) PYTHON=/path/to/python3"; exit 2; }
 	@echo "Making .venv with $$($(PYTHON) --version) ..."
 	@$(PYTHON) -m venv .venv
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pystreams.app import App
 from pystreams.config import StreamsConfig
+from pystreams.distribution import __version__ as __version__
 from pystreams.dsl.branches import BranchedKStream
 from pystreams.dsl.builder import StreamsBuilder
 from pystreams.dsl.cogroup import (

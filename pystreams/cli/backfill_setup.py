@@ -14,12 +14,11 @@ from typing import Any
 from pystreams.cli.loading import load_application
 from pystreams.cli.settings import given_settings, settings_of
 from pystreams.config import StreamsConfig, merge_settings
+from pystreams.distribution import install_command
 from pystreams.errors import ConfigError
 
 #: ``--master`` for a backfill without Spark.
 NO_SPARK = "none"
-
-_PACKAGES = "pip install 'pystreams[backfill]'"
 
 
 def require_packages(master: str) -> None:
@@ -30,7 +29,7 @@ def require_packages(master: str) -> None:
         raise ConfigError(
             f"This command needs {' and '.join(missing)}",
             why=f"{'they are' if len(missing) > 1 else 'it is'} not installed beside {sys.executable}",
-            hint=f"install what backfills and archives need: {_PACKAGES}",
+            hint=f"install what backfills and archives need: {install_command('backfill')}",
         )
     if master != NO_SPARK and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise ConfigError(

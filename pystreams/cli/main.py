@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -38,12 +37,9 @@ app = typer.Typer(
 def _print_version(wanted: bool) -> None:
     if not wanted:
         return
-    from importlib.metadata import PackageNotFoundError, version
+    from pystreams.cli.versions import version_lines
 
-    try:
-        print(f"pystreams {version('pystreams')}")
-    except PackageNotFoundError:
-        print(f"pystreams, not installed, from {Path(__file__).parents[1]}")
+    print(*version_lines(), sep="\n")
     raise typer.Exit
 
 
@@ -51,7 +47,9 @@ def _print_version(wanted: bool) -> None:
 def common(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the versions and exit."
+        ),
     ] = False,
 ) -> None:
     """Kafka Streams for Python.

@@ -10,6 +10,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, TypeVar, cast, overload
 
+from pystreams.distribution import install_command
 from pystreams.errors import ConfigError, SerializationError, TopologyError
 from pystreams.serde.base import Serde
 from pystreams.serde.shapes import type_name
@@ -120,5 +121,5 @@ def _faust(module: str) -> Any:
         return import_module(f"faust.{module}")
     except ImportError as error:
         raise ConfigError(
-            "faust-streaming is not installed", why=str(error), hint="pip install 'pystreams[faust]'"
+            "faust-streaming is not installed", why=str(error), hint=install_command("faust")
         ) from None

@@ -109,7 +109,7 @@ def test_packages_that_are_missing_are_named(pystreams, wordcount, monkeypatch, 
     refused = pystreams("backfill", wordcount, "--master", "local[1]")
     assert refused.code == 2
     assert f"This command needs {missing}" in refused.err
-    assert "pip install 'pystreams[backfill]'" in refused.err
+    assert "pip install 'pystreams-engine[backfill]'" in refused.err
 
 
 def test_without_java_the_way_without_spark_is_told(pystreams, wordcount, monkeypatch):

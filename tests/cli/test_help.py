@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+
+from pystreams.cli import versions
+from pystreams.distribution import __version__
 
 COMMANDS = [
     [],
@@ -43,8 +48,27 @@ def test_the_overview_lists_the_exit_codes(pystreams):
     assert "130 interrupted" in pystreams("--help").out
 
 
-def test_the_version_is_the_packages(pystreams):
-    assert pystreams("--version").out.startswith("pystreams")
+def test_the_version_stands_alone_on_the_first_line(pystreams):
+    told = pystreams("--version")
+    assert told.code == 0
+    assert told.lines[0] == f"pystreams {__version__}"
+
+
+def test_the_versions_of_what_is_used_follow(pystreams):
+    lines = pystreams("--version").lines
+    assert f"Python {platform.python_version()}, {platform.system()} {platform.machine()}" in lines
+    assert f"rocksdict {version('rocksdict')} (stores)" in lines
+    assert f"kafka-python {version('kafka-python')} (Kafka: groups)" in lines
+
+
+def test_a_package_that_is_not_installed_is_said_to_be_so(pystreams, monkeypatch):
+    def without_spark(package: str) -> str:
+        if package == "pyspark":
+            raise PackageNotFoundError(package)
+        return version(package)
+
+    monkeypatch.setattr(versions, "version", without_spark)
+    assert "pyspark not installed (backfills)" in pystreams("--version").lines
 
 
 def test_an_unknown_command_is_refused(pystreams):

@@ -65,9 +65,25 @@ $ wait
 $ echo and goes on
 and goes on
 ```
+```bash
+test $name = you   # a comment
+# nothing but a comment
+name=somebody; echo whatever
+```
+```console
+$ echo $name
+somebody
+```
 """
     with Shell(tmp_path, {}) as shell:
         walk(page(tmp_path, text), tmp_path, shell)
+
+
+def test_sections_may_be_chosen_and_commands_left_out(tmp_path: Path) -> None:
+    text = "## Wrong\n```bash\nfalse\n```\n## Right\n```bash\nfalse\ntouch here\n```\n"
+    with Shell(tmp_path, {}) as shell:
+        walk(page(tmp_path, text), tmp_path, shell, headings=["Right"], leave_out=["false"])
+    assert (tmp_path / "here").exists()
 
 
 @pytest.mark.parametrize(
@@ -75,6 +91,7 @@ and goes on
     [
         "```console\n$ echo yes\nno\n```\n",
         "```console\n$ false\n```\n",
+        "```bash\nfalse\n```\n",
         "```python\nprint(1)\n```\n```text\n2\n```\n",
         "```python\nprint(1)\n```\n",
         "```sh\necho nobody would run this\n```\n",

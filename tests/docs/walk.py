@@ -2,8 +2,8 @@
 what the page shows.
 
 A block of Python, TOML, YAML, … whose first line is ``# NAME`` is that file. A ``console`` block has commands behind
-``$`` (with further lines behind ``>``), and below each what it prints. A ``python`` block without a name is a program
-that prints the ``text`` block below it.
+``$`` (with further lines behind ``>``), and below each what it prints. A ``bash`` block has commands alone: they must
+work, whatever they print. A ``python`` block without a name is a program that prints the ``text`` block below it.
 
 What differs from run to run counts as equal: times, durations, rates, process ids. A line ``…`` stands for any lines,
 ``…`` within one for any text.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,10 +26,11 @@ KAFKA = "localhost:9092"
 
 #: Fences that a page of this kind may have; "no-run" is code of others, or a part of a file.
 KINDS = re.compile(
-    r"^(console|text|mermaid|(python|java|bash) no-run|(python|toml|yaml|dockerfile|ini|json))$"
+    r"^(console|bash|text|mermaid|(python|java|bash) no-run|(python|toml|yaml|dockerfile|ini|json))$"
 )
 
 _FILE = re.compile(r"^(?:#|//) ([\w./-]+\.\w+|[\w./-]*Dockerfile|[\w./-]+\.service)$")
+_COMMENT = re.compile(r"(^|\s+)#.*$")
 _UNSTEADY = (
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "<time>"),
     (re.compile(r"\d[\d,]*(\.\d+)?(?= (s|ms|MB)\b)"), "<n>"),
@@ -39,15 +41,19 @@ _UNSTEADY = (
 
 @dataclass
 class Command:
-    """What a reader types, and what the page shows below it."""
+    """What a reader types, and what the page shows below it; None if it does not."""
 
     line: int
     text: str
-    shown: str
+    shown: str | None
 
 
 def commands(block: Block) -> list[Command]:
-    """Those of a ``console`` block."""
+    """Those of a ``console`` or ``bash`` block."""
+    if block.info != "console":
+        lines = enumerate(block.text.splitlines(), block.line + 1)
+        plain = [(number, _COMMENT.sub("", line)) for number, line in lines]
+        return [Command(number, line, None) for number, line in plain if line]
     found: list[Command] = []
     for number, line in enumerate(block.text.splitlines(), block.line + 1):
         if line.startswith("$ "):
@@ -56,7 +62,7 @@ def commands(block: Block) -> list[Command]:
             found[-1].text += "\n" + line[2:]
         else:
             assert found, f"{block.where} shows output before any command"
-            found[-1].shown += line + "\n"
+            found[-1].shown = f"{found[-1].shown}{line}\n"
     return found
 
 
@@ -68,18 +74,31 @@ def file_of(block: Block) -> str | None:
     )
 
 
-def walk(page: Path, folder: Path, shell: Shell, kafka: str = KAFKA) -> None:
-    """Do in ``folder`` what the page says. Raises ``AssertionError`` where it shows something else than happens."""
+def walk(
+    page: Path,
+    folder: Path,
+    shell: Shell,
+    kafka: str = KAFKA,
+    *,
+    headings: Collection[str] | None = None,
+    leave_out: Collection[str] = (),
+) -> None:
+    """Do in ``folder`` what the page says, or its sections with these headings, except for the commands to leave out.
+
+    Raises ``AssertionError`` where the page shows something else than happens.
+    """
     shown = expected(page)
-    for block in (block for section in sections(page) for block in section.blocks):
+    chosen = [section for section in sections(page) if headings is None or section.heading in headings]
+    for block in (block for section in chosen for block in section.blocks):
         assert KINDS.match(block.info), f"{block.where}: nobody runs a block of {block.info!r}"
         name = file_of(block)
         if name is not None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(block.text.replace(KAFKA, kafka), encoding="utf-8")
-        elif block.info == "console":
+        elif block.info in {"console", "bash"}:
             for command in commands(block):
-                _check(f"{page.name}:{command.line}", command, shell, kafka)
+                if command.text not in leave_out:
+                    _check(f"{page.name}:{command.line}", command, shell, kafka)
         elif block.info == EXAMPLE:
             told = _print_of(block, folder)
             output = shown.get(block.line)
@@ -96,8 +115,8 @@ def _print_of(block: Block, folder: Path) -> str:
 def _check(where: str, command: Command, shell: Shell, kafka: str) -> None:
     code, told = shell.run(command.text.replace(KAFKA, kafka))
     told = told.replace(kafka, KAFKA)
-    assert code == 0 or "Error" in command.shown, f"{where}: exit code {code}\n{told}"
-    assert fits(command.shown, told), f"{where}: {command.text} prints\n{told}"
+    assert code == 0 or "Error" in (command.shown or ""), f"{where}: exit code {code}\n{told}"
+    assert command.shown is None or fits(command.shown, told), f"{where}: {command.text} prints\n{told}"
 
 
 def fits(shown: str, told: str) -> bool:

@@ -1,1 +1,1 @@
-"""Backfills on Spark. The only part of pystreams that imports pyspark: install ``pystreams[backfill]``."""
+"""Backfills on Spark. The only part of pystreams that imports pyspark: install ``pystreams-engine[backfill]``."""

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from pystreams.config.secret import without_login
+from pystreams.distribution import install_command
 from pystreams.errors import (
     ConfigError,
     SchemaRegistryError,
@@ -71,9 +72,7 @@ def check_installed(name: str, packages: tuple[str, ...]) -> None:
 
 def _not_installed(name: str, why: str) -> ConfigError:
     extra = {"": "avro", "json_schema": "json-schema"}.get(name, name)
-    return ConfigError(
-        "packages for schemas are not installed", why=why, hint=f"pip install 'pystreams[{extra}]'"
-    )
+    return ConfigError("packages for schemas are not installed", why=why, hint=install_command(extra))
 
 
 @contextmanager
