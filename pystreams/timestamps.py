@@ -6,6 +6,7 @@ Source: org.apache.kafka.streams.processor.TimestampExtractor and its implementa
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeAlias
 
 from pystreams.errors import ConfigError, ProcessingError
@@ -37,10 +38,49 @@ class ConsumedRecord(NamedTuple, Generic[K, V]):
     headers: Headers
 
 
-#: ``extract(record, partition_time)`` gives the record's time in ms; a negative one drops the record (counted).
-#: ``partition_time`` is the greatest time seen so far in the partition, -1 before the first record. What it raises
-#: stops the task.
-TimestampExtractor: TypeAlias = Callable[[ConsumedRecord, int], int]
+#: What an extractor may give: see ``extracted_ms``.
+Time: TypeAlias = int | float | datetime
+
+#: ``extract(record, partition_time)`` gives the record's time; a negative one drops the record (counted).
+#: ``partition_time`` is the greatest time (ms) seen so far in the partition, -1 before the first record. The processing
+#: handler is asked about what it raises.
+TimestampExtractor: TypeAlias = Callable[[ConsumedRecord, int], Time]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+_INT64_MAX = (1 << 63) - 1
+
+
+def extracted_ms(time: object) -> int:
+    """What an extractor gave, in ms since 1970: an int, a float without a fraction, or a ``datetime`` with a time zone,
+    whose microseconds are cut off. Raises ``ProcessingError`` for anything else.
+
+    A ``datetime`` without a zone is refused: Python takes it for local time, so that a record would have another time
+    on another machine.
+    """
+    if isinstance(time, datetime):
+        if time.utcoffset() is None:
+            raise _no_time(
+                time,
+                "it has no time zone, and stands for another time on each machine",
+                "give it one: time.replace(tzinfo=UTC), with UTC from datetime, if it is meant so",
+            )
+        return int((time - _EPOCH) // _MS)
+    if isinstance(time, float) and time.is_integer():
+        time = int(time)
+    if not isinstance(time, int) or isinstance(time, bool):
+        raise _no_time(
+            time,
+            "a time is a number of milliseconds since 1970 without a fraction, or a datetime with a time zone",
+            "mend the extractor; to drop a record, let it return -1",
+        )
+    if time > _INT64_MAX:
+        raise _no_time(time, "that is more milliseconds than 64 bits hold", "mend the extractor")
+    return int(time)
+
+
+def _no_time(time: object, why: str, hint: str) -> ProcessingError:
+    return ProcessingError(f"the timestamp extractor returned {time!r}", why=why, hint=hint)
 
 
 class RecordTimestamp:
@@ -109,8 +149,8 @@ class WallClockTimestamp:
 #: pyright could not tell those of a bare ``dict`` any more.
 Extractor: TypeAlias = (
     str
-    | Callable[[ConsumedRecord[Any, Any]], int]
-    | Callable[[ConsumedRecord[Any, Any], int], int]
+    | Callable[[ConsumedRecord[Any, Any]], Time]
+    | Callable[[ConsumedRecord[Any, Any], int], Time]
     | WallClockTimestamp
     | type[RecordTimestamp]
     | type[WallClockTimestamp]
@@ -156,10 +196,10 @@ def resolve_extractor(setting: Any) -> TimestampExtractor | WallClockTimestamp:
 class _OfRecord:
     """A function of the record alone, called as an extractor. Two of the same function are equal."""
 
-    def __init__(self, extract: Callable[[ConsumedRecord], int]) -> None:
+    def __init__(self, extract: Callable[[ConsumedRecord], Time]) -> None:
         self.__wrapped__ = extract
 
-    def __call__(self, record: ConsumedRecord, partition_time: int) -> int:
+    def __call__(self, record: ConsumedRecord, partition_time: int) -> Time:
         return self.__wrapped__(record)
 
     def __eq__(self, other: object) -> bool:

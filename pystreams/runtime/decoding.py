@@ -15,7 +15,13 @@ from typing import Any, Literal, TypeAlias, cast
 from pystreams.errors import SchemaRegistryError
 from pystreams.functions import locate
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
-from pystreams.timestamps import ConsumedRecord, RecordTimestamp, TimestampExtractor, WallClockTimestamp
+from pystreams.timestamps import (
+    ConsumedRecord,
+    RecordTimestamp,
+    TimestampExtractor,
+    WallClockTimestamp,
+    extracted_ms,
+)
 
 Decode: TypeAlias = Callable[[bytes], Any]
 #: The name of the header that may say how bytes are to be read, and what reads them then; None: there is none.
@@ -26,11 +32,13 @@ _INT64_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a record cannot be processed: its bytes do not decode (the deserialization handler decides), it has no valid
-    time (it is dropped), or its extractor failed (the task stops)."""
+    """Why a record cannot be processed: its bytes do not decode (the deserialization handler decides), its time is
+    negative (it is dropped), there is no rule for one without a time (the task stops), or the user's extractor failed
+    (the processing handler decides). ``extractor`` says where that one stands."""
 
-    kind: Literal["undecodable", "no_time", "extractor_failed"]
+    kind: Literal["undecodable", "no_time", "invalid_time", "extractor_failed"]
     error: Exception | None = None
+    extractor: str = ""
 
 
 @dataclass(slots=True)
@@ -159,8 +167,7 @@ class BatchDecoder:
                     if extracted < 0:
                         refused[i] = Refusal("no_time")
                 except Exception as error:  # noqa: BLE001 - users' functions raise what they like
-                    error.add_note(f"the extractor is {locate(cast(Callable[..., Any], self._extractor))}")
-                    refused[i] = Refusal("extractor_failed", error)
+                    refused[i] = self._failed(error)
             if i in refused:
                 keys[i] = values[i] = None
                 extracted = -1
@@ -171,10 +178,15 @@ class BatchDecoder:
     def _extract(self, record: ConsumedRecord, partition_time: int) -> int:
         if isinstance(self._extractor, WallClockTimestamp):
             return self._now_ms()
-        time: object = self._extractor(record, partition_time)
-        if not isinstance(time, int) or time > _INT64_MAX:
-            raise TypeError(f"it returned {time!r}, not milliseconds as an int")
-        return time
+        time = self._extractor(record, partition_time)
+        if type(time) is int and time <= _INT64_MAX:
+            return time
+        return extracted_ms(time)
+
+    def _failed(self, error: Exception) -> Refusal:
+        if isinstance(self._extractor, RecordTimestamp):
+            return Refusal("invalid_time", error)
+        return Refusal("extractor_failed", error, locate(cast(Callable[..., Any], self._extractor)))
 
 
 def _decoded(

@@ -186,12 +186,17 @@ class Failures:
             self.count_drop(step, "negative timestamp")
             return
         context = self._context(step, error, None, None)
+        if refusal.kind == "invalid_time":
+            assert isinstance(error, StreamsError)
+            self._stop(error, context)
         if refusal.kind == "extractor_failed":
-            self._without_time(context)
-        else:
-            if self._ask(self._handlers.deserialization, context, "deserialization") is Response.FAIL:
-                self._undecodable(context)
-            self.count_drop(step, f"deserialization failed with {type(error).__name__}")
+            if self._ask(self._handlers.processing, context, "processing") is Response.FAIL:
+                self._without_time(context, refusal.extractor)
+            self.count_drop(step, f"the timestamp extractor failed with {type(error).__name__}")
+            return
+        if self._ask(self._handlers.deserialization, context, "deserialization") is Response.FAIL:
+            self._undecodable(context)
+        self.count_drop(step, f"deserialization failed with {type(error).__name__}")
 
     def _ask(self, handler: Handler, context: ErrorContext, what: str) -> Response:
         try:
@@ -279,15 +284,18 @@ class Failures:
         )
         raise self._verdict from error
 
-    def _without_time(self, context: ErrorContext) -> NoReturn:
+    def _without_time(self, context: ErrorContext, extractor: str) -> NoReturn:
         error = context.exception
+        where = f"{context.where}, timestamp {context.timestamp}, in {extractor}"
+        way_out = "let processing_exception_handler leave such records out (continue, dead_letter)"
         if isinstance(error, ProcessingError):
-            self._stop(error, context)
+            error.extend(where=where, hint=way_out)
+            raise error
         raise ProcessingError(
             f"the timestamp extractor raised {summarize(error)}",
-            where=context.where,
-            why="; ".join(getattr(error, "__notes__", ())),
-            hint="mend the extractor; to drop a record, let it return -1",
+            where=where,
+            why=reason(error),
+            hint=f"mend the extractor (to drop a record, let it return -1), or {way_out}",
         ) from error
 
     def _undecodable(self, context: ErrorContext) -> NoReturn:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pystreams.config import StreamsConfig
 from pystreams.errors import TopologyError
+from pystreams.handlers import Response
 from pystreams.record import RecordBatch
 from pystreams.runtime.decoding import BatchDecoder, Rows
 from pystreams.runtime.linking import serdes_of
@@ -57,6 +58,10 @@ class InputForStore:
         #: When they were processed nobody knows any more; their own times are as good.
         self._own_times = isinstance(extractor, WallClockTimestamp)
         self._decoder = input_decoder(source, topic, config, now_ms)
+        #: An extractor that fails would have stopped the task, unless the handler went on: here it lacks what came
+        #: before (the partition's time).
+        goes_on = config.processing_exception_handler in (Response.CONTINUE.value, Response.DEAD_LETTER.value)
+        self._processed_all_the_same = {"invalid_time"} if goes_on else {"invalid_time", "extractor_failed"}
         key_serde, value_serde = serdes_of(source, config)
         self._write_key, self._write_value = key_serde.key_serializer(topic), value_serde.serializer(topic)
 
@@ -67,11 +72,10 @@ class InputForStore:
             batch = self._written_anew(batch, rows)
         if not rows.refused and (self._own_times or rows.timestamps is batch.timestamps):
             return batch
-        # An extractor that fails would have stopped the task: here it lacks what came before (the partition's time).
         kept = [
             place
             for place in range(len(batch))
-            if place not in rows.refused or rows.refused[place].kind == "extractor_failed"
+            if place not in rows.refused or rows.refused[place].kind in self._processed_all_the_same
         ]
         times = batch.timestamps if self._own_times else rows.timestamps
         return RecordBatch(

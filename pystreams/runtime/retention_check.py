@@ -7,26 +7,25 @@ gone minutes after it is written: outputs look empty, and a window store restore
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from pystreams.broker.port import Admin, Consumer
-from pystreams.clock import Clock, Deadline
+from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.errors import RetentionError
-from pystreams.ids import TopicPartition
-from pystreams.record import NO_HEADERS, RecordBatch
-from pystreams.runtime.linking import serdes_of
+from pystreams.runtime.oldest_input import Oldest, oldest_inputs
+from pystreams.runtime.oldest_output import Reach, oldest_outputs
 from pystreams.runtime.topic_setup import TopicPlan
-from pystreams.serde.base import AnySerde
-from pystreams.timestamps import ConsumedRecord, RecordTimestamp, WallClockTimestamp, resolve_extractor
 from pystreams.topology.built import BuiltTopology
-from pystreams.topology.nodes import SourceNode
 
 log = logging.getLogger(__name__)
 
-_SAMPLE_TIMEOUT_MS = 5_000
-_SAMPLE_RECORDS = 100
+#: The years 2001 and 2200: hardly any record is of a time outside of them.
+_LONG_AGO_MS: Final = 978_307_200_000
+_FUTURE_MS: Final = 7_258_118_400_000
 
 
 def check_retention(
@@ -37,25 +36,34 @@ def check_retention(
     consumer: Consumer,
     clock: Clock,
 ) -> None:
-    """Compare the oldest input record that is still to be processed with the retention of outputs and changelogs.
+    """Compare the oldest input records that are still to be processed with the retention of the outputs and changelogs
+    that have their times.
 
-    Raises ``RetentionError`` unless ``allow_expired``. Only the first records of each input partition are looked at.
+    Raises ``RetentionError`` unless ``allow_expired``. What only may be deleted is warned of. Only the first records of
+    each input partition are looked at.
     """
     limits = time_limits(plan, built, config.errors_dead_letter_queue_topic_name)
     if not limits:
         return
-    oldest = _oldest_input(plan, built, config, admin, consumer, clock)
-    if oldest is None:
-        return
-    partition, timestamp = oldest
-    age_ms = clock.now_ms() - timestamp
-    expired = {topic: limit for topic, limit in limits.items() if limit < age_ms}
-    if not expired:
-        return
-    error = _expired(plan, expired, partition, timestamp)
-    if not config.allow_expired:
-        raise error
-    log.warning("%s", error)
+    inputs = oldest_inputs(plan, built, config, admin, consumer, clock)
+    for timestamp, partition in inputs.values():
+        if timestamp >= _FUTURE_MS:
+            log.warning("the oldest record of %s is of %s", partition, told_time(timestamp))
+    written = oldest_outputs(built, inputs)
+    if config.errors_dead_letter_queue_topic_name is not None:
+        # Whether there will be dead letters nobody knows; they have the times of their records.
+        dead_letters = config.errors_dead_letter_queue_topic_name
+        sure = written.get(dead_letters, Reach()).sure
+        written[dead_letters] = Reach(sure, min(inputs.values(), default=None))
+    now_ms = clock.now_ms()
+    expired = _expired({topic: reach.sure for topic, reach in written.items()}, limits, now_ms)
+    possible = _expired({topic: reach.possible for topic, reach in written.items()}, limits, now_ms)
+    doubtful = {topic: found for topic, found in possible.items() if topic not in expired}
+    if expired and not config.allow_expired:
+        raise _error("would be deleted", plan, expired, "start with allow_expired")
+    for fate, found in (("would be deleted", expired), ("may be deleted", doubtful)):
+        if found:
+            log.warning("%s", _error(fate, plan, found))
 
 
 def time_limits(plan: TopicPlan, built: BuiltTopology, dead_letter_topic: str | None) -> dict[str, int]:
@@ -80,87 +88,52 @@ def retention_of(config: Mapping[str, str]) -> int | None:
     return retention_ms if deletes and retention_ms >= 0 and by_timestamp else None
 
 
-def _oldest_input(
-    plan: TopicPlan,
-    built: BuiltTopology,
-    config: StreamsConfig,
-    admin: Admin,
-    consumer: Consumer,
-    clock: Clock,
-) -> tuple[TopicPartition, int] | None:
-    """The least timestamp among the first records that each external input still has to offer."""
-    internal = built.internal_topics
-    inputs = {
-        partition: built.subtopologies[task.subtopology].source_for(partition.topic)
-        for task, partitions in plan.partitioning.tasks.items()
-        for partition in partitions
-        if partition.topic not in internal
-    }
-    beginnings, ends = admin.beginning_offsets(list(inputs)), admin.end_offsets(list(inputs))
-    committed = admin.group_offsets(built.application_id)
-    starts = {p: max(beginnings[p], committed[p].offset if p in committed else 0) for p in inputs}
-    waiting = {p: start for p, start in starts.items() if start < ends[p]}
-    consumer.assign(waiting)
-    deadline = Deadline(clock, _SAMPLE_TIMEOUT_MS)
-    oldest: tuple[TopicPartition, int] | None = None
-    while waiting and not deadline.expired():
-        for batch in consumer.poll(100):
-            partition = TopicPartition(batch.topic, batch.partition)
-            del waiting[partition]
-            consumer.unassign([partition])
-            source = inputs[partition]
-            timestamps = _timestamps(batch, source, config) if source is not None else []
-            least = min((t for t in timestamps if t >= 0), default=None)
-            if least is not None and (oldest is None or least < oldest[1]):
-                oldest = partition, least
-        # Nothing but holes up to the end.
-        for partition in [p for p in waiting if consumer.position(p) >= ends[p]]:
-            del waiting[partition]
-            consumer.unassign([partition])
-    consumer.unassign(list(waiting))
-    return oldest
+def told_time(timestamp: int) -> str:
+    """A time for people, with a word on one that hardly anybody means."""
+    unit = ""
+    if timestamp < _LONG_AGO_MS:
+        unit = "seconds"
+    elif timestamp >= _FUTURE_MS:
+        unit = "microseconds or nanoseconds"
+    try:
+        date = f"{datetime.fromtimestamp(timestamp / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):
+        date = "a time beyond the year 9999"
+    if not unit:
+        return date
+    return f"{date} (timestamp {timestamp}: most likely {unit}; timestamps are milliseconds since 1970)"
 
 
-def _timestamps(batch: RecordBatch, source: SourceNode, config: StreamsConfig) -> list[int]:
-    """The times that a task would give to the records of a batch, as far as they can be told without one."""
-    extractor = resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor)
-    if isinstance(extractor, WallClockTimestamp):
-        return []
-    if isinstance(extractor, RecordTimestamp):
-        return batch.timestamps
-    key_serde, value_serde = serdes_of(source, config)
-    read_key, read_value = _reader(key_serde, batch.topic), _reader(value_serde, batch.topic)
-    extracted: list[int] = []
-    for i in range(min(_SAMPLE_RECORDS, len(batch))):
-        headers = batch.headers[i] if batch.headers is not None else NO_HEADERS
-        try:
-            key, value = read_key(batch.keys[i]), read_value(batch.values[i])
-            record = ConsumedRecord(
-                batch.topic, batch.partition, batch.offsets[i], batch.timestamps[i], key, value, headers
-            )
-            extracted.append(extractor(record, -1))
-        except Exception as error:  # noqa: BLE001 - the task's handlers will meet the same record and decide
-            log.debug("the retention check leaves %s-%d out: %s", batch.topic, batch.partition, error)
-    return extracted
+@dataclass(frozen=True, slots=True)
+class _Expired:
+    """A topic's limit (ms), and the input record that is older."""
 
-
-def _reader(serde: AnySerde, topic: str) -> Callable[[bytes | None], object]:
-    deserialize = serde.deserializer(topic)
-    return lambda data: None if data is None else deserialize(data)
+    limit_ms: int
+    oldest: Oldest
 
 
 def _expired(
-    plan: TopicPlan, expired: Mapping[str, int], partition: TopicPartition, timestamp: int
-) -> RetentionError:
+    written: Mapping[str, Oldest | None], limits: Mapping[str, int], now_ms: int
+) -> dict[str, _Expired]:
+    found: dict[str, _Expired] = {}
+    for topic, limit in limits.items():
+        oldest = written.get(topic)
+        if oldest is not None and limit < now_ms - oldest[0]:
+            found[topic] = _Expired(limit, oldest)
+    return found
+
+
+def _error(fate: str, plan: TopicPlan, expired: Mapping[str, _Expired], *way_out: str) -> RetentionError:
     existing = [topic for topic in expired if topic in plan.found]
     mends = [f"pystreams topics alter {topic} --config retention.ms=-1" for topic in existing]
     if len(existing) < len(expired):
         mends.append("set window_changelog_retention_ms=-1 (for changelogs that do not exist yet)")
-    date = datetime.fromtimestamp(timestamp / 1000, UTC)
-    limits = ", ".join(f"{topic} (retention.ms={limit})" for topic, limit in expired.items())
+    timestamp, partition = min(found.oldest for found in expired.values())
+    if timestamp < _LONG_AGO_MS:
+        mends.insert(0, "write timestamps in milliseconds, or have a timestamp_extractor multiply them")
     return RetentionError(
-        "what this application writes would be deleted right after it is written",
-        where=limits,
-        why=f"the oldest record of {partition} is of {date:%Y-%m-%d %H:%M} UTC, older than their retention",
-        hint="; ".join(mends) + "; or start with allow_expired",
+        f"what this application writes {fate} right after it is written",
+        where=", ".join(f"{topic} (retention.ms={found.limit_ms})" for topic, found in expired.items()),
+        why=f"the oldest record of {partition} is of {told_time(timestamp)}, older than their retention",
+        hint="; or ".join(["; ".join(mends), *way_out]),
     )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from pystreams.app import App
 from pystreams.broker.port import CommittedOffset
-from pystreams.errors import OffsetOutOfRangeError, RetentionError, TopicError, TopologyError
+from pystreams.errors import OffsetOutOfRangeError, TopicError, TopologyError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.transitions import ClientState
 from tests.live.support import Log, caught_up, eventually, run_to_the_end
-
-DAY_MS = 86_400_000
 
 
 def counting(log: Log, name: str = "counting", **settings: object) -> App:
@@ -26,7 +22,7 @@ def counting(log: Log, name: str = "counting", **settings: object) -> App:
 def refused(log: Log, app: App) -> str:
     """The message with which the start is refused; the client is in state ERROR then."""
     streams = Streams(app, broker=log.broker)
-    with pytest.raises((TopicError, TopologyError, RetentionError)) as caught:
+    with pytest.raises((TopicError, TopologyError)) as caught:
         streams.start()
     assert streams.state is ClientState.ERROR
     assert streams.failure is caught.value
@@ -84,60 +80,6 @@ def test_internal_topics_have_javas_names_and_settings(log: Log) -> None:
     assert (repartition.config["cleanup.policy"], repartition.config["retention.ms"]) == ("delete", "-1")
     assert changelog.config["cleanup.policy"] == "compact"
     assert changelog.config["message.timestamp.type"] == "CreateTime"
-
-
-def old_records(log: Log, out_config: dict[str, str]) -> None:
-    log.create("in")
-    log.create("out", config=out_config)
-    log.write("in", [("k", 1, 1_357_000_000_000)])
-
-
-def test_records_older_than_the_outputs_retention_are_refused(log: Log) -> None:
-    old_records(log, {"retention.ms": "604800000"})
-    message = refused(log, counting(log))
-    assert "out (retention.ms=604800000)" in message
-    assert "2013-01-01" in message
-    assert "pystreams topics alter out --config retention.ms=-1" in message
-    assert "counting-counts-changelog" not in log.admin.describe_topics(), "nothing was created"
-
-
-def test_the_command_that_the_refusal_names_mends_it(log: Log) -> None:
-    old_records(log, {"retention.ms": "604800000"})
-    log.admin.alter_topic_config("out", {"retention.ms": "-1"})
-    run_to_the_end(log, counting(log))
-    assert log.table("out") == {"k": 1}
-
-
-def test_it_can_be_allowed(log: Log) -> None:
-    old_records(log, {"retention.ms": "604800000"})
-    run_to_the_end(log, counting(log, allow_expired=True))
-
-
-def test_young_records_and_topics_without_limit_pass(log: Log) -> None:
-    log.create("in")
-    log.create("out", config={"retention.ms": str(7 * DAY_MS)})
-    log.write("in", [("k", 1, int(time.time() * 1000))])
-    run_to_the_end(log, counting(log))
-
-
-def test_window_changelogs_count_and_a_setting_mends_them(log: Log) -> None:
-    from pystreams.dsl.windows import TimeWindows
-
-    old_records(log, {"retention.ms": "-1"})
-
-    def windowed(**settings: object) -> App:
-        app = log.app("windowed", **settings)
-        grouped = app.stream("in", key=str, value=int).group_by_key()
-        grouped.windowed_by(TimeWindows.tumbling(1000)).count(name="w").to_stream(
-            lambda window, value: window.key
-        ).to("out", key=str)
-        return app
-
-    message = refused(log, windowed())
-    assert "windowed-w-changelog (retention.ms=86401000)" in message
-    assert "window_changelog_retention_ms=-1" in message
-    run_to_the_end(log, windowed(window_changelog_retention_ms=-1))
-    assert log.table("out") == {"k": 1}
 
 
 def test_a_committed_offset_that_the_log_no_longer_holds_stops_a_stateful_application(log: Log) -> None:

@@ -59,8 +59,8 @@ def test_an_existing_changelog_is_mended_by_a_command(pystreams: Any, old: tuple
     assert ran.code == 0, ran.err
 
 
-def test_a_dead_letter_topic_that_would_delete_them_is_refused_too(
-    pystreams: Any, old: tuple[str, ...]
+def test_a_dead_letter_topic_that_would_delete_them_is_warned_of_with_the_command_that_mends_it(
+    pystreams: Any, old: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert pystreams("topics", "alter", "out", "-c", "retention.ms=-1").code == 0
     letters = (
@@ -71,8 +71,10 @@ def test_a_dead_letter_topic_that_would_delete_them_is_refused_too(
         "-s",
         "window_changelog_retention_ms=-1",
     )
-    refused = pystreams(*old, *letters)
-    assert refused.code == 4
-    assert "dead (retention.ms=" in refused.err
-    mend(pystreams, refused.err)
     assert pystreams(*old, *letters).code == 0
+    assert "dead (retention.ms=" in caplog.text
+    mend(pystreams, caplog.text)
+    caplog.clear()
+    pystreams("produce", "in", "--timestamp", "2013-01-01", stdin="x\n")
+    assert pystreams(*old, *letters).code == 0
+    assert "dead (retention.ms=" not in caplog.text
