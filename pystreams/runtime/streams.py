@@ -48,6 +48,8 @@ StateListener = Callable[[ClientState, ClientState], None]
 _GOING = frozenset({ClientState.REBALANCING, ClientState.RUNNING})
 _ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
 _ANSWER_TIMEOUT_S = 30.0
+#: A listener that waits for who closes the client must not hold the end up for ever.
+_LISTENER_TIMEOUT_S = 10.0
 
 
 class Streams:
@@ -190,7 +192,11 @@ class Streams:
                 self._begin_close(ClientState.PENDING_SHUTDOWN)
         if any(thread.is_current for thread in self._threads):
             return False
-        return self.wait_for(lambda: self.finished, timeout)
+        ended = self.wait_for(lambda: self.finished, timeout)
+        if ended and self._closer is not None and self._closer is not threading.current_thread():
+            # The state listener hears of the end before who closes goes on, and perhaps ends the process.
+            self._closer.join(_LISTENER_TIMEOUT_S)
+        return ended
 
     def run(
         self,

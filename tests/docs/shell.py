@@ -22,6 +22,7 @@ COLUMNS = 120
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _END = "end of the command"
+_AT_END = re.compile(rb"%s (\d+) (\d*)\r?\n" % _END.encode())
 #: What bash says of jobs that end, at some later moment.
 _OF_JOBS = re.compile(
     rb"^(\[\d+\][+-]?|bash: line \d+:) .*\b(Killed|Done|Terminated|Interrupt|Exit)\b.*\r?\n", re.MULTILINE
@@ -72,20 +73,21 @@ class Shell:
             f'{{ {typed}\n}} </dev/null\nrc=$?; echo "{_END} $rc $!"; (exit $rc)\n'.encode()
         )
         self._bash.stdin.flush()
-        text, _, end = self._read_to_the_end(command, time.monotonic() + timeout_s).rpartition(_END)
-        code, *started = end.split()
+        text, code, started = self._read_to_the_end(command, time.monotonic() + timeout_s)
         if background:
-            self._background.append(int(started[0]))
+            self._background.append(int(started))
         return int(code), text
 
-    def _read_to_the_end(self, command: str, deadline: float) -> str:
+    def _read_to_the_end(self, command: str, deadline: float) -> tuple[str, str, str]:
+        """What is said, the exit code, and the process that goes on. What comes behind these is bash's, of jobs."""
         told = b""
-        while not re.search(rb"%s \d+ \d*\r?\n$" % _END.encode(), told):
+        while (end := _AT_END.search(told)) is None:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._terminal], [], [], left)[0]:
                 raise ShellError(f"{command!r} did not end in time; so far it said:\n{told.decode()}")
             told += os.read(self._terminal, 65536)
-        return _ESCAPES.sub("", _OF_JOBS.sub(b"", told).decode()).replace("\r\n", "\n")
+        said = _OF_JOBS.sub(b"", told[: end.start()]).decode()
+        return _ESCAPES.sub("", said).replace("\r\n", "\n"), end[1].decode(), end[2].decode()
 
     def close(self) -> None:
         """Kill what still runs, and the shell."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,15 @@ import pytest
 from tests.docs.manual import DOCS
 from tests.docs.shell import Shell
 from tests.docs.walk import walk
+from tests.kafka.server import free_port
 
-PAGES = (DOCS / "backfill.md",)
+PAGES = (DOCS / "backfill.md", DOCS / "streams.md", *sorted((DOCS / "how-to").glob("*.md")))
 
 
 @pytest.mark.live
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_every_step_does_what_the_page_shows(page: Path, tmp_path: Path) -> None:
+    if "$ curl" in page.read_text(encoding="utf-8") and shutil.which("curl") is None:
+        pytest.skip("the page uses curl")
     with Shell(tmp_path, {}) as shell:
-        walk(page, tmp_path, shell)
+        walk(page, tmp_path, shell, {"localhost:8080": f"127.0.0.1:{free_port()}"})

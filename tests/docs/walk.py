@@ -14,15 +14,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.docs.manual import EXAMPLE, Block, expected, sections
 from tests.docs.shell import Shell
-
-#: The address of Kafka in the pages; the tests have another one.
-KAFKA = "localhost:9092"
 
 #: Fences that a page of this kind may have; "no-run" is code of others, or a part of a file.
 KINDS = re.compile(
@@ -37,6 +35,9 @@ _UNSTEADY = (
     (re.compile(r"\d[\d,]*/s"), "<n>/s"),
     (re.compile(r"(process|pid) \d+"), r"\1 <n>"),
 )
+
+
+NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass
@@ -78,14 +79,15 @@ def walk(
     page: Path,
     folder: Path,
     shell: Shell,
-    kafka: str = KAFKA,
+    addresses: Mapping[str, str] = NOWHERE,
     *,
     headings: Collection[str] | None = None,
     leave_out: Collection[str] = (),
 ) -> None:
     """Do in ``folder`` what the page says, or its sections with these headings, except for the commands to leave out.
 
-    Raises ``AssertionError`` where the page shows something else than happens.
+    ``addresses`` has others for those that the page shows: free ones, or such with a server. Raises ``AssertionError``
+    where the page shows something else than happens.
     """
     shown = expected(page)
     chosen = [section for section in sections(page) if headings is None or section.heading in headings]
@@ -94,15 +96,15 @@ def walk(
         name = file_of(block)
         if name is not None:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(block.text.replace(KAFKA, kafka), encoding="utf-8")
+            (folder / name).write_text(_replaced(block.text, addresses), encoding="utf-8")
         elif block.info in {"console", "bash"}:
             for command in commands(block):
                 if command.text not in leave_out:
-                    _check(f"{page.name}:{command.line}", command, shell, kafka)
+                    _check(f"{page.name}:{command.line}", command, shell, addresses)
         elif block.info == EXAMPLE:
             told = _print_of(block, folder)
             output = shown.get(block.line)
-            assert told == ("" if output is None else output.text), f"{block.where} prints\n{told}"
+            assert fits("" if output is None else output.text, told), f"{block.where} prints\n{told}"
 
 
 def _print_of(block: Block, folder: Path) -> str:
@@ -112,11 +114,17 @@ def _print_of(block: Block, folder: Path) -> str:
     return done.stdout
 
 
-def _check(where: str, command: Command, shell: Shell, kafka: str) -> None:
-    code, told = shell.run(command.text.replace(KAFKA, kafka))
-    told = told.replace(kafka, KAFKA)
+def _check(where: str, command: Command, shell: Shell, addresses: Mapping[str, str]) -> None:
+    code, told = shell.run(_replaced(command.text, addresses))
+    told = _replaced(told, {ours: shown for shown, ours in addresses.items()})
     assert code == 0 or "Error" in (command.shown or ""), f"{where}: exit code {code}\n{told}"
     assert command.shown is None or fits(command.shown, told), f"{where}: {command.text} prints\n{told}"
+
+
+def _replaced(text: str, addresses: Mapping[str, str]) -> str:
+    for shown, ours in addresses.items():
+        text = text.replace(shown, ours)
+    return text
 
 
 def fits(shown: str, told: str) -> bool:

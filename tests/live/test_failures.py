@@ -143,6 +143,21 @@ def test_state_changes_are_told_in_order(log: Log) -> None:
     ]
 
 
+def test_a_listener_has_heard_of_the_end_when_close_returns(log: Log) -> None:
+    seen: list[ClientState] = []
+
+    def slow(new: ClientState, _old: ClientState) -> None:
+        if new is ClientState.NOT_RUNNING:
+            threading.Event().wait(0.2)
+        seen.append(new)
+
+    app, _ = fails_once(log, -1)
+    streams = log.start(app, prepare=lambda s: s.set_state_listener(slow))
+    caught_up(streams)
+    assert streams.close()
+    assert seen[-1] is ClientState.NOT_RUNNING
+
+
 def test_a_state_listener_that_raises_stops_nothing(log: Log) -> None:
     def listener(new: ClientState, old: ClientState) -> None:
         raise ValueError("a listener with a hiccup")
