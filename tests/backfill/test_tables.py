@@ -266,7 +266,7 @@ def test_columns_are_what_serdes_wrote(name: str, serde: Any, values: list[Any])
         column = decoded(pa.array(given, pa.binary()), name, "here")
         assert column.type == type_of(name)
         assert column.to_pylist() == found
-    with pytest.raises(SerializationError, match=f"no {name}"):
+    with pytest.raises(SerializationError, match=f"not {name}"):
         decoded(pa.array([data[0], b"\xff\xfe\xfd"], pa.binary()), name, "here")
 
 
