@@ -26,7 +26,11 @@ Every message answers: what happened, where, why, and what to do next.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Literal
+
+from pystreams.user_code import Place, caller
 
 Action = Literal["fail", "retry", "redo", "wipe", "rejoin"]
 
@@ -46,7 +50,14 @@ class StreamsError(Exception):
         self.where = where
         self.why = why
         self.hint = hint
+        #: The line of the program that declares what is wrong, for errors of the program.
+        self.line = ""
         super().__init__(self._text())
+
+    @property
+    def place(self) -> str:
+        """``where``, and before it the line of the program."""
+        return "; ".join(filter(None, (self.line if self.line not in self.where else "", self.where)))
 
     def extend(self, *, where: str, hint: str = "") -> None:
         """Tell more where more is known: which task, step and record it was, and what else can be done."""
@@ -57,8 +68,8 @@ class StreamsError(Exception):
 
     def _text(self) -> str:
         lines = [self.what]
-        if self.where:
-            lines.append(f"  where: {self.where}")
+        if self.place:
+            lines.append(f"  where: {self.place}")
         if self.why:
             lines.append(f"  why: {self.why}")
         if self.hint:
@@ -87,12 +98,42 @@ def advice(error: BaseException, otherwise: str) -> str:
     return f"{own}; {otherwise}" if own else otherwise
 
 
-class TopologyError(StreamsError):
+class _DeclarationError(StreamsError):
+    """What a program declares is wrong: the line that declared it is told."""
+
+    def __init__(self, what: str, *, where: str = "", why: str = "", hint: str = "") -> None:
+        super().__init__(what, where=where, why=why, hint=hint)
+        self.declared_at(caller())
+
+    def declared_at(self, place: Place | None) -> None:
+        """Tell that line, not the one that was at work when the error was found."""
+        self.line = "" if place is None else str(place)
+        self.args = (self._text(),)
+
+
+@contextmanager
+def declared_at(place: Place | None) -> Iterator[None]:
+    """What is found wrong inside was declared at ``place``, if that is known."""
+    try:
+        yield
+    except _DeclarationError as error:
+        if place is not None:
+            error.declared_at(place)
+        raise
+
+
+class TopologyError(_DeclarationError):
     """The topology is wrong: a name twice, a function of the wrong arity, inputs that are not co-partitioned."""
 
 
-class ConfigError(StreamsError):
+class ConfigError(_DeclarationError):
     """A setting is unknown, has a value of the wrong kind, or contradicts another."""
+
+    def __init__(self, what: str, *, where: str = "", why: str = "", hint: str = "") -> None:
+        super().__init__(what, where=where, why=why, hint=hint)
+        if where:
+            # It was given in a file, a variable or an option: the program is not to blame.
+            self.declared_at(None)
 
 
 class AppLoadError(StreamsError):

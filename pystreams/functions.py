@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pystreams.errors import TopologyError
+from pystreams.user_code import Place
 
 #: What a function may take. The first form is without the key, the second with it.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -168,4 +169,4 @@ def locate(function: Callable[..., Any]) -> str:
     name = getattr(inner, "__qualname__", None) or type(inner).__qualname__
     runs = vars(inner).get("__init__") if isinstance(inner, type) else _call_method(inner)
     code = getattr(inner, "__code__", None) or getattr(runs, "__code__", None)
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else name
+    return name if code is None else f"{name} ({Place.of(code.co_filename, code.co_firstlineno)})"

@@ -101,7 +101,7 @@ def show_error(error: StreamsError, arguments: Sequence[str] = ()) -> None:
     """What happened, where, why, and what to do next: a line each. ``arguments`` are those of the command."""
     show_parts(
         error.what,
-        where=error.where,
+        where=error.place,
         line=user_lines(error.__cause__),
         why=error.why,
         next=on_the_same_log(error.hint, arguments),

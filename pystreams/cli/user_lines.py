@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import re
-import sysconfig
 import traceback
-from pathlib import Path
 
-#: Generated code and Python's frozen modules have names like ``<frozen importlib._bootstrap>``.
-_NOT_THE_USERS = (str(Path(__file__).parents[1]), "<")
-
-_STANDARD_LIBRARY = sysconfig.get_path("stdlib")
-_INSTALLED = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
-
-#: What pystreams calls where no user's function is at work.
-_LIBRARIES = tuple(f"{folder}/{name}/" for folder in _INSTALLED for name in ("pyspark", "py4j", "pyarrow"))
+from pystreams.user_code import is_the_users
 
 _FRAMES_MAX = 5
 
@@ -23,7 +14,7 @@ _FRAME = re.compile(r' {2}File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.
 
 def user_lines(error: BaseException | None) -> str:
     """The last frames of a traceback that are a program's own, with their source."""
-    frames = [f for f in _frames(error) if _is_the_users(f.filename)]
+    frames = [f for f in _frames(error) if is_the_users(f.filename)]
     return "\n".join(f"{f.filename}:{f.lineno}, in {f.name}\n    {f.line}" for f in frames[-_FRAMES_MAX:])
 
 
@@ -35,9 +26,3 @@ def _frames(error: BaseException | None) -> list[traceback.FrameSummary]:
         found = _FRAME.finditer(str(error))
         return [traceback.FrameSummary(m["file"], int(m["line"]), m["name"], line=m["code"]) for m in found]
     return list(traceback.extract_tb(error.__traceback__))
-
-
-def _is_the_users(file: str) -> bool:
-    if file.startswith(_NOT_THE_USERS) or file.startswith(_LIBRARIES) or file.endswith((".pyx", ".pxi")):
-        return False
-    return file.startswith(_INSTALLED) or not file.startswith(_STANDARD_LIBRARY)

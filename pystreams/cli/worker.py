@@ -132,7 +132,7 @@ def failure_of(error: StreamsError) -> Failure:
     """What the supervisor is to know of an error."""
     return Failure(
         what=error.what,
-        where=error.where,
+        where=error.place,
         line=user_lines(error.__cause__),
         why=error.why,
         hint=error.hint,

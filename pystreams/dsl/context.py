@@ -8,6 +8,7 @@ from pystreams.errors import TopologyError
 from pystreams.serde.base import AnySerde
 from pystreams.topology.graph import Graph, GraphNode
 from pystreams.topology.names import NameGenerator
+from pystreams.user_code import caller
 
 
 @dataclass(eq=False, slots=True)
@@ -17,10 +18,13 @@ class Context:
     graph: Graph = field(default_factory=Graph)
     names: NameGenerator = field(default_factory=NameGenerator)
     _unnamed: dict[str, list[str]] = field(default_factory=dict)
+    #: The lines of the program that did so, in their order.
+    _unnamed_places: dict[str, None] = field(default_factory=dict)
 
     def unnamed(self, kind: str, name: str) -> None:
         """Remember that ``name`` was generated for something whose content outlives the program."""
         self._unnamed.setdefault(kind, []).append(name)
+        self._unnamed_places[str(caller() or "")] = None
 
     def check_all_named(self) -> None:
         """Raise ``TopologyError`` if a store or internal topic has a generated name. Source: KIP-1111."""
@@ -28,6 +32,7 @@ class Context:
             spelled = "; ".join(f"{kind} {', '.join(names)}" for kind, names in self._unnamed.items())
             raise TopologyError(
                 f"these have generated names: {spelled}",
+                where=", ".join(filter(None, self._unnamed_places)),
                 why="ensure_explicit_internal_resource_naming is set: such names change with the program, "
                 "and state would be lost",
                 hint="give name= to aggregations and tables, repartition= to groupings",

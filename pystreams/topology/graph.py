@@ -16,6 +16,7 @@ from pystreams.state.spec import StoreSpec
 from pystreams.topology.fingerprint import same_setting
 from pystreams.topology.nodes import Operation, SinkNode, SourceNode
 from pystreams.topology.topology import Topology
+from pystreams.user_code import Place, caller, running_cell
 
 
 @dataclass(eq=False)
@@ -26,6 +27,8 @@ class GraphNode:
     parents: list[GraphNode] = field(default_factory=list, init=False)
     children: list[GraphNode] = field(default_factory=list, init=False)
     priority: int = field(default=-1, init=False)
+    #: The line of the program that declared it.
+    place: Place | None = field(default=None, init=False)
     #: The key behind this node is another one than before it.
     changes_key: bool = field(default=False, kw_only=True)
     changes_value: bool = field(default=False, kw_only=True)
@@ -41,6 +44,10 @@ class GraphNode:
     def remove_child(self, child: GraphNode) -> None:
         self.children.remove(child)
         child.parents.remove(self)
+
+    def told(self) -> str:
+        """The name, and where it was declared."""
+        return self.name if self.place is None else f"{self.name} ({self.place})"
 
     def parent_names(self) -> tuple[str, ...]:
         return tuple(parent.name for parent in self.parents)
@@ -228,6 +235,8 @@ class Graph:
         #: Nodes that went, with the name of the one in their place.
         self._merged: dict[str, str] = {}
         self._optimized = False
+        #: The cells of a notebook that have added nodes: the number of the run, and the line.
+        self._cells: dict[str, tuple[int, Place | None]] = {}
 
     @property
     def size(self) -> int:
@@ -235,12 +244,29 @@ class Graph:
         return sum(1 for _ in _below(self.root))
 
     def add(self, node: GraphNode, *parents: GraphNode) -> None:
-        """Add a node below ``parents`` (none: below the root). Adding it again gives it another parent."""
+        """Add a node below ``parents`` (none: below the root). Adding it again gives it another parent.
+
+        Raises ``TopologyError`` in a notebook, if the cell at work has added to the graph in an earlier run.
+        """
+        node.place = node.place or caller()
+        self._check_cell(node.place)
         self._nodes[node] = None
         for parent in parents or (self.root,):
             parent.add_child(node)
             node.priority = self._priority
             self._priority += 1
+
+    def _check_cell(self, place: Place | None) -> None:
+        cell = running_cell()
+        if cell is None:
+            return
+        number, first = self._cells.setdefault(cell.identity, (cell.number, place))
+        if number != cell.number:
+            raise TopologyError(
+                "this cell was run before on the same App",
+                why=f"its steps were declared in {first or f'In [{number}]'}, and would now be there twice",
+                hint="make the App in the same cell, or run the cell that makes it again before this one",
+            )
 
     def copartition(self, sources: Iterable[str]) -> None:
         """Demand that the topics of these source nodes have equal numbers of partitions."""
@@ -266,7 +292,8 @@ class Graph:
             node = heapq.heappop(queue)[2]
             if id(node) in written or any(id(parent) not in written for parent in node.parents):
                 continue
-            node.write(topology)
+            with topology.declaring(node.place):
+                node.write(topology)
             written.add(id(node))
             for child in node.children:
                 order += 1
@@ -287,7 +314,7 @@ class Graph:
                 if other.key() != key:
                     raise TopologyError(
                         f"topic {topic} is read by two streams whose topics overlap but are not equal",
-                        where=f"{other.name} and {node.name}",
+                        where=f"{other.told()} and {node.told()}",
                         hint="read the common topics as one stream, and the others as another; merge joins them",
                     )
             main = first.setdefault(key, node)
@@ -301,13 +328,13 @@ def _merge(main: StreamSourceGraphNode, other: StreamSourceGraphNode) -> None:
     if main.source.auto_offset_reset != other.source.auto_offset_reset:
         raise TopologyError(
             "two streams of the same topics have different auto_offset_reset",
-            where=f"{main.name} and {other.name}",
+            where=f"{main.told()} and {other.told()}",
         )
     for what in ("key_serde", "value_serde", "timestamp_extractor"):
         if not same_setting(getattr(main.source, what), getattr(other.source, what)):
             raise TopologyError(
                 f"two streams of the same topics have different {what.replace('_serde', ' types')}",
-                where=f"{main.name} and {other.name}",
+                where=f"{main.told()} and {other.told()}",
                 hint="read the topics once, and use the stream twice",
             )
     for child in list(other.children):

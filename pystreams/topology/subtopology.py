@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from pystreams.errors import declared_at
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, GlobalStore, InternalTopic, SubTopology
@@ -13,6 +14,7 @@ from pystreams.topology.deferred import resolved
 from pystreams.topology.fingerprint import fingerprint
 from pystreams.topology.java_collections import hash_set_order
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
+from pystreams.user_code import Place
 
 N = TypeVar("N", SourceNode, SinkNode)
 
@@ -28,6 +30,8 @@ class Plan:
     copartitioned: Sequence[frozenset[str]]
     #: The store that each source of a global store fills.
     global_stores: Mapping[str, StoreSpec]
+    #: The lines of the program that declared the nodes.
+    places: Mapping[str, Place | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,10 @@ class _Builder:
         return GlobalStore(spec, source.topics[0], source, processor)
 
     def _node(self, node: Node) -> Node:
+        with declared_at(self._plan.places[node.name]):
+            return self._resolved(node)
+
+    def _resolved(self, node: Node) -> Node:
         if isinstance(node, SourceNode):
             return replace(
                 self._with_serdes(node), topics=tuple(self._decorate(topic) for topic in node.topics)
@@ -113,10 +121,13 @@ class _Builder:
         return replace(node, key_serde=key, value_serde=value)
 
     def _stores(self, nodes: Sequence[Node]) -> tuple[StoreSpec, ...]:
-        names = dict.fromkeys(
-            name for node in nodes if isinstance(node, ProcessorNode) for name in node.stores
-        )
-        return tuple(self._store(self._plan.stores[name]) for name in names)
+        stores: dict[str, StoreSpec] = {}
+        for node in nodes:
+            with declared_at(self._plan.places[node.name]):
+                for name in node.stores if isinstance(node, ProcessorNode) else ():
+                    if name not in stores:
+                        stores[name] = self._store(self._plan.stores[name])
+        return tuple(stores.values())
 
     def _store(self, spec: StoreSpec) -> StoreSpec:
         needed_by = f"store {spec.name}"

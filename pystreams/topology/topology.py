@@ -81,6 +81,7 @@ class Topology(Wiring):
             self._internal_topics,
             self._copartitioned,
             {source: self._global_stores[store] for store, source in self._global_sources.items()},
+            self._places,
         )
         serdes = Serdes(
             default_serde(default_key_serde), default_serde(default_value_serde), serde_settings or {}
@@ -213,11 +214,9 @@ class Topology(Wiring):
         """Add a store and let ``processors`` use it. Adding the very same store again only connects."""
         known = self._stores.get(checked_store(store).name)
         if (known is not None and known is not store) or store.name in self._global_stores:
-            raise TopologyError(
-                f"a different store has already been added with the name {store.name}",
-                hint="give one of them another name",
-            )
+            raise self._store_twice(store)
         self._stores[store.name] = store
+        self._store_places.setdefault(store.name, self._at_work())
         self._users.setdefault(store.name, [])
         for processor in processors:
             self.connect_processor_and_state_stores(processor, store.name)

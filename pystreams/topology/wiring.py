@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from pystreams.errors import TopologyError
+from pystreams.errors import TopologyError, declared_at
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.groups import Groups
 from pystreams.topology.nodes import Node, Operation, ProcessorNode, SinkNode, SourceNode
+from pystreams.user_code import Place, caller
 
 
 class Wiring:
@@ -28,6 +30,21 @@ class Wiring:
         self._internal_topics: dict[str, int | None] = {}
         self._copartitioned: list[frozenset[str]] = []
         self._groups = Groups()
+        #: The lines of the program that declared nodes, and those that declared stores.
+        self._places: dict[str, Place | None] = {}
+        self._store_places: dict[str, Place | None] = {}
+        #: The line that declared what is being added, if it is not the one that is at work.
+        self._place: Place | None = None
+
+    @contextmanager
+    def declaring(self, place: Place | None) -> Iterator[None]:
+        """What is added inside was declared at ``place``, and what is wrong with it, too."""
+        self._place = place
+        try:
+            with declared_at(place):
+                yield
+        finally:
+            self._place = None
 
     # What is in it
 
@@ -78,7 +95,8 @@ class Wiring:
             for topic in self._source_topics():
                 if node.pattern.fullmatch(topic):
                     raise TopologyError(
-                        f"pattern {node.pattern.pattern} matches topic {topic}, which another source reads"
+                        f"pattern {node.pattern.pattern} matches topic {topic}, which another source reads",
+                        hint="let the pattern match other topics, or leave out the source of the one topic",
                     )
         self._insert(node, ())
 
@@ -87,16 +105,14 @@ class Wiring:
     ) -> None:
         """Add a global store with the source and the step that fill it."""
         if store.name in self._stores or store.name in self._global_stores:
-            raise TopologyError(
-                f"a different store has already been added with the name {store.name}",
-                hint="give one of them another name",
-            )
+            raise self._store_twice(store)
         self.insert_source(source)
         self.insert_processor(processor, operation, (source.name,))
         node = self._nodes[processor]
         assert isinstance(node, ProcessorNode)
         node.stores.append(store.name)
         self._global_stores[store.name] = store
+        self._store_places[store.name] = self._at_work()
         self._global_sources[store.name] = source.name
 
     def insert_processor(self, name: str, operation: Operation, parents: Sequence[str]) -> None:
@@ -132,8 +148,10 @@ class Wiring:
                     counts |= {topic: self._internal_topics.get(topic) for topic in node.topics}
             if None not in counts.values() and len(set(counts.values())) > 1:
                 spelled = ", ".join(f"{topic} ({count})" for topic, count in sorted(counts.items()))
+                places = sorted({str(place) for name in group if (place := self._places.get(name))})
                 raise TopologyError(
                     f"topics that are joined have different numbers of partitions: {spelled}",
+                    where=" and ".join(places),
                     hint="give both repartition steps the same partitions=",
                 )
 
@@ -157,7 +175,8 @@ class Wiring:
             of_topic = "-repartition-" in name
             raise TopologyError(
                 f"step {name} has already been added",
-                why="two repartition topics would have one name" if of_topic else "",
+                why=("two repartition topics would have one name; " if of_topic else "")
+                + _earlier(self._places[name]),
                 hint="name them apart: group_by(..., repartition=...)"
                 if of_topic
                 else "give one of them another name",
@@ -170,11 +189,13 @@ class Wiring:
             if topic in node.topics:
                 raise TopologyError(
                     f"topic {topic} is already read by source {node.name}",
+                    why=_earlier(self._places[node.name]),
                     hint="read it once, and use the stream or table twice",
                 )
             if node.pattern is not None and node.pattern.fullmatch(topic):
                 raise TopologyError(
-                    f"topic {topic} matches the pattern {node.pattern.pattern} of source {node.name}"
+                    f"topic {topic} matches the pattern {node.pattern.pattern} of source {node.name}",
+                    why=_earlier(self._places[node.name]),
                 )
 
     def _check_parents(self, name: str, parents: Sequence[str]) -> None:
@@ -202,6 +223,21 @@ class Wiring:
 
     def _insert(self, node: Node, parents: Sequence[str]) -> None:
         self._nodes[node.name] = node
+        self._places[node.name] = self._at_work()
         self._groups.add(node.name)
         for parent in parents:
             self._groups.unite(node.name, parent)
+
+    def _store_twice(self, store: StoreSpec) -> TopologyError:
+        return TopologyError(
+            f"a different store has already been added with the name {store.name}",
+            why=_earlier(self._store_places.get(store.name)),
+            hint="give one of them another name",
+        )
+
+    def _at_work(self) -> Place | None:
+        return self._place or caller()
+
+
+def _earlier(place: Place | None) -> str:
+    return f"that one was declared in {place or 'another place'}"

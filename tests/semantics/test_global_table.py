@@ -156,7 +156,7 @@ def test_the_low_level_api_has_them() -> None:
         (lambda b: (b.global_table("g"), b.stream("g"), b.build()), "topic g is already read"),
         (
             lambda b: b.add_global_store(Stores.key_value_store("x", str, str), "t", None),
-            "no processor's class",
+            "not a processor's class",
         ),
     ],
 )

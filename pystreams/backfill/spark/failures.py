@@ -45,7 +45,7 @@ def told() -> Iterator[None]:
         content = {
             "type": type(error).__name__,
             "what": error.what,
-            "where": error.where,
+            "where": error.place,
             "why": error.why,
             "hint": error.hint,
             "cause": "" if cause is None else "".join(traceback.format_exception(cause)),

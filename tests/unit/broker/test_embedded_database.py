@@ -41,7 +41,7 @@ def test_anyone_can_look_into_the_file(broker, tmp_path):
 def test_a_file_that_is_no_database_is_refused_and_not_touched(tmp_path):
     path = tmp_path / "log.db"
     path.write_text("dear diary, " * 1000)
-    with pytest.raises(ConfigError, match=r"(?s)no SQLite database.*log\.db"):
+    with pytest.raises(ConfigError, match=r"(?s)not an SQLite database.*log\.db"):
         EmbeddedBroker(path)
     assert path.read_text() == "dear diary, " * 1000
 

@@ -1,0 +1,113 @@
+"""Where in the user's own program something stands: a file and line, or a cell of a notebook and line."""
+
+from __future__ import annotations
+
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NamedTuple
+
+_PYSTREAMS: Final = f"{Path(__file__).parent}/"
+_STANDARD_LIBRARY: Final = f"{sysconfig.get_path('stdlib')}/"
+_INSTALLED: Final = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
+
+#: What pystreams calls, or what calls pystreams, where no user's function is at work.
+_LIBRARIES: Final = tuple(
+    f"{folder}{name}/"
+    for folder in _INSTALLED
+    for name in ("pyspark", "py4j", "pyarrow", "typer", "click", "_pytest", "pluggy", "IPython", "ipykernel")
+)
+
+#: What is typed in, or given as text, is the user's; other code without a file is generated, or Python's own.
+_TYPED: Final = re.compile(r"<(stdin|python-input-\d+|ipython-input-.+)>")
+
+#: ``python -c`` has this name for its text, and dataclasses for what they generate.
+_TEXT: Final = "<string>"
+
+
+class Place(NamedTuple):
+    """A line of a program. ``str`` spells it: ``shop/app.py:12``, or ``In [3], line 2`` in a notebook."""
+
+    file: str
+    line: int
+    #: The number that the cell had when it was run; None for code that is not a notebook's.
+    cell: int | None
+
+    @classmethod
+    def of(cls, file: str, line: int) -> Place:
+        return cls(file, line, _cell_number(file))
+
+    def __str__(self) -> str:
+        if self.cell is not None:
+            return f"In [{self.cell}], line {self.line}"
+        return f"{self.file}, line {self.line}" if self.file.startswith("<") else f"{self.file}:{self.line}"
+
+
+class Cell(NamedTuple):
+    """One run of a cell of a notebook. ``identity`` is the same when the cell is run again."""
+
+    identity: str
+    number: int
+
+
+def is_the_users(file: str) -> bool:
+    """Whether code is neither of pystreams, nor of Python, nor of a library that stands between them and the user."""
+    if file.startswith("<"):
+        return _TYPED.fullmatch(file) is not None
+    if file.startswith((_PYSTREAMS, *_LIBRARIES)) or file.endswith((".pyx", ".pxi")):
+        return False
+    return file.startswith(_INSTALLED) or not file.startswith(_STANDARD_LIBRARY)
+
+
+def caller() -> Place | None:
+    """The line of the user's program that is at work: what called pystreams. None where a command, a thread or a test
+    runner called it."""
+    for frame in _frames():
+        file = frame.f_code.co_filename
+        if is_the_users(file) or (file == _TEXT and frame.f_globals.get("__name__") == "__main__"):
+            return Place.of(file, frame.f_lineno)
+        if file.startswith(_LIBRARIES):
+            return None
+    return None
+
+
+def _frames() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def running_cell() -> Cell | None:
+    """The cell that is being run, in a notebook or in IPython."""
+    shell = _shell()
+    if shell is None:
+        return None
+    number = int(shell.execution_count)
+    metadata = _parent_message(shell).get("metadata", {})
+    # Front ends that do not name their cells are told apart by the text.
+    return Cell(str(metadata.get("cellId") or shell.user_ns["In"][-1]), number)
+
+
+def _parent_message(shell: Any) -> dict[str, Any]:
+    """What the front end has sent to have the cell run; nothing in a terminal."""
+    get = getattr(shell, "get_parent", None)
+    return dict(get() or {}) if get is not None else {}
+
+
+def _cell_number(file: str) -> int | None:
+    """The number of the cell whose code has this name."""
+    shell = _shell()
+    named = None if shell is None else shell.compile.format_code_name(file)
+    found = None if named is None else re.fullmatch(r"In\[(\d+)\]", named[1])
+    return None if found is None else int(found[1])
+
+
+def _shell() -> Any:
+    """IPython's shell, if the program runs in one. It is not imported for that."""
+    ipython = sys.modules.get("IPython")
+    get = getattr(ipython, "get_ipython", None)
+    return None if get is None else get()

@@ -1,0 +1,183 @@
+"""What a program declares wrongly is told with its line, also where that is found when the topology is built."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+import traceback
+from datetime import timedelta
+
+import pytest
+
+from pystreams import App, Processor, Topology
+from pystreams.config.streams_config import settings_from_environment
+from pystreams.dsl.join_windows import JoinWindows
+from pystreams.dsl.windows import TimeWindows
+from pystreams.errors import ConfigError, StreamsError, TopologyError
+from pystreams.state.stores import Stores
+
+
+def here() -> str:
+    """The line of the caller."""
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    return f"{__file__}:{frame.f_back.f_lineno}"
+
+
+MISTAKES = {
+    "a window of no length": lambda: TimeWindows.tumbling(timedelta(0)),
+    "a window made by its class": lambda: TimeWindows(0, 0, 0),
+    "no windows": lambda: App("a").stream("t").group_by_key().windowed_by(3),
+    "a function of the wrong arity": lambda: App("a").stream("t").map_values(lambda: 1),
+    "a wrong serde": lambda: App("a").stream("t", value=3),
+    "a wrong name": lambda: App("a").table("t", name="a b"),
+    "a wrong setting": lambda: App("a", commit_interval_ms="soon"),
+    "an unknown setting": lambda: App("a", comit_interval_ms=1),
+    "no store": lambda: Topology().add_state_store("s"),
+    "a store that makes no sense": lambda: Stores.lru_map("s", str, str, max_entries=-1),
+    "a parent that is not there": lambda: Topology().add_processor("p", Processor, "nobody"),
+}
+
+
+@pytest.mark.parametrize("make", MISTAKES.values(), ids=MISTAKES)
+def test_where_it_is_declared(make):
+    with pytest.raises((TopologyError, ConfigError)) as caught:
+        make()
+    assert caught.value.line == f"{__file__}:{make.__code__.co_firstlineno}"
+    where = next(line for line in str(caught.value).splitlines() if line.startswith("  where: "))
+    assert where.count(caught.value.line) == 1
+
+
+def test_a_function_elsewhere_is_told_beside_the_step():
+    def takes_three(a, b, c):
+        return a
+
+    first = takes_three.__code__.co_firstlineno
+    with pytest.raises(TopologyError) as caught:
+        App("a").stream("t").map_values(takes_three)
+    assert caught.value.line == f"{__file__}:{int(here().rpartition(':')[2]) - 1}"
+    assert f"takes_three ({__file__}:{first})" in caught.value.place
+
+
+def test_a_type_that_is_missing_is_told_with_the_step_that_needs_it():
+    app = App("a")
+    numbers = app.stream("t", key=str, value=int).map_values(lambda v: [v])
+    numbers.to("sizes"), (needing := here())
+    with pytest.raises(TopologyError, match="needs to know the type") as caught:
+        app.build().build("a")
+    assert caught.value.line == needing
+
+
+def test_a_store_whose_type_is_missing_is_told_with_the_step_that_has_it():
+    app = App("a")
+    grouped = app.stream("t", key=str, value=str).group_by_key()
+    grouped.aggregate(lambda: 0, lambda a, v: v, name="sums"), (needing := here())
+    with pytest.raises(TopologyError, match="store sums needs to know the type") as caught:
+        app.build().build("a")
+    assert caught.value.line == needing
+
+
+def test_a_name_given_twice_is_told_with_both_lines():
+    app = App("a")
+    app.stream("t").filter(bool, step="odd"), (first := here())
+    app.stream("t").filter(bool, step="odd"), (second := here())
+    with pytest.raises(TopologyError, match="step odd has already been added") as caught:
+        app.build()
+    assert caught.value.line == second
+    assert first in caught.value.why
+
+
+def test_a_store_given_twice_is_told_with_both_lines():
+    app = App("a")
+    app.table("one", name="rows"), (first := here())
+    app.table("two", name="rows"), (second := here())
+    with pytest.raises(TopologyError, match="the name rows") as caught:
+        app.build()
+    assert caught.value.line == second
+    assert first in caught.value.why
+
+
+def test_a_topic_that_is_read_in_two_ways_is_told_with_both_lines():
+    app = App("a")
+    app.table("rows"), (first := here())
+    app.stream("rows"), (second := here())
+    with pytest.raises(TopologyError, match="topic rows is already read") as caught:
+        app.build()
+    assert caught.value.line == second
+    assert first in caught.value.why
+
+
+def test_two_streams_that_contradict_each_other_are_told_with_both_lines():
+    app = App("a")
+    app.stream("t", value=str), (first := here())
+    app.stream("t", value=int), (second := here())
+    with pytest.raises(TopologyError, match="different value types") as caught:
+        app.build()
+    assert first in caught.value.place
+    assert second in caught.value.place
+
+
+def test_joined_topics_with_different_partitions_are_told_with_their_lines():
+    app = App("a")
+    left = app.stream("l", key=str, value=str).repartition(name="l", partitions=2)
+    there = here()
+    right = app.stream("r", key=str, value=str).repartition(name="r", partitions=3)
+    left.join(right, lambda a, b: a + b, windows=JoinWindows.of(timedelta(1)))
+    with pytest.raises(TopologyError, match="different numbers of partitions") as caught:
+        app.build()
+    line = int(there.rpartition(":")[2])
+    assert f"{__file__}:{line - 1} and {__file__}:{line + 1}" in caught.value.place
+
+
+def test_what_has_generated_names_is_told_with_its_lines():
+    app = App("a", ensure_explicit_internal_resource_naming=True)
+    app.stream("t", key=str, value=str).group_by_key().count(), (there := here())
+    with pytest.raises(TopologyError, match="generated names") as caught:
+        app.build()
+    assert caught.value.where == there
+
+
+def test_what_a_variable_says_wrongly_is_told_with_the_variable_alone(monkeypatch):
+    monkeypatch.setenv("PYSTREAMS_COMMIT_INTERVAL_MS", "soon")
+    with pytest.raises(ConfigError) as caught:
+        settings_from_environment(os.environ)
+    assert caught.value.place == "environment variable PYSTREAMS_COMMIT_INTERVAL_MS"
+
+
+def test_the_line_changes_neither_the_fingerprint_nor_the_description():
+    one, two = App("a"), App("a")
+    for app in (one, two):
+        app.stream("t", key=str, value=str).group_by_key().count(name="n")
+    three = App("a")
+    three.stream("t", key=str, value=str).group_by_key().count(name="n")
+    assert one.build().describe() == three.build().describe()
+    assert one.build().build("a").fingerprint == three.build().build("a").fingerprint
+
+
+def test_other_errors_cost_no_look_at_the_stack():
+    assert StreamsError("it failed").line == ""
+
+
+def test_a_text_that_python_is_given_has_lines_too():
+    program = "from pystreams import App\n\nApp('a').stream('t').filter(lambda: 1)"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "where: <lambda> (<string>, line 3)" in run.stderr
+
+
+def test_python_at_its_prompt_has_lines_too():
+    program = "from pystreams import App\nApp('a').stream('t').filter(lambda: 1)\n"
+    run = subprocess.run(
+        [sys.executable, "-i"], input=program, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "where: <lambda> (<stdin>, line 1)" in run.stderr
+
+
+def test_a_traceback_still_ends_in_the_message():
+    with pytest.raises(TopologyError) as caught:
+        App("a").stream("t").filter(3)
+    assert traceback.format_exception(caught.value)[-1].startswith("pystreams.errors.TopologyError: filter ")
