@@ -47,6 +47,7 @@ from pystreams.topology.wrapping import ProcessorWrapper
 from pystreams.windowed import Windowed
 
 if TYPE_CHECKING:
+    from pystreams.log import open_log
     from pystreams.runtime.streams import Streams
     from pystreams.state.stores import Stores
     from pystreams.testing import TopologyTestDriver
@@ -59,7 +60,7 @@ __all__ = [
     "SessionWindowedCogroupedKStream", "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows",
     "SlidingWindows", "Stores", "Streams", "StreamsBuilder", "StreamsConfig", "StreamsError", "Suppressed",
     "TimeWindowedCogroupedKStream", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "Topology",
-    "TopologyError", "TopologyTestDriver", "UnlimitedWindows", "ValueTransformer", "WhenFull", "Windowed",
+    "TopologyError", "TopologyTestDriver", "UnlimitedWindows", "ValueTransformer", "WhenFull", "Windowed", "open_log",
 ]
 # fmt: on
 
@@ -68,6 +69,7 @@ _LAZY = {
     "Stores": "pystreams.state.stores",
     "Streams": "pystreams.runtime.streams",
     "TopologyTestDriver": "pystreams.testing",
+    "open_log": "pystreams.log",
 }
 
 

@@ -17,10 +17,9 @@ from pystreams.backfill.plan import Plan
 from pystreams.backfill.records import Arrow, pc
 from pystreams.backfill.result import BackfillResult
 from pystreams.backfill.sources.folder import Folder
-from pystreams.broker.port import Admin, Broker, TopicDescription
+from pystreams.broker.port import Admin, Broker, TopicDescription, retention_of
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import RetentionError, TopicError
-from pystreams.runtime.retention_check import retention_of
 
 log = logging.getLogger(__name__)
 

@@ -41,6 +41,14 @@ class TopicDescription:
     config: Mapping[str, str]
 
 
+def retention_of(config: Mapping[str, str]) -> int | None:
+    """The age in ms past which a topic with these settings deletes records by their timestamps; None: it does not."""
+    retention_ms = int(config.get("retention.ms", -1))
+    by_timestamp = config.get("message.timestamp.type", "CreateTime") == "CreateTime"
+    deletes = "delete" in config.get("cleanup.policy", "delete")
+    return retention_ms if deletes and retention_ms >= 0 and by_timestamp else None
+
+
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
     """The next offset to process, and the text that was committed with it (Java's offset metadata)."""
@@ -326,6 +334,10 @@ class Admin(Protocol):
         self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
     ) -> dict[TopicPartition, int]:
         """Raises ``BrokerUnavailableError`` if there is no answer in time."""
+        ...
+
+    def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where a consumer ends that reads what is committed: before the first transaction that is still open."""
         ...
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from pystreams.backfill.places import shown
-from pystreams.cli.formats import read_time, show_time
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.ids import TopicPartition
 from pystreams.nearest import did_you_mean, listing
+from pystreams.times import read_time, show_time
 
 if TYPE_CHECKING:
     from pystreams.backfill.cut import Until

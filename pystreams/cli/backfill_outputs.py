@@ -111,8 +111,8 @@ def log_for(target: Target, config: StreamsConfig) -> str:
 def open_target(target: Target, config: StreamsConfig) -> Iterator[Broker]:
     """The log to hand over to: ``kafka`` or ``embedded``; for ``none`` and ``snapshot`` the one that the application
     runs on. Raises ``BrokerUnavailableError`` if it is not there."""
+    from pystreams.broker.connecting import open_broker
     from pystreams.broker.embedded import EmbeddedBroker
-    from pystreams.runtime.client_start import open_broker
 
     clock = SystemClock()
     on_kafka = target != "embedded" and config.bootstrap_servers is not None

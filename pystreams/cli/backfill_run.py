@@ -15,11 +15,11 @@ from pystreams.cli.backfill_progress import Display
 from pystreams.cli.backfill_report import show_plan, show_report, tell_dropped, tell_handed_over, titles
 from pystreams.cli.backfill_setup import NO_SPARK, Program
 from pystreams.cli.console import note
-from pystreams.cli.formats import show_time
 from pystreams.cli.options import CONF_EXAMPLE
 from pystreams.cli.settings import parse_pairs
 from pystreams.clock import SystemClock
 from pystreams.errors import StateError, StreamsError
+from pystreams.times import show_time
 
 if TYPE_CHECKING:
     from pystreams.backfill.cut import Until

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 
-from pystreams.broker.port import Admin, Consumer
-from pystreams.cli.connection import existing_topic, open_admin, open_broker, partitions_of
+from pystreams.broker.port import Consumer
+from pystreams.cli.connection import open_admin, open_broker
 from pystreams.cli.console import note
-from pystreams.cli.formats import FORMAT_NAMES, Format, format_named, read_time, show_bytes, show_time
+from pystreams.cli.formats import FORMAT_NAMES, Format, format_named, show_bytes
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
-from pystreams.errors import ConfigError
 from pystreams.ids import TopicPartition
-from pystreams.nearest import did_you_mean
+from pystreams.log.positions import positions_at, read_batches
+from pystreams.log.topics import chosen_partitions, existing_topic
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
-
-POLL_MS = 200.0
+from pystreams.times import show_time
 
 
 def consume(
@@ -78,41 +76,19 @@ def consume(
     values = format_named(value_type, topic, "value", auto=True)
     with open_broker(embedded_log, bootstrap_servers) as broker:
         with open_admin(broker) as admin:
-            found = partitions_of(existing_topic(admin, broker, topic))
-            chosen = [p for p in found if partition in (None, p.partition)]
-            if not chosen:
-                raise ConfigError(
-                    f"{topic} has no partition {partition}", why=f"it has {len(found)}, counted from 0"
-                )
-            starts = start_positions(admin, chosen, start)
-            ends = None if follow else admin.end_offsets(chosen)
-        consumer = broker.consumer("pystreams-consume")
+            chosen = chosen_partitions(
+                existing_topic(admin, topic, broker.description), None if partition is None else [partition]
+            )
+            starts = positions_at(admin, chosen, start)
+            ends = None if follow else admin.stable_end_offsets(chosen)
+        # Of a restore's kind: it reads what is committed.
+        consumer = broker.consumer("pystreams-consume", "restore")
         try:
             printed = _print_all(consumer, starts, ends, limit, RecordPrinter(keys, values, as_json))
         finally:
             consumer.close()
     if not printed:
         note(f"No records in {topic} from {start} on." if start != "earliest" else f"{topic} is empty.")
-
-
-def start_positions(
-    admin: Admin, partitions: Sequence[TopicPartition], start: str
-) -> dict[TopicPartition, int]:
-    """Offsets for ``earliest``, ``latest``, ``-N`` or a time. Raises ``ConfigError`` for anything else."""
-    if start == "latest":
-        return admin.end_offsets(partitions)
-    first = admin.beginning_offsets(partitions)
-    if start == "earliest":
-        return first
-    if start.startswith("-") and start[1:].isdigit():
-        end = admin.end_offsets(partitions)
-        return {p: max(first[p], end[p] - int(start[1:])) for p in partitions}
-    if not start[:1].isdigit():
-        raise ConfigError(
-            f"{start!r} is not a place to begin",
-            hint=did_you_mean(start, ["earliest", "latest"]) or "write earliest, latest, a time, or -N",
-        )
-    return admin.offsets_for_times(dict.fromkeys(partitions, read_time(start)))
 
 
 def _print_all(
@@ -124,10 +100,7 @@ def _print_all(
 ) -> int:
     printed = 0
     for batch in read_batches(consumer, starts, ends):
-        end = None if ends is None else ends[TopicPartition(batch.topic, batch.partition)]
-        for index, offset in enumerate(batch.offsets):
-            if end is not None and offset >= end:
-                break
+        for index in range(len(batch)):
             if limit is not None and printed >= limit:
                 return printed
             printer.show(batch, index)
@@ -136,20 +109,6 @@ def _print_all(
         if limit is not None and printed >= limit:
             return printed
     return printed
-
-
-def read_batches(
-    consumer: Consumer, starts: dict[TopicPartition, int], ends: dict[TopicPartition, int] | None
-) -> Iterator[RecordBatch]:
-    """What lies between ``starts`` and ``ends``; without ends for ever. A batch may reach past its end."""
-    waiting = {p for p, start in starts.items() if ends is None or start < ends[p]}
-    consumer.assign({p: starts[p] for p in waiting})
-    while waiting:
-        yield from consumer.poll(POLL_MS)
-        if ends is not None:
-            done = {p for p in waiting if consumer.position(p) >= ends[p]}
-            consumer.unassign(done)
-            waiting -= done
 
 
 class RecordPrinter:

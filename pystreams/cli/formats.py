@@ -7,11 +7,11 @@ import struct
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from types import MappingProxyType
 
 from pystreams.errors import ConfigError, SerializationError
 from pystreams.nearest import did_you_mean, listing
+from pystreams.times import show_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,29 +86,6 @@ def _printable(data: bytes) -> str | None:
     except UnicodeDecodeError:
         return None
     return text if all(c.isprintable() or c in "\t\n" for c in text) else None
-
-
-def show_time(timestamp_ms: int) -> str:
-    """A timestamp as ISO 8601 in UTC, to the millisecond where it has any."""
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)
-    precision = "milliseconds" if timestamp_ms % 1000 else "seconds"
-    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
-
-
-def read_time(text: str) -> int:
-    """Milliseconds since the epoch of ``1700000000000``, ``2013-01-01`` or ``2013-01-01T10:00:00Z`` (else UTC)."""
-    if text.lstrip("-").isdigit():
-        return int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(
-            f"{text!r} is not a time", hint="write milliseconds, 2013-01-01, or 2013-01-01T10:00:00Z"
-        ) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 #: By the names that ``--key-type`` and ``--value-type`` take. Bytes are those of pystreams' own serdes.

@@ -9,13 +9,15 @@ from typing import Annotated, TextIO
 import typer
 
 from pystreams.broker.port import Broker, Producer, TopicDescription
-from pystreams.cli.connection import existing_topic, open_admin, open_broker
+from pystreams.cli.connection import open_admin, open_broker
 from pystreams.cli.console import messages, note
-from pystreams.cli.formats import FORMAT_NAMES, Format, format_named, read_text, read_time, show_time
+from pystreams.cli.formats import FORMAT_NAMES, Format, format_named, read_text
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError, SerializationError, StreamsError
+from pystreams.log.topics import existing_topic
 from pystreams.record import NO_HEADERS
+from pystreams.times import read_time, show_time
 
 #: Lines that are made durable together: a slow pipe is seen by others soon, a file is written fast.
 LINES_PER_COMMIT = 10_000
@@ -70,7 +72,7 @@ def produce(
     at = None if timestamp is None else read_time(timestamp)
     with open_broker(embedded_log, bootstrap_servers) as broker:
         with open_admin(broker) as admin:
-            found = existing_topic(admin, broker, topic)
+            found = existing_topic(admin, topic, broker.description)
         if partition is not None and partition >= found.partitions:
             raise ConfigError(
                 f"{topic} has no partition {partition}", why=f"it has {found.partitions}, counted from 0"

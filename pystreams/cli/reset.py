@@ -11,9 +11,8 @@ from typing import Annotated
 import typer
 
 from pystreams.broker.port import Admin, Broker, CommittedOffset
-from pystreams.cli.connection import open_admin, open_broker_of, partitions_of
+from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.console import note, show_table
-from pystreams.cli.consume import start_positions
 from pystreams.cli.options import (
     ApplicationArgument,
     ApplicationIdOption,
@@ -23,9 +22,10 @@ from pystreams.cli.options import (
     StateDirOption,
     YesOption,
 )
-from pystreams.cli.topics import is_internal
 from pystreams.errors import BrokerError, StateError
 from pystreams.ids import TopicPartition
+from pystreams.log.positions import positions_at
+from pystreams.log.topics import is_internal, partitions_of
 
 
 def reset(
@@ -139,7 +139,7 @@ def plan_reset(
     state = state_dir / application_id
     return ResetPlan(
         group=application_id,
-        offsets=start_positions(admin, inputs, to),
+        offsets=positions_at(admin, inputs, to),
         committed=committed,
         internal_topics=tuple(sorted(internal)),
         state=state if state.exists() else None,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, TypeAlias
 
 import typer
 
-from pystreams.broker.port import TopicDescription, TopicSpec
-from pystreams.cli.connection import existing_topic, open_admin, open_broker, partitions_of
+from pystreams.broker.port import TopicDescription
+from pystreams.cli.connection import open_admin, open_broker
 from pystreams.cli.console import note, show_table
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption, YesOption
 from pystreams.cli.settings import parse_pairs
-from pystreams.errors import TopicError
+from pystreams.log.topics import create_missing, existing_topic, is_internal, partitions_of, topic_info
 
 topics_app = typer.Typer(
     no_args_is_help=True,
@@ -22,15 +21,8 @@ topics_app = typer.Typer(
 
 RETENTION_EXAMPLE = "retention.ms=-1"
 
-_INTERNAL = (
-    "-changelog",
-    "-repartition",
-    "-subscription-registration-topic",
-    "-subscription-response-topic",
-)
-_OF_FOREIGN_KEY_JOIN = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-[0-9]+-topic")
-
 TopicArgument: TypeAlias = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+TopicsArgument: TypeAlias = Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)]
 ConfigOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -82,7 +74,7 @@ def describe(
 ) -> None:
     """Show a topic's partitions with their offsets, and its settings."""
     with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
-        found = existing_topic(admin, broker, topic)
+        found = existing_topic(admin, topic, broker.description)
         every = partitions_of(found)
         starts, ends = admin.beginning_offsets(every), admin.end_offsets(every)
     show_table(
@@ -95,13 +87,20 @@ def describe(
 
 @topics_app.command()
 def create(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)],
-    partitions: Annotated[int, typer.Option("--partitions", "-p", min=1, help="How many partitions.")] = 1,
+    topics: TopicsArgument,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", "-p", min=1, help="How many partitions. Default: 1", show_default=False),
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Leave topics as they are that exist already.")
+    ] = False,
     config: ConfigOption = None,
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Create topics: all, or none if one exists already.
+    """Create topics: all, or none if one exists already (or, with [bold]--if-not-exists[/], has another number of
+    partitions than is asked for).
 
     Topics that are joined need the same number of partitions. Records that
     are older than [bold]retention.ms[/] are deleted soon after they are written:
@@ -111,15 +110,14 @@ def create(
     """
     settings = parse_pairs(config or (), RETENTION_EXAMPLE)
     with open_broker(embedded_log, bootstrap_servers, create=True) as broker, open_admin(broker) as admin:
-        existing = admin.describe_topics(topics)
-        for name, found in existing.items():
-            raise TopicError(
-                f"Topic {name} exists already, with {found.partitions} partition{_plural(found.partitions)}",
-                where=broker.description,
-                hint=f"look at it: pystreams topics describe {name}",
-            )
-        admin.create_topics([TopicSpec(name, partitions, settings) for name in dict.fromkeys(topics)])
-    note(f"Created {', '.join(topics)} with {partitions} partition{_plural(partitions)}.")
+        new = create_missing(
+            admin, topics, partitions, settings, broker.description, if_not_exists=if_not_exists
+        )
+    count = partitions or 1
+    if new:
+        note(f"Created {', '.join(new)} with {count} partition{_plural(count)}.")
+    if len(new) < len(set(topics)):
+        note(f"There already, left as they are: {', '.join(sorted(set(topics) - set(new)))}.")
 
 
 @topics_app.command()
@@ -134,7 +132,7 @@ def alter(
 ) -> None:
     """Change settings of a topic: [bold]pystreams topics alter flights -c retention.ms=-1[/]."""
     with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
-        existing_topic(admin, broker, topic)
+        existing_topic(admin, topic, broker.description)
         changes = parse_pairs(config, RETENTION_EXAMPLE)
         admin.alter_topic_config(topic, changes)
     note(f"{topic}: " + ", ".join(f"{name}={value}" for name, value in changes.items()))
@@ -142,30 +140,28 @@ def alter(
 
 @topics_app.command()
 def delete(
-    topic: TopicArgument,
+    topics: TopicsArgument,
     yes: YesOption = False,
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Delete a topic with all its records."""
+    """Delete topics with all their records: all, or none if one does not exist.
+
+    [bold]pystreams topics delete lines word-counts[/]
+    """
+    names = list(dict.fromkeys(topics))
     with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
-        found = existing_topic(admin, broker, topic)
-        every = partitions_of(found)
-        records = sum(admin.end_offsets(every).values()) - sum(admin.beginning_offsets(every).values())
+        every = [topic_info(admin, existing_topic(admin, name, broker.description)) for name in names]
         if not yes:
-            plural = "" if records == 1 else "s"
-            typer.confirm(f"Delete {topic} with {records:,} record{plural}?", abort=True, err=True)
-        admin.delete_topics([topic])
-    note(f"Deleted {topic}.")
+            records = sum(topic.records for topic in every)
+            question = f"Delete {', '.join(names)} with {records:,} record{_plural(records)}?"
+            typer.confirm(question, abort=True, err=True)
+        admin.delete_topics(names)
+    note(f"Deleted {', '.join(names)}.")
 
 
 def _plural(count: int) -> str:
     return "" if count == 1 else "s"
-
-
-def is_internal(name: str) -> bool:
-    """Whether a topic belongs to the inside of an application, judged by its name as Kafka's tools do."""
-    return name.endswith(_INTERNAL) or _OF_FOREIGN_KEY_JOIN.fullmatch(name) is not None
 
 
 def retention_of(topic: TopicDescription) -> str:

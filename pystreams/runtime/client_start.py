@@ -39,34 +39,6 @@ def build_topology(application: Topology | Buildable, config: StreamsConfig) -> 
     )
 
 
-def open_broker(config: StreamsConfig, clock: Clock) -> Broker:
-    """The log that the configuration names. Raises ``ConfigError``, ``BrokerError``."""
-    if config.bootstrap_servers is not None:
-        from pystreams.broker.kafka import KafkaBroker
-
-        return KafkaBroker(
-            config.bootstrap_servers,
-            clock,
-            session_timeout_ms=config.session_timeout_ms,
-            heartbeat_interval_ms=config.heartbeat_interval_ms,
-            max_poll_interval_ms=config.max_poll_interval_ms,
-            replication_factor=config.replication_factor,
-            client_settings=config.client_settings,
-            oauth_token_provider=config.oauth_token_provider,
-            client_id=config.client_id or config.application_id,
-        )
-    from pystreams.broker.embedded import EmbeddedBroker
-
-    return EmbeddedBroker(
-        config.embedded_log,
-        clock,
-        # A dead process is known by its lock, and a living one is heard of by its polls alone: it is gone when it is
-        # silent for longer than a thread may work without polling.
-        session_timeout_ms=max(config.session_timeout_ms, config.max_poll_interval_ms),
-        heartbeat_interval_ms=config.heartbeat_interval_ms,
-    )
-
-
 def prepare(
     built: BuiltTopology,
     config: StreamsConfig,

@@ -130,11 +130,13 @@ class BatchDecoder:
         """The rows of a batch. Never raises for what the batch holds, only for want of a schema registry's answer."""
         refused: dict[int, Refusal] = {}
         headers = batch.headers
-        keys = _decoded(batch.keys, headers, self._decode_key, self._key_by_header, "key", refused)
-        values = _decoded(batch.values, headers, self._decode_value, self._value_by_header, "value", refused)
+        keys = decoded_column(batch.keys, headers, self._decode_key, self._key_by_header, "key", refused)
+        values = decoded_column(
+            batch.values, headers, self._decode_value, self._value_by_header, "value", refused
+        )
         timestamps = self._timestamps(batch, keys, values, refused)
         for by_header in (self._key_by_header, self._value_by_header):
-            headers = _without(headers, by_header)
+            headers = headers_without(headers, by_header)
         rows = Rows(batch, keys, values, timestamps, headers, refused)
         self.partition_time = max(self.partition_time, rows.max_timestamp)
         return rows
@@ -189,7 +191,7 @@ class BatchDecoder:
         return Refusal("extractor_failed", error, locate(cast(Callable[..., Any], self._extractor)))
 
 
-def _decoded(
+def decoded_column(
     raw: list[bytes | None],
     headers: list[Headers] | None,
     decode: Decode,
@@ -197,6 +199,7 @@ def _decoded(
     what: str,
     refused: dict[int, Refusal],
 ) -> list[Any]:
+    """A column of keys or values (``what``), deserialized; what cannot be is noted in ``refused`` and None."""
     if by_header is None or headers is None:
         return _column(raw, decode, what, refused)
     name, decode_as_told = by_header
@@ -210,7 +213,7 @@ def _decoded(
     return _column(pairs, decode_pair, what, refused)
 
 
-def _without(headers: list[Headers] | None, by_header: DecodeByHeader) -> list[Headers] | None:
+def headers_without(headers: list[Headers] | None, by_header: DecodeByHeader) -> list[Headers] | None:
     """Headers without those that said how a record was to be read."""
     if headers is None or by_header is None:
         return headers

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from pystreams.broker.port import Admin, Consumer
+from pystreams.broker.port import Admin, Consumer, retention_of
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.errors import RetentionError
@@ -78,14 +78,6 @@ def time_limits(plan: TopicPlan, built: BuiltTopology, dead_letter_topic: str | 
         if limit is not None:
             limits[topic] = limit
     return limits
-
-
-def retention_of(config: Mapping[str, str]) -> int | None:
-    """The age in ms past which a topic with these settings deletes records by their timestamps; None: it does not."""
-    retention_ms = int(config.get("retention.ms", -1))
-    by_timestamp = config.get("message.timestamp.type", "CreateTime") == "CreateTime"
-    deletes = "delete" in config.get("cleanup.policy", "delete")
-    return retention_ms if deletes and retention_ms >= 0 and by_timestamp else None
 
 
 def told_time(timestamp: int) -> str:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 
+from pystreams.broker.connecting import open_broker
 from pystreams.broker.port import Broker
 from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig
@@ -22,7 +23,7 @@ from pystreams.dsl.builder import Buildable
 from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, names
 from pystreams.runtime.client_context import ClientContext
-from pystreams.runtime.client_start import build_topology, open_broker, prepare
+from pystreams.runtime.client_start import build_topology, prepare
 from pystreams.runtime.global_queries import local_store
 from pystreams.runtime.global_thread import GlobalStores
 from pystreams.runtime.progress import Progress, ThreadProgress

@@ -33,7 +33,8 @@ from pystreams.serde import AnySerde, serde_for
 from pystreams.state.cache import ThreadCache
 from pystreams.testing.java_order import JavaOrder
 from pystreams.testing.producer import MemoryProducer, ProducedRecord
-from pystreams.testing.topics import Duration, InputTopic, OutputTopic, Time, to_ms
+from pystreams.testing.topics import InputTopic, OutputTopic
+from pystreams.times import Duration, Time, to_ms
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from pystreams.topology.topology import Topology

@@ -12,9 +12,9 @@ from pystreams.dsl.builder import StreamsBuilder, topology_of
 from pystreams.errors import TopicError
 from pystreams.record import Headers
 from pystreams.serde.base import AnySerde
+from pystreams.serde.content import writing
 from pystreams.testing.driver import TopologyTestDriver
 from pystreams.testing.producer import ProducedRecord
-from pystreams.testing.topics import writing
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.nodes import SinkNode, SourceNode
 from pystreams.topology.topology import Topology

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from collections.abc import Iterable
 from typing import Any, Generic, Protocol, TypeVar, overload
 
 from pystreams.broker.port import check_headers
-from pystreams.errors import SerializationError
 from pystreams.record import NO_HEADERS, Headers, Record
 from pystreams.serde import serde_for
-from pystreams.serde.base import AnySerde
+from pystreams.serde.content import reading, writing
 from pystreams.testing.producer import ProducedRecord
+from pystreams.times import Duration, Time, to_ms
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-Time = int | datetime
-Duration = int | timedelta
-
-
-def to_ms(time: Time | Duration) -> int:
-    """Milliseconds of a point of time (since the epoch; without a time zone: local) or of a duration."""
-    if isinstance(time, datetime):
-        return round(time.timestamp() * 1000)
-    if isinstance(time, timedelta):
-        return time // timedelta(milliseconds=1)
-    if not isinstance(time, int):
-        raise TypeError(f"{time!r} is not a whole number of milliseconds")
-    return time
 
 
 class Pipe(Protocol):
@@ -159,8 +144,8 @@ class OutputTopic(Generic[K, V]):
     def __init__(self, driver: Produced, name: str, key: Any, value: Any) -> None:
         self.name = name
         self._driver = driver
-        self._read_key = _nullable(serde_for(key).deserializer(name))
-        self._read_value = _nullable(serde_for(value).deserializer(name))
+        self._read_key = reading(serde_for(key), name)
+        self._read_value = reading(serde_for(value), name)
 
     def __len__(self) -> int:
         """Records not read yet."""
@@ -202,34 +187,3 @@ class OutputTopic(Generic[K, V]):
     def read_map(self) -> dict[K, V]:
         """The last value of each key in all that is left."""
         return dict(self.read_key_values())
-
-
-def writing(serde: AnySerde, topic: str, part: str) -> Callable[[Any], bytes | None]:
-    """What writes keys (``part`` is "key") or values of a topic; None is null."""
-    write = serde.key_serializer(topic) if part == "key" else serde.serializer(topic)
-
-    def write_checked(content: Any) -> bytes | None:
-        if content is None:
-            return None
-        try:
-            written = write(content)
-        except Exception as error:
-            raise _no_value(serde, topic, part, content, f"{type(error).__name__}: {error}") from error
-        if not isinstance(written, bytes):
-            raise _no_value(serde, topic, part, content, f"it became {type(written).__name__}, not bytes")
-        return written
-
-    return write_checked
-
-
-def _no_value(serde: AnySerde, topic: str, part: str, content: Any, why: str) -> SerializationError:
-    return SerializationError(
-        f"{content!r} cannot be written as a {part} of type {serde!r}",
-        where=f"topic {topic}",
-        why=why,
-        hint=f"say which type the topic's {part}s have: {part}=",
-    )
-
-
-def _nullable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    return lambda x: None if x is None else function(x)

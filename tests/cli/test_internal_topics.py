@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystreams.cli.topics import is_internal
+from pystreams.log.topics import is_internal
 
 
 @pytest.mark.parametrize(

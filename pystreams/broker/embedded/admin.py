@@ -116,6 +116,10 @@ class EmbeddedAdmin:
     ) -> dict[TopicPartition, int]:
         return {partition: bounds.end_offset for partition, bounds in self._bounds_of(partitions).items()}
 
+    def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """All of it: a transaction is written when it is committed."""
+        return self.end_offsets(partitions)
+
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         with self._mutex:
             ids = catalog.partition_ids(self._database, times_ms)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
+from pystreams.broker.connecting import open_broker
 from pystreams.broker.port import Lost, MemberAssignment, MemberEvent, MemberInfo
 from pystreams.clock import ManualClock
 from pystreams.config import StreamsConfig
-from pystreams.runtime.client_start import open_broker
 
 
 def nothing(members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:

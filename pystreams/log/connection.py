@@ -1,0 +1,49 @@
+"""Which log is meant: by what is given, then by the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pystreams.config import StreamsConfig, merge_settings, settings_from_environment
+from pystreams.errors import ConfigError
+
+#: Settings that say where a log is, how to reach it, and how serdes reach what they need.
+_OF_A_LOG: Final = frozenset(
+    {
+        "bootstrap_servers",
+        "client_id",
+        "client_settings",
+        "embedded_log",
+        "oauth_token_provider",
+        "replication_factor",
+        "serde_settings",
+    }
+)
+
+
+def log_config(given: Mapping[str, Any]) -> StreamsConfig:
+    """The settings of a log: those ``given``, then those of the environment (``PYSTREAMS_...``).
+
+    Who gives an embedded log means it, whatever the environment says of Kafka. Raises ``ConfigError`` for a setting
+    that is not one, or not one of a log, and for two logs.
+    """
+    told = merge_settings(given)
+    for name in sorted(told.keys() - _OF_A_LOG):
+        raise ConfigError(
+            f"{name} is not a setting of a log",
+            why="it is about how an application runs",
+            hint="give it to the App; here go the settings of the connection and of serdes",
+        )
+    if {"embedded_log", "bootstrap_servers"} <= told.keys():
+        raise ConfigError(
+            "An embedded log and Kafka are given",
+            why=f"embedded_log is {told['embedded_log']}, bootstrap_servers is {told['bootstrap_servers']}",
+            hint="leave one of them out",
+        )
+    environment = merge_settings(settings_from_environment(os.environ))
+    environment = {name: value for name, value in environment.items() if name in _OF_A_LOG}
+    if "embedded_log" in told:
+        environment.pop("bootstrap_servers", None)
+    return StreamsConfig(**merge_settings(told, environment, {"application_id": "pystreams"}))

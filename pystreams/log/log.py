@@ -1,0 +1,355 @@
+"""A log in a program's hands: its topics, and records to and from them, with types."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self, TypedDict, TypeVar, Unpack, overload
+
+from pystreams.broker.connecting import open_broker
+from pystreams.broker.port import Admin, Broker, TopicDescription
+from pystreams.clock import SystemClock
+from pystreams.config import StreamsConfig
+from pystreams.config.values import as_text
+from pystreams.errors import BrokerError, ConfigError, StreamsError
+from pystreams.log.batches import BatchWriter
+from pystreams.log.connection import log_config
+from pystreams.log.output import HeadersGiven, Produced, TopicOutput
+from pystreams.log.positions import Place, check_place
+from pystreams.log.records import CLIENT_ID, BadRecords, Records, Selection
+from pystreams.log.topics import (
+    TopicInfo,
+    chosen_partitions,
+    create_missing,
+    existing_topic,
+    is_internal,
+    topic_info,
+)
+from pystreams.record import NO_HEADERS
+from pystreams.serde import BYTES, serde_for
+from pystreams.serde.base import AnySerde, TypeOrSerde
+from pystreams.times import Duration, Time, to_ms
+
+_IF_MISSING: Final = (
+    "go to the folder where the application runs, or name the file: open_log(FILE);"
+    " log.create_topic(NAME) makes a new log"
+)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class ReadOptions(TypedDict, total=False):
+    """What ``Log.consume`` takes besides types."""
+
+    from_: Place
+    until: Place
+    follow: bool
+    timeout: Duration | None
+    limit: int | None
+    partitions: int | Collection[int] | None
+    deserialization_exception_handler: BadRecords
+
+
+def open_log(path: str | Path | None = None, *, bootstrap_servers: str | None = None, **settings: Any) -> Log:
+    """Open a log, to create topics, write records and read them.
+
+    ``path`` is the file of an embedded log (``.pystreams/log.db`` unless the environment says otherwise), made with the
+    first topic; ``bootstrap_servers`` are a Kafka's addresses (``localhost:9092``). ``settings`` are those of the
+    connection and of serdes, as ``App`` takes them (``sasl_mechanism``, ``schema_registry_url``); what is not given is
+    taken from the environment (``PYSTREAMS_BOOTSTRAP_SERVERS``). As in::
+
+        with open_log() as log:
+            log.create_topic("orders")
+            log.produce("orders", "o-1", {"amount": 3})
+            for record in log.consume("orders", key=str, value=dict):
+                print(record.offset, record.key, record.value)
+
+    Raises ``ConfigError`` for wrong settings, ``BrokerError`` if Kafka cannot be reached or refuses the login.
+    """
+    return Log(log_config({"embedded_log": path, "bootstrap_servers": bootstrap_servers, **settings}))
+
+
+class Log:
+    """A log that is open: see ``open_log``. Threads may share it.
+
+    It is closed at the end of a ``with``, by ``close``, or at the end of the program; what was produced is written then
+    at the latest, also where the program fails.
+    """
+
+    def __init__(self, config: StreamsConfig) -> None:
+        self._config = config
+        self._clock = SystemClock()
+        self._mutex = threading.RLock()
+        self._broker: Broker | None = None
+        self._writer: BatchWriter | None = None
+        self._outputs: dict[str, TopicOutput] = {}
+        self._closed = False
+        if config.bootstrap_servers is not None or config.embedded_log.exists():
+            self._open(create=False)
+        atexit.register(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Log({self.description!r})"
+
+    @property
+    def description(self) -> str:
+        """For people: which log it is."""
+        servers = self._config.bootstrap_servers
+        return f"embedded log at {self._config.embedded_log}" if servers is None else f"Kafka at {servers}"
+
+    # Topics
+
+    def topics(self, *, internal: bool = False) -> list[str]:
+        """The names of the topics, sorted; with ``internal`` also changelogs and repartition topics."""
+        with self._admin() as admin:
+            return sorted(name for name in admin.partition_counts() if internal or not is_internal(name))
+
+    def describe_topic(self, name: str) -> TopicInfo:
+        """A topic's partitions, offsets and settings. Raises ``TopicError`` if there is none of that name."""
+        self.flush()
+        with self._admin() as admin:
+            return topic_info(admin, existing_topic(admin, name, self.description))
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        *,
+        if_not_exists: bool = False,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Create a topic; ``config`` has Kafka's topic settings (``{"retention.ms": -1}`` keeps old records).
+
+        ``partitions`` None: 1. With ``if_not_exists`` a topic that is there stays as it is, with its own settings.
+        Raises ``TopicError`` if it exists, or has another number of partitions than is asked for; ``ConfigError``.
+        """
+        texts = {setting: as_text(value) for setting, value in (config or {}).items()}
+        with self._admin(create=True) as admin:
+            create_missing(admin, [name], partitions, texts, self.description, if_not_exists=if_not_exists)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic with all its records. Raises ``TopicError`` if there is none of that name."""
+        with self._mutex:
+            # A topic that is created again under this name is another one: the producer must not know the old one.
+            self._close_writer()
+            with self._admin() as admin:
+                existing_topic(admin, name, self.description)
+                admin.delete_topics([name])
+
+    # Records
+
+    def produce(
+        self,
+        topic: str,
+        *key_and_value: Any,
+        key: Any = None,
+        value: Any = None,
+        timestamp: Time | None = None,
+        headers: HeadersGiven = NO_HEADERS,
+        partition: int | None = None,
+    ) -> None:
+        """Write ``(value)`` without a key, or ``(key, value)``; None is null, which deletes a key from a table.
+
+        ``key=`` and ``value=`` are types or serdes, as in ``stream``; without them they follow from what is written.
+        ``timestamp`` is the event time (ms or a datetime; now if it is not given), ``partition`` that of the key's hash
+        if it is not given, as every Kafka producer chooses it.
+
+        The record is in the topic a tenth of a second later, or after ``flush``; it is written together with others.
+        Raises ``SerializationError``, ``TopicError``, ``ProductionError``: the latter also says which records that were
+        produced before are lost.
+        """
+        if not 1 <= len(key_and_value) <= 2:
+            raise TypeError(
+                "produce takes a value, or a key and a value, behind the topic: produce('orders', 'o-1', order);"
+                " key= and value= are their types"
+            )
+        content_key, content_value = (None, *key_and_value)[-2:]
+        written = self._output(topic).written(
+            content_key, content_value, key, value, timestamp, headers, partition
+        )
+        self._batches().send(*written)
+
+    def produce_many(
+        self, topic: str, records: Iterable[Produced], *, key: Any = None, value: Any = None
+    ) -> int:
+        """Write many records, and give their number once all are in the topic.
+
+        Each is a tuple (key, value), (key, value, timestamp) or (key, value, timestamp, headers), a ``Record``, or one
+        that ``consume`` has given; ``key=`` and ``value=`` are types, as in ``produce``. Raises what ``produce``
+        and ``records`` raise; records before that one stay in the topic.
+        """
+        output, batches, count = self._output(topic), self._batches(), 0
+        try:
+            for record in records:
+                batches.send(*output.of_record(record, key, value))
+                count += 1
+        except StreamsError as error:
+            error.extend(where=f"record {count + 1:,} of produce_many")
+            raise
+        finally:
+            batches.flush()
+        return count
+
+    def flush(self) -> None:
+        """Have all that was produced in the topics. Raises ``ProductionError``, ``BrokerError``."""
+        if self._writer is not None:
+            self._writer.flush()
+
+    @overload
+    def consume(
+        self, topic: str, *, key: TypeOrSerde[K], value: TypeOrSerde[V], **options: Unpack[ReadOptions]
+    ) -> Records[K, V]: ...
+    @overload
+    def consume(
+        self, topic: str, *, value: TypeOrSerde[V], **options: Unpack[ReadOptions]
+    ) -> Records[bytes, V]: ...
+    @overload
+    def consume(
+        self, topic: str, *, key: TypeOrSerde[K], **options: Unpack[ReadOptions]
+    ) -> Records[K, bytes]: ...
+    @overload
+    def consume(self, topic: str, **options: Unpack[ReadOptions]) -> Records[bytes, bytes]: ...
+    @overload
+    def consume(
+        self, topic: str, *, key: Any = ..., value: Any = ..., **options: Unpack[ReadOptions]
+    ) -> Records[Any, Any]: ...
+    def consume(
+        self,
+        topic: str,
+        *,
+        key: Any = None,
+        value: Any = None,
+        from_: Place = "earliest",
+        until: Place = "latest",
+        follow: bool = False,
+        timeout: Duration | None = None,
+        limit: int | None = None,
+        partitions: int | Collection[int] | None = None,
+        deserialization_exception_handler: BadRecords = "fail",
+    ) -> Records[Any, Any]:
+        """The records of a topic, to iterate over: each has topic, partition, offset, timestamp (ms), key, value and
+        headers.
+
+        ``key=`` and ``value=`` are types or serdes, as in ``stream``; bytes without them. ``from_`` and ``until`` are
+        ``earliest``, ``latest``, an event time (a datetime, ms, ISO 8601), -N (so many before the end of each
+        partition), or offsets by partition; what is at ``until`` is not read any more. With ``follow`` it goes on with
+        what arrives, until nothing has for ``timeout`` (a timedelta, or ms). ``limit`` is the number of records to stop
+        after.
+
+        What transactions have not committed is left out. A record that cannot be read raises ``SerializationError``;
+        with ``deserialization_exception_handler="continue"`` it is logged and left out. Raises ``TopicError``,
+        ``ConfigError``.
+        """
+        _check_options(until, follow, timeout, deserialization_exception_handler)
+        described = self._topic(topic)
+        for place in (from_, until):
+            check_place(place, described)
+        numbers = [partitions] if isinstance(partitions, int) else partitions
+        selection = Selection(
+            described,
+            chosen_partitions(described, numbers),
+            from_,
+            until,
+            follow,
+            None if timeout is None else to_ms(timeout),
+            limit,
+        )
+        return Records(
+            self._flushed,
+            selection,
+            self._serde(key),
+            self._serde(value),
+            deserialization_exception_handler,
+        )
+
+    def close(self) -> None:
+        """Write what was produced, and let go of the log. Raises what ``flush`` raises."""
+        with self._mutex:
+            self._closed = True
+            atexit.unregister(self.close)
+            try:
+                self._close_writer()
+            finally:
+                broker, self._broker = self._broker, None
+                if broker is not None:
+                    broker.close()
+
+    def _open(self, *, create: bool) -> Broker:
+        with self._mutex:
+            if self._closed:
+                raise BrokerError(
+                    "The log is closed", where=self.description, hint="open it anew: open_log()"
+                )
+            if self._broker is None:
+                self._broker = open_broker(
+                    self._config, self._clock, if_missing=None if create else _IF_MISSING
+                )
+            return self._broker
+
+    @contextmanager
+    def _admin(self, *, create: bool = False) -> Iterator[Admin]:
+        with closing(self._open(create=create).admin()) as admin:
+            yield admin
+
+    def _topic(self, name: str) -> TopicDescription:
+        with self._admin() as admin:
+            return existing_topic(admin, name, self.description)
+
+    def _serde(self, given: Any) -> AnySerde:
+        serde: AnySerde = BYTES if given is None else serde_for(given)
+        return serde.configured(self._config.serde_settings)
+
+    def _flushed(self) -> Broker:
+        """The broker, for those who read: what was produced is there."""
+        self.flush()
+        return self._open(create=False)
+
+    def _output(self, topic: str) -> TopicOutput:
+        output = self._outputs.get(topic)
+        if output is None:
+            output = TopicOutput(self._topic(topic), self._config.serde_settings, self._clock)
+            self._outputs[topic] = output
+        return output
+
+    def _batches(self) -> BatchWriter:
+        writer = self._writer
+        if writer is None:
+            with self._mutex:
+                writer = self._writer = self._writer or BatchWriter(self._open(create=False), CLIENT_ID)
+        return writer
+
+    def _close_writer(self) -> None:
+        writer, self._writer = self._writer, None
+        self._outputs.clear()
+        if writer is not None:
+            writer.close()
+
+
+def _check_options(
+    until: Place, follow: bool, timeout: Duration | None, deserialization_exception_handler: object
+) -> None:
+    if follow and until != "latest":
+        raise ConfigError("follow=True goes on and until= ends", hint="leave one of them out")
+    if timeout is not None and not follow:
+        raise ConfigError(
+            "timeout= is for follow=True", why="without it reading ends at the end of the topic anyway"
+        )
+    if deserialization_exception_handler not in ("fail", "continue"):
+        raise ConfigError(
+            f"deserialization_exception_handler cannot be {deserialization_exception_handler!r}",
+            why="a record that is read here goes nowhere else",
+            hint="fail, or continue: it is logged and left out",
+        )

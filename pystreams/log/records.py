@@ -1,0 +1,147 @@
+"""The records of a topic, from one place to another, to be iterated over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+
+from pystreams.broker.port import Broker, TopicDescription
+from pystreams.errors import SerializationError, advice, reason, summarize
+from pystreams.ids import TopicPartition
+from pystreams.log.positions import Place, positions_at, read_batches
+from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.runtime.decoding import Refusal, decoded_column, headers_without
+from pystreams.serde.base import AnySerde
+from pystreams.timestamps import ConsumedRecord
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+#: What to do with a record that cannot be read, as the setting of that name has it.
+BadRecords: TypeAlias = Literal["fail", "continue"]
+
+CLIENT_ID: Final = "pystreams-log"
+
+Positions: TypeAlias = dict[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records of a topic: see ``Log.consume``."""
+
+    topic: TopicDescription
+    partitions: Sequence[TopicPartition]
+    start: Place
+    until: Place
+    follow: bool
+    idle_timeout_ms: int | None
+    limit: int | None
+
+
+class Records(Generic[K, V]):
+    """Records of a topic. Each iteration reads them anew, those in between included that have come since.
+
+    The order is that of each partition; among partitions it is as it comes.
+    """
+
+    def __init__(
+        self,
+        broker: Callable[[], Broker],
+        selection: Selection,
+        key: AnySerde,
+        value: AnySerde,
+        bad_records: BadRecords,
+    ) -> None:
+        self._broker = broker
+        self._selection = selection
+        self._key = key
+        self._value = value
+        self._bad_records: BadRecords = bad_records
+
+    def __repr__(self) -> str:
+        return f"Records({self._selection.topic.name!r}, key={self._key!r}, value={self._value!r})"
+
+    def __iter__(self) -> Iterator[ConsumedRecord[K, V]]:
+        """Where it begins and ends is decided now. Raises ``SerializationError`` for a record that cannot be read,
+        ``BrokerError``."""
+        broker = self._broker()
+        return self._read(broker, *self._bounds(broker))
+
+    def _bounds(self, broker: Broker) -> tuple[Positions, Positions | None]:
+        chosen, partitions = self._selection, self._selection.partitions
+        with closing(broker.admin()) as admin:
+            starts = admin.beginning_offsets(partitions)
+            starts |= positions_at(admin, partitions, chosen.start)
+            if chosen.follow:
+                return starts, None
+            ends = admin.stable_end_offsets(partitions)
+            if chosen.until != "latest":
+                until = positions_at(admin, partitions, chosen.until)
+                ends |= {partition: min(end, ends[partition]) for partition, end in until.items()}
+        return starts, ends
+
+    def _read(
+        self, broker: Broker, starts: Positions, ends: Positions | None
+    ) -> Iterator[ConsumedRecord[K, V]]:
+        decode = _Decoder(self._selection.topic.name, self._key, self._value, self._bad_records)
+        # Of a restore's kind: it reads what is committed.
+        with closing(broker.consumer(CLIENT_ID, "restore")) as consumer:
+            batches = read_batches(consumer, starts, ends, self._selection.idle_timeout_ms)
+            yield from islice(
+                (record for batch in batches for record in decode(batch)), self._selection.limit
+            )
+
+
+class _Decoder:
+    """Makes records of batches, as a source does that has these serdes."""
+
+    def __init__(self, topic: str, key: AnySerde, value: AnySerde, bad_records: BadRecords) -> None:
+        self._read_key, self._read_value = key.deserializer(topic), value.deserializer(topic)
+        self._key_by_header = key.header_deserializer(topic, "key")
+        self._value_by_header = value.header_deserializer(topic, "value")
+        self._skips = bad_records == "continue"
+
+    def __call__(self, batch: RecordBatch) -> Iterator[ConsumedRecord[Any, Any]]:
+        refused: dict[int, Refusal] = {}
+        headers = batch.headers
+        keys = decoded_column(batch.keys, headers, self._read_key, self._key_by_header, "key", refused)
+        values = decoded_column(
+            batch.values, headers, self._read_value, self._value_by_header, "value", refused
+        )
+        for by_header in (self._key_by_header, self._value_by_header):
+            headers = headers_without(headers, by_header)
+        for index, offset in enumerate(batch.offsets):
+            if refused and index in refused:
+                self._refuse(batch, offset, refused[index])
+                continue
+            of_record: Headers = NO_HEADERS if headers is None else headers[index]
+            yield ConsumedRecord(
+                batch.topic,
+                batch.partition,
+                offset,
+                batch.timestamps[index],
+                keys[index],
+                values[index],
+                of_record,
+            )
+
+    def _refuse(self, batch: RecordBatch, offset: int, refusal: Refusal) -> None:
+        where, error = f"{batch.topic}-{batch.partition} offset {offset}", refusal.error
+        assert error is not None, "what cannot be read has an error that says why"
+        if self._skips:
+            log.warning("left a record out: %s: %s", where, summarize(error))
+            return
+        raise SerializationError(
+            "A record cannot be read",
+            where=where,
+            why="; ".join(filter(None, (summarize(error), reason(error)))),
+            hint=advice(
+                error, 'deserialization_exception_handler="continue" leaves such records out and logs them'
+            ),
+        ) from error

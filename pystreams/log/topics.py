@@ -1,0 +1,124 @@
+"""Topics as people ask for them: by names that may be misspelt, with partitions that may not be there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pystreams.broker.port import Admin, TopicDescription, TopicSpec
+from pystreams.errors import ConfigError, TopicError
+from pystreams.ids import TopicPartition
+from pystreams.nearest import did_you_mean, listing
+
+_INTERNAL: Final = (
+    "-changelog",
+    "-repartition",
+    "-subscription-registration-topic",
+    "-subscription-response-topic",
+)
+_OF_FOREIGN_KEY_JOIN: Final = re.compile(
+    r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-[0-9]+-topic"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """A topic as it is now. Offsets are by partition; ``records`` counts what lies between them, markers of
+    transactions among it on Kafka. ``config`` has the topic's settings by Kafka's names."""
+
+    name: str
+    partitions: int
+    start_offsets: Mapping[int, int]
+    end_offsets: Mapping[int, int]
+    config: Mapping[str, str] = field(repr=False)
+
+    @property
+    def records(self) -> int:
+        return sum(self.end_offsets.values()) - sum(self.start_offsets.values())
+
+
+def topic_info(admin: Admin, topic: TopicDescription) -> TopicInfo:
+    """A topic with its offsets."""
+    every = partitions_of(topic)
+    starts, ends = admin.beginning_offsets(every), admin.end_offsets(every)
+    return TopicInfo(
+        topic.name,
+        topic.partitions,
+        {p.partition: starts[p] for p in every},
+        {p.partition: ends[p] for p in every},
+        topic.config,
+    )
+
+
+def existing_topic(admin: Admin, name: str, where: str) -> TopicDescription:
+    """The topic of that name. Raises ``TopicError`` that names the nearest and how to create it."""
+    topics = admin.describe_topics()
+    if name not in topics:
+        known = [topic for topic in topics if not is_internal(topic)]
+        raise TopicError(
+            f"There is no topic {name}",
+            where=where,
+            why=f"its topics: {listing(known)}",
+            hint=did_you_mean(name, topics) or f"create it: pystreams topics create {name}",
+        )
+    return topics[name]
+
+
+def create_missing(
+    admin: Admin,
+    names: Collection[str],
+    partitions: int | None,
+    config: Mapping[str, str],
+    where: str,
+    *,
+    if_not_exists: bool,
+) -> list[str]:
+    """Create topics, all or none, and give the names of those that are new.
+
+    ``partitions`` None: 1, whatever those have that exist. Raises ``TopicError`` if one exists and that is not allowed,
+    or has another number of partitions than is asked for.
+    """
+    found = admin.describe_topics(names)
+    for topic in found.values():
+        if not if_not_exists:
+            raise TopicError(
+                f"Topic {topic.name} exists already, with {_counted(topic.partitions)}",
+                where=where,
+                hint=f"look at it: pystreams topics describe {topic.name}",
+            )
+        if partitions not in (None, topic.partitions):
+            raise TopicError(
+                f"Topic {topic.name} exists with {_counted(topic.partitions)}, not {partitions}",
+                where=where,
+                hint="leave the number out to take it as it is, or delete the topic with all its records first:"
+                f" pystreams topics delete {topic.name}",
+            )
+    missing = [name for name in dict.fromkeys(names) if name not in found]
+    admin.create_topics([TopicSpec(name, partitions or 1, config) for name in missing])
+    return missing
+
+
+def partitions_of(topic: TopicDescription) -> list[TopicPartition]:
+    """All partitions, in order."""
+    return [TopicPartition(topic.name, partition) for partition in range(topic.partitions)]
+
+
+def chosen_partitions(topic: TopicDescription, numbers: Collection[int] | None) -> list[TopicPartition]:
+    """The partitions with these numbers (None: all), in order. Raises ``ConfigError`` for one that is not there."""
+    for number in numbers or ():
+        if number not in range(topic.partitions):
+            raise ConfigError(
+                f"{topic.name} has no partition {number}", why=f"it has {topic.partitions}, counted from 0"
+            )
+    return [p for p in partitions_of(topic) if numbers is None or p.partition in numbers]
+
+
+def is_internal(name: str) -> bool:
+    """Whether a topic belongs to the inside of an application, judged by its name as Kafka's tools do."""
+    return name.endswith(_INTERNAL) or _OF_FOREIGN_KEY_JOIN.fullmatch(name) is not None
+
+
+def _counted(partitions: int) -> str:
+    return f"{partitions} partition{'' if partitions == 1 else 's'}"

@@ -1,0 +1,47 @@
+"""Points of time as users write them, and as they read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+from pystreams.errors import ConfigError
+
+#: Milliseconds since the epoch, or a datetime (without a time zone: local).
+Time: TypeAlias = int | datetime
+#: Milliseconds, or a timedelta.
+Duration: TypeAlias = int | timedelta
+
+
+def to_ms(time: Time | Duration) -> int:
+    """Milliseconds of a point of time (since the epoch; without a time zone: local) or of a duration."""
+    if isinstance(time, datetime):
+        return round(time.timestamp() * 1000)
+    if isinstance(time, timedelta):
+        return time // timedelta(milliseconds=1)
+    if not isinstance(time, int):
+        raise TypeError(f"{time!r} is not a whole number of milliseconds")
+    return time
+
+
+def read_time(text: str) -> int:
+    """Milliseconds since the epoch of ``1700000000000``, ``2013-01-01`` or ``2013-01-01T10:00:00Z`` (else UTC)."""
+    if text.lstrip("-").isdigit():
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"{text!r} is not a time", hint="write milliseconds, 2013-01-01, or 2013-01-01T10:00:00Z"
+        ) from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def show_time(timestamp_ms: int) -> str:
+    """A timestamp as ISO 8601 in UTC, to the millisecond where it has any."""
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    precision = "milliseconds" if timestamp_ms % 1000 else "seconds"
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
