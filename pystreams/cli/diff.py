@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,10 +32,17 @@ def diff(
         ),
     ],
     new: Annotated[str | None, typer.Argument(metavar="NEW", help=f"{_WHAT}.", show_default=False)] = None,
+    json_: Annotated[
+        bool, typer.Option("--json", help="One JSON object: verdict, exit code, changes.", show_default=False)
+    ] = False,
     setting: SetOption = None,
     state_dir: StateDirOption = None,
 ) -> None:
     """Show what a new version keeps, loses or must build anew: stores, repartition topics, inputs, outputs.
+
+    What is stored is compared by its fields, types and defaults; names of classes and what functions do are not
+    compared. Exit codes: [bold]0[/] it takes over as it is, member by member; [bold]1[/] content is lost or must be
+    built anew; [bold]2[/] all content is kept, but all members of the old version must stop first.
 
     [bold]pystreams diff apps.wordcount[/]: what ran here last, and apps.wordcount as it is now.
     [bold]pystreams diff running.json apps.wordcount[/]: after [bold]describe --format json > running.json[/] with the
@@ -42,7 +50,6 @@ def diff(
     """
     from pystreams.cli.loading import load_application
     from pystreams.topology.difference import changes
-    from pystreams.topology.fingerprint import without_headers
 
     if new is None:
         application = load_application(old)
@@ -51,30 +58,84 @@ def diff(
     else:
         before, after = _shape(old, setting), _shape(new, setting)
     found = changes(before["topology"], after["topology"])
-    if before["topology"] == after["topology"]:
-        note(f"The topologies are equal (what functions do is not compared): {_ONE_BY_ONE}")
+    outcome = _outcome(before["topology"], after["topology"], found)
+    if json_:
+        print(_json(outcome, after["application_id"], found))
+    else:
+        _show(before["topology"] == after["topology"], outcome, after["application_id"], found)
+    raise typer.Exit(outcome)
+
+
+class Outcome(IntEnum):
+    """What the new version does to the old one's content, as an exit code."""
+
+    TAKES_OVER = 0
+    LOSES = 1
+    STOP_FIRST = 2
+
+
+def _outcome(before: Any, after: Any, found: list[Change]) -> Outcome:
+    from pystreams.topology.difference import Verdict
+    from pystreams.topology.fingerprint import without_headers
+
+    if without_headers(before) == without_headers(after):
+        return Outcome.TAKES_OVER
+    if any(change.loses or change.verdict is Verdict.UNKNOWN for change in found):
+        return Outcome.LOSES
+    return Outcome.STOP_FIRST
+
+
+def _json(outcome: Outcome, application_id: str, found: list[Change]) -> str:
+    told = [
+        {
+            "kind": change.kind,
+            "name": change.name,
+            "verdict": change.verdict.name.lower(),
+            "loses": change.loses,
+            "why": change.why,
+            "fields": list(change.fields),
+        }
+        for change in found
+    ]
+    verdict = {"application_id": application_id, "verdict": outcome.name.lower(), "exit_code": int(outcome)}
+    return json.dumps({**verdict, "changes": told}, indent=1)
+
+
+def _show(equal: bool, outcome: Outcome, application_id: str, found: list[Change]) -> None:
+    if equal:
+        note(f"The topologies are equal ({_NOT_COMPARED}): {_ONE_BY_ONE}")
         return
     show_table(
         ("what", "name", "what becomes of it", "why"),
         [(change.kind, change.name, change.verdict.value, change.why) for change in found],
     )
-    if without_headers(before["topology"]) == without_headers(after["topology"]):
-        note(f"But for headers in stores the topologies are equal: {_ONE_BY_ONE}")
-        return
-    note(_advice(found, after["application_id"]))
+    note(_advice(outcome, application_id, found))
 
 
+_NOT_COMPARED = "what functions do is not compared"
 _ONE_BY_ONE = "the new version can take the place of the old one, member by member."
 
 
-def _advice(found: list[Change], application_id: str) -> str:
+def _advice(outcome: Outcome, application_id: str, found: list[Change]) -> str:
+    from pystreams.topology.difference import Verdict
+
+    if outcome is Outcome.TAKES_OVER:
+        return f"But for headers in stores the topologies are equal ({_NOT_COMPARED}): {_ONE_BY_ONE}"
     stop = "Stop all members of the old version before you start the new one: a group runs one topology."
+    if outcome is Outcome.STOP_FIRST:
+        return f"{stop}\nAll content that is used on is kept ({_NOT_COMPARED})."
+    lost = [f"{change.kind} {change.name}" for change in found if change.loses]
     if any(change.verdict.needs_reset for change in found):
-        return (
-            f"{stop}\nThen reset the application (pystreams reset, which deletes its internal topics and begins with"
-            f" the first record), or give it another name than {application_id}, or backfill."
+        stop += (
+            "\nThen reset the application (pystreams reset, which deletes its internal topics and begins with the first"
+            f" record), or give it another name than {application_id}, or backfill."
         )
-    return stop
+    if any(change.verdict is Verdict.UNKNOWN for change in found):
+        stop += (
+            "\nWhat cannot be compared may lose its content, too: write both descriptions with this version of"
+            " pystreams (describe --format json) to know."
+        )
+    return f"{stop}\nContent is lost: {', '.join(lost)}." if lost else stop
 
 
 def _shape(reference: str, setting: list[str] | None) -> Any:

@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from pystreams.errors import TopologyError
+from pystreams.serde.schemas.finding import Schema
 
 T = TypeVar("T")
 
@@ -58,6 +59,13 @@ class Serde(Generic[T]):
         vars(configured).update(inner)
         return configured
 
+    def bytes_schema(self) -> Schema:
+        """What the bytes hold, as data that JSON has: two versions of a program are compared by it. A dict whose
+        ``format`` says how to read the rest; here the class's name and the data that the serde was made with, as
+        nobody can tell more of a serde of the user's. Ask ``schema_of``, which knows when not to trust an inherited
+        one."""
+        return _by_name(self)
+
     @staticmethod
     def of(
         serialize: Callable[[T], bytes], deserialize: Callable[[bytes], T], *, immutable: bool = False
@@ -74,6 +82,43 @@ class Serde(Generic[T]):
 
 
 AnySerde = Serde[Any]
+
+
+def schema_of(serde: AnySerde) -> Schema:
+    """What the bytes of a serde hold. A class that writes or reads in its own way, and does not tell how, is told by
+    its name."""
+    mro = type(serde).__mro__
+
+    def defined_by(method: str) -> int:
+        return next(i for i, cls in enumerate(mro) if method in vars(cls))
+
+    told_by = defined_by("bytes_schema")
+    codec = ("serializer", "key_serializer", "deserializer")
+    return _by_name(serde) if any(defined_by(part) < told_by for part in codec) else serde.bytes_schema()
+
+
+def _by_name(serde: AnySerde) -> Schema:
+    slots = (name for cls in type(serde).__mro__ for name in getattr(cls, "__slots__", ()))
+    names = sorted({*slots, *getattr(serde, "__dict__", {})})
+    values = ((name, getattr(serde, name, None)) for name in names)
+    told = {name: data for name, value in values if (data := _data(value)) is not None}
+    return {"format": "serde", "name": _full_name(type(serde)), **({"data": told} if told else {})}
+
+
+def _data(value: Any) -> Any:
+    """An attribute as far as it is data: a type, a size, an inner serde. None for anything else."""
+    if isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Serde):
+        return schema_of(value)
+    if isinstance(value, type):
+        return _full_name(value)
+    return str(value) if hasattr(value, "__origin__") else None
+
+
+def _full_name(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
 
 #: How users give a serde: as the type of the values, or as the serde itself.
 TypeOrSerde: TypeAlias = type[T] | Serde[T]

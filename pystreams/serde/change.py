@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias, TypeVar
 
 from pystreams.errors import SerializationError
-from pystreams.serde.base import Serde
+from pystreams.serde.base import Serde, schema_of
+from pystreams.serde.schemas.finding import Schema
 from pystreams.serde.varint import pack_varint, varint_at
 
 T = TypeVar("T")
@@ -68,6 +69,9 @@ class ChangeSerde(Serde["tuple[T | None, T | None]"]):
             return read(data[start:end]), read(data[end:-1])
 
         return read_change
+
+    def bytes_schema(self) -> Schema:
+        return {"format": "change", "of": schema_of(self.inner)}
 
     def __repr__(self) -> str:
         return f"ChangeSerde({self.inner!r})"

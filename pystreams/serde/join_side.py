@@ -6,7 +6,8 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pystreams.serde.base import AnySerde, Serde
+from pystreams.serde.base import AnySerde, Serde, schema_of
+from pystreams.serde.schemas.finding import Schema
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -58,6 +59,9 @@ class WaitingKeySerde(Serde[WaitingKey[Any]]):
     def __repr__(self) -> str:
         return f"WaitingKeySerde({self.key!r})"
 
+    def bytes_schema(self) -> Schema:
+        return {"format": "waiting key of a join", "key": schema_of(self.key)}
+
     def serializer(self, topic: str) -> Callable[[WaitingKey[Any]], bytes]:
         inner = self.key.key_serializer(topic)
 
@@ -87,6 +91,13 @@ class SideValueSerde(Serde[SideValue[Any]]):
 
     def __repr__(self) -> str:
         return f"SideValueSerde({self.left!r}, {self.right!r})"
+
+    def bytes_schema(self) -> Schema:
+        return {
+            "format": "waiting value of a join",
+            "left": schema_of(self.left),
+            "right": schema_of(self.right),
+        }
 
     def serializer(self, topic: str) -> Callable[[SideValue[Any]], bytes]:
         left, right = self.left.serializer(topic), self.right.serializer(topic)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from pystreams.errors import SerializationError
-from pystreams.serde.base import AnySerde, Serde
+from pystreams.serde.base import AnySerde, Serde, schema_of
 from pystreams.serde.lookup import serde_for
 from pystreams.serde.primitives import FloatSerde, IntSerde, UUIDSerde
+from pystreams.serde.schemas.finding import Schema
 
 T = TypeVar("T")
 
@@ -79,6 +80,9 @@ class ListSerde(Serde["list[T | None]"]):
             )
 
         return read_list
+
+    def bytes_schema(self) -> Schema:
+        return {"format": "list", "of": schema_of(self.inner)}
 
     def __repr__(self) -> str:
         return f"ListSerde({self.inner!r})"

@@ -15,6 +15,7 @@ import msgspec
 
 from pystreams.errors import SerializationError
 from pystreams.serde.base import Serde
+from pystreams.serde.schemas.finding import Schema
 
 _INTS = {8: struct.Struct(">q"), 4: struct.Struct(">i"), 2: struct.Struct(">h")}
 _FLOAT64, _FLOAT32 = struct.Struct(">d"), struct.Struct(">f")
@@ -32,6 +33,9 @@ class StrSerde(Serde[str]):
 
     def deserializer(self, topic: str) -> Callable[[bytes], str]:
         return bytes.decode
+
+    def bytes_schema(self) -> Schema:
+        return {"format": "text"}
 
     def __repr__(self) -> str:
         return "str"
@@ -60,6 +64,9 @@ class IntSerde(Serde[int]):
             return value
 
         return read_int
+
+    def bytes_schema(self) -> Schema:
+        return {"format": "int", "size": self.size}
 
     def __repr__(self) -> str:
         return "int" if self.size == 8 else f"int{8 * self.size}"
@@ -92,6 +99,9 @@ class FloatSerde(Serde[float]):
 
         return read_float
 
+    def bytes_schema(self) -> Schema:
+        return {"format": "float", "size": self.size}
+
     def __repr__(self) -> str:
         return "float" if self.size == 8 else "float32"
 
@@ -106,6 +116,9 @@ class BytesSerde(Serde[bytes]):
 
     def deserializer(self, topic: str) -> Callable[[bytes], bytes]:
         return _SAME
+
+    def bytes_schema(self) -> Schema:
+        return {"format": "bytes"}
 
     def __repr__(self) -> str:
         return "bytes"
@@ -134,6 +147,9 @@ class BoolSerde(Serde[bool]):
 
         return read_bool
 
+    def bytes_schema(self) -> Schema:
+        return {"format": "bool"}
+
     def __repr__(self) -> str:
         return "bool"
 
@@ -160,6 +176,9 @@ class UUIDSerde(Serde[uuid.UUID]):
 
         return read_uuid
 
+    def bytes_schema(self) -> Schema:
+        return {"format": "uuid"}
+
     def __repr__(self) -> str:
         return "uuid"
 
@@ -182,6 +201,9 @@ class VoidSerde(Serde[None]):
             raise _wrong_length("void", 0, data, topic)
 
         return read_void
+
+    def bytes_schema(self) -> Schema:
+        return {"format": "void"}
 
     def __repr__(self) -> str:
         return "void"

@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 from mmh3 import mmh3_x64_128_digest
 
 from pystreams.errors import SerializationError
-from pystreams.serde.base import AnySerde, Serde
+from pystreams.serde.base import AnySerde, Serde, schema_of
+from pystreams.serde.schemas.finding import Schema
 
 _HASH_BYTES: Final = 16
 _HASH_SEED: Final = 104729
@@ -83,6 +84,9 @@ class SubscriptionSerde(Serde[Subscription]):
 
     immutable = True
 
+    def bytes_schema(self) -> Schema:
+        return {"format": "subscription of a foreign-key join"}
+
     def serializer(self, topic: str) -> Callable[[Subscription], bytes]:
         return _write_subscription
 
@@ -113,6 +117,9 @@ class ResponseSerde(Serde[Response]):
 
     def __init__(self, value: AnySerde) -> None:
         self.value = value
+
+    def bytes_schema(self) -> Schema:
+        return {"format": "answer of a foreign-key join", "value": schema_of(self.value)}
 
     def serializer(self, topic: str) -> Callable[[Response], bytes]:
         write = self.value.serializer(topic)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from pystreams.errors import SerializationError, TopologyError
-from pystreams.serde.base import Serde
+from pystreams.serde.base import Serde, schema_of
 from pystreams.serde.lookup import serde_for
+from pystreams.serde.schemas.finding import Schema
 from pystreams.windowed import Windowed
 
 K = TypeVar("K")
@@ -90,6 +91,14 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
         write_key = self.inner.key_serializer(topic)
         return lambda windowed: write_key(windowed[0])
 
+    def bytes_schema(self) -> Schema:
+        return {
+            "format": "windowed key",
+            "key": schema_of(self.inner),
+            "window_size_ms": self.window_size_ms,
+            **({"changelog": True} if self._changelog else {}),
+        }
+
     def __repr__(self) -> str:
         return f"TimeWindowedSerde({self.inner!r}, {self.window_size_ms})"
 
@@ -145,6 +154,9 @@ class SessionWindowedSerde(Serde[Windowed[K]]):
         """Sessions of one key share its partition. Source: WindowedStreamPartitioner."""
         write_key = self.inner.key_serializer(topic)
         return lambda windowed: write_key(windowed[0])
+
+    def bytes_schema(self) -> Schema:
+        return {"format": "session key", "key": schema_of(self.inner)}
 
     def __repr__(self) -> str:
         return f"SessionWindowedSerde({self.inner!r})"

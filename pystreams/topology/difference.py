@@ -6,11 +6,14 @@ Compares two shapes (``fingerprint.shape``): what a version that ran left behind
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
+from pystreams.serde.schemas import Effect, Schema
+from pystreams.topology.changed_schemas import change_of_keys, change_of_values, difference
+from pystreams.topology.fingerprint import is_of_earlier_version
 from pystreams.topology.steps_before import Part, Steps, first_change
 
 _GENERATED = re.compile(r".*-STATE-STORE-[0-9]{10}|K(STREAM|TABLE)-[A-Z-]+-[0-9]{10}(-.*)?")
@@ -22,6 +25,9 @@ class Verdict(Enum):
     KEPT = "keeps its content"
     NEW = "is new"
     MIXED = "keeps its content, which was made in another way"
+    CHANGED = "is read or written as another type"
+    UNKNOWN = "cannot be compared"
+    PARTLY_LOST = "loses a part of its content"
     LOST = "loses its content"
     GONE = "is not used any more"
     REBUILT = "must be built anew"
@@ -32,14 +38,24 @@ class Verdict(Enum):
         return self is Verdict.REBUILT
 
 
+_LOSSES = (Verdict.PARTLY_LOST, Verdict.LOST, Verdict.REBUILT)
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one thing. ``kind`` is ``store``, ``repartition topic``, ``input`` or ``output``."""
+    """What becomes of one thing. ``kind`` is ``store``, ``repartition topic``, ``input`` or ``output``; ``fields`` are
+    the parts of keys and values that are lost or cannot be read (``value.cents``)."""
 
     kind: str
     name: str
     verdict: Verdict
     why: str = ""
+    fields: tuple[str, ...] = ()
+
+    @property
+    def loses(self) -> bool:
+        """Content of a store, or records that wait in a repartition topic, would be lost or must be built anew."""
+        return self.kind in ("store", "repartition topic") and self.verdict in _LOSSES
 
 
 def changes(was: Sequence[Part], now: Sequence[Part]) -> list[Change]:
@@ -85,6 +101,7 @@ class _Stores:
         self._was, self._now = _stores(was), _stores(now)
         self._steps_was, self._steps_now = Steps(was), Steps(now)
         self._number_was, self._number_now = _numbers(was), _numbers(now)
+        self._earlier = is_of_earlier_version(was) or is_of_earlier_version(now)
         self._headers_was, self._headers_now = _with_headers(was), _with_headers(now)
 
     def changes(self) -> Iterator[Change]:
@@ -100,24 +117,30 @@ class _Stores:
                 yield Change("store", name, Verdict.LOST, _is_named(name, renamed.get(name)))
 
     def _of_both(self, name: str, old: _Store, new: _Store) -> Change:
-        for what, was, now in (
-            ("kind", old.kind, new.kind),
-            ("type of keys", old.keys, new.keys),
-            ("type of values", old.values, new.values),
-        ):
-            if was != now:
-                why = f"its {what} changes: {_brief(was)} to {_brief(now)}"
-                return Change("store", name, Verdict.REBUILT, why)
+        if old.kind != new.kind:
+            why = f"its kind changes: {old.kind} to {new.kind}"
+            return Change("store", name, Verdict.REBUILT, why)
+        if self._earlier:
+            return Change("store", name, Verdict.UNKNOWN, _EARLIER)
+        keys, values = change_of_keys(old.keys, new.keys), change_of_values(old.values, new.values)
+        if keys.effect is Effect.FAILS:
+            why = f"its keys are others: {keys.why}"
+            return Change("store", name, Verdict.REBUILT, why, keys.fields)
+        if values.effect is Effect.FAILS:
+            return Change("store", name, Verdict.REBUILT, values.why, values.fields)
         if old.window_size_ms != new.window_size_ms:
             why = f"its windows change from {old.window_size_ms} to {new.window_size_ms} ms"
             return Change("store", name, Verdict.REBUILT, why)
         found = _restored_otherwise(name, old, new) or self._with_nothing_to_restore_from(name, old, new)
         if found is not None:
             return found
+        if values.effect is Effect.LOSES:
+            return Change("store", name, Verdict.PARTLY_LOST, values.why, values.fields)
+        schemas = [told for told in (keys.why, values.why) if told]
         changed = first_change(self._steps_was.before(name), self._steps_now.before(name))
         if changed:
-            return Change("store", name, Verdict.MIXED, f"from now on {changed}")
-        return Change("store", name, Verdict.KEPT, "; ".join(self._notes(name, old, new)))
+            return Change("store", name, Verdict.MIXED, "; ".join([f"from now on {changed}", *schemas]))
+        return Change("store", name, Verdict.KEPT, "; ".join([*schemas, *self._notes(name, old, new)]))
 
     def _with_nothing_to_restore_from(self, name: str, old: _Store, new: _Store) -> Change | None:
         """A task's store that nothing can restore: what it has lies in the folders of its tasks, or nowhere."""
@@ -147,6 +170,13 @@ class _Stores:
         elif was != now:
             yield f"restored from {topic} first: its tasks were {was}_… and are {now}_…"
 
+    def _kept_alike(self, old: _Store, new: _Store) -> bool:
+        """Whether one could go on with the other's content."""
+        if old[4:] != new[4:] or old.kind != new.kind or self._earlier:
+            return old[1:] == new[1:]
+        same_keys = change_of_keys(old.keys, new.keys).effect is Effect.READS_ON
+        return same_keys and change_of_values(old.values, new.values).effect is Effect.READS_ON
+
     def _renamed(self) -> dict[str, str]:
         """Stores that probably have another name now: the same is kept in the same way, and only the name is new."""
         lost = [name for name in self._was if name not in self._now]
@@ -156,7 +186,7 @@ class _Stores:
             for other in new:
                 if (
                     other not in found.values()
-                    and self._was[name][1:] == self._now[other][1:]
+                    and self._kept_alike(self._was[name], self._now[other])
                     and (
                         (_GENERATED.fullmatch(name) and _GENERATED.fullmatch(other))
                         or not first_change(self._steps_was.before(name), self._steps_now.before(other))
@@ -165,6 +195,11 @@ class _Stores:
                     found[name] = other
                     break
         return found
+
+
+_EARLIER = (
+    "one of the two was described by an earlier version of pystreams, which did not say what is in the bytes"
+)
 
 
 def _was_named(old: str | None, new: str) -> str:
@@ -203,6 +238,8 @@ def _repartition_topics(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Ch
     before, after = (
         {k: v for part in parts for k, v in part.get("internal", {}).items()} for parts in (was, now)
     )
+    written, read = _schemas_written(was), _schemas_read(now)
+    earlier = is_of_earlier_version(was) or is_of_earlier_version(now)
     kind = "repartition topic"
     for name, partitions in after.items():
         if name not in before:
@@ -211,11 +248,36 @@ def _repartition_topics(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Ch
             given = "that of the inputs"
             why = f"its partitions change from {before[name] or given} to {partitions or given}"
             yield Change(kind, name, Verdict.REBUILT, why)
+        elif earlier:
+            yield Change(kind, name, Verdict.UNKNOWN, _EARLIER)
         else:
-            yield Change(kind, name, Verdict.KEPT)
+            yield _waiting(kind, name, written.get(name), read.get(name))
     for name in sorted(before.keys() - after.keys()):
         why = "stop the old version when it has caught up: what still waits in the topic is lost"
         yield Change(kind, name, Verdict.GONE, why)
+
+
+def _waiting(kind: str, name: str, written: _Schemas | None, read: _Schemas | None) -> Change:
+    """What becomes of the records that wait in a repartition topic."""
+    if written is None or read is None:
+        return Change(kind, name, Verdict.KEPT)
+    keys, values = change_of_keys(written[0], read[0]), change_of_values(written[1], read[1])
+    why = "; ".join(told for told in (keys.why, values.why) if told)
+    if keys.effect is Effect.FAILS:
+        return Change(kind, name, Verdict.REBUILT, f"its keys are others: {keys.why}", keys.fields)
+    if values.effect is Effect.READS_ON:
+        return Change(kind, name, Verdict.KEPT, why)
+    verdict = Verdict.LOST if values.effect is Effect.FAILS else Verdict.PARTLY_LOST
+    advice = "stop the old version when it has caught up, so that nothing waits in the topic"
+    return Change(kind, name, verdict, f"{values.why}: {advice}", values.fields)
+
+
+def _other_types(kind: str, was: Mapping[str, _Schemas], now: Mapping[str, _Schemas]) -> Iterator[Change]:
+    """Topics of others whose records this program reads, or writes, as other types than before."""
+    for topic in sorted(was.keys() & now.keys()):
+        told = difference(was[topic], now[topic])
+        if told:
+            yield Change(kind, topic, Verdict.CHANGED, told)
 
 
 def _inputs(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Change]:
@@ -224,6 +286,7 @@ def _inputs(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Change]:
         yield Change("input", topic, Verdict.NEW, "it is read from where auto_offset_reset says")
     for topic in sorted(before - after):
         yield Change("input", topic, Verdict.GONE, "its committed offsets stay")
+    yield from _other_types("input", _outside(was, _schemas_read), _outside(now, _schemas_read))
 
 
 def _outputs(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Change]:
@@ -232,14 +295,14 @@ def _outputs(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Change]:
         yield Change("output", topic, Verdict.NEW, "the topic must exist")
     for topic in sorted(before - after):
         yield Change("output", topic, Verdict.GONE)
+    yield from _other_types("output", _outside(was, _schemas_written), _outside(now, _schemas_written))
 
 
 def _topics(part: Part) -> Iterator[str]:
     for node in part["nodes"]:
         if node[0] == "source":
             yield from (topic for topic in node[2] if topic not in part.get("internal", {}))
-            if node[3]:
-                yield f"/{node[3]}/"
+            yield from _pattern(node)
 
 
 def _written(part: Part, parts: Sequence[Part]) -> Iterator[str]:
@@ -247,6 +310,35 @@ def _written(part: Part, parts: Sequence[Part]) -> Iterator[str]:
     for node in part["nodes"]:
         if node[0] == "sink" and node[3] is not None and node[3] not in internal:
             yield node[3]
+
+
+#: What is told of a topic's keys and of its values.
+_Schemas = tuple[Schema, Schema]
+
+
+def _schemas_read(parts: Sequence[Part]) -> dict[str, _Schemas]:
+    """By topic. Topics that a pattern finds go by the pattern."""
+    nodes = [node for part in parts for node in part["nodes"] if node[0] == "source"]
+    return {topic: (node[4], node[5]) for node in nodes for topic in (*node[2], *_pattern(node))}
+
+
+def _schemas_written(parts: Sequence[Part]) -> dict[str, _Schemas]:
+    nodes = [node for part in parts for node in part["nodes"] if node[0] == "sink"]
+    return {node[3]: (node[4], node[5]) for node in nodes if node[3] is not None}
+
+
+def _outside(
+    parts: Sequence[Part], schemas: Callable[[Sequence[Part]], dict[str, _Schemas]]
+) -> dict[str, _Schemas]:
+    """Without internal topics, and empty if an earlier version has not told."""
+    internal = {topic for part in parts for topic in part.get("internal", {})}
+    if is_of_earlier_version(parts):
+        return {}
+    return {topic: found for topic, found in schemas(parts).items() if topic not in internal}
+
+
+def _pattern(node: Sequence[Any]) -> list[str]:
+    return [f"/{node[3]}/"] if node[3] else []
 
 
 def _stores(parts: Sequence[Part]) -> dict[str, _Store]:
@@ -263,11 +355,3 @@ def _numbers(parts: Sequence[Part]) -> Mapping[str, int]:
 def _with_headers(parts: Sequence[Part]) -> set[str]:
     """The stores that keep headers on disk."""
     return {name for part in parts for name in part.get("headers", ())}
-
-
-def _brief(value: Any) -> str:
-    """A serde or a kind for people: ``pystreams.serde.primitives.StrSerde`` as ``StrSerde``."""
-    if isinstance(value, list):
-        name, *arguments = (_brief(item) for item in value)
-        return f"{name}({', '.join(arguments)})" if arguments else name
-    return str(value).rpartition(".")[2]

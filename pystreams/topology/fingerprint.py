@@ -5,19 +5,20 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import zip_longest
 from typing import Any
 
 from pystreams.functions import UserFunction
-from pystreams.serde.base import Serde
+from pystreams.serde.base import Serde, schema_of
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, GlobalStore, SubTopology
 from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
 
-_VERSION = 1
+#: Of what is told of a topology. It is raised when two tellings of one topology differ.
+_VERSION = 2
 
 
 def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[GlobalStore]) -> str:
@@ -25,7 +26,8 @@ def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[Gl
 
     Covered: sub-topologies and their ids; name, kind and parents of every node in order; topics, patterns, internal
     topics and their fixed numbers of partitions; the parameters of operations (windows, stores, flags); connected
-    stores; name, kind, size, retention and logging of stores; serdes by class and the types they are for.
+    stores; name, kind, size, retention and logging of stores; what the bytes of serdes hold (fields, types, defaults;
+    not the names of classes).
 
     Not covered: what user functions do, where they stand and what they are called (only that there is one at that
     place); timestamp extractors and partitioners; caching, topic settings, and whether stores keep headers, which may
@@ -37,11 +39,17 @@ def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[Gl
 
 def shape(built: BuiltTopology) -> list[dict[str, Any]]:
     """What the fingerprint is made of, as JSON, and which stores keep headers: to tell later what is different."""
-    return _parts(built.subtopologies, built.global_stores)
+    return [{"version": _VERSION, **part} for part in _parts(built.subtopologies, built.global_stores)]
+
+
+def is_of_earlier_version(shape: Any) -> bool:
+    """Whether a shape was told by an earlier version of pystreams, which named the classes of serdes and did not say
+    what is in their bytes."""
+    return any(part.get("version") != _VERSION for part in shape)
 
 
 def without_headers(shape: Any) -> Any:
-    """A shape as the fingerprint has it."""
+    """What is equal of two shapes if their fingerprints are."""
     return [{what: told for what, told in part.items() if what != "headers"} for part in shape]
 
 
@@ -53,6 +61,8 @@ def _parts(
 
 def first_difference(was: Any, now: Any) -> str:
     """Where two shapes differ first, for people; empty if they do not."""
+    if is_of_earlier_version(was) != is_of_earlier_version(now):
+        return "one was told by an earlier version of pystreams, which did not say what is in the bytes of values"
     before, after = _by_place(was), _by_place(now)
     for place in sorted(dict.fromkeys((*before, *after)), key=_is_global):
         then, today = before.get(place), after.get(place)
@@ -111,7 +121,12 @@ def same_setting(one: Any, other: Any) -> bool:
         return one.fallback is other.fallback
     if inspect.isfunction(one) or inspect.isfunction(other):
         return one is other
-    return bool(_plain(one) == _plain(other) and type(one) is type(other))
+    return bool(_plain(one, _by_class) == _plain(other, _by_class) and type(one) is type(other))
+
+
+def _by_class(serde: Serde[Any]) -> Any:
+    """A serde by what it makes of bytes in this process: two classes with the same fields are two."""
+    return [type(serde), *(_plain(value, _by_class) for value in _attributes(serde))]
 
 
 def _global_store(store: GlobalStore) -> dict[str, Any]:
@@ -154,7 +169,7 @@ def _node(node: SourceNode | ProcessorNode | SinkNode) -> list[Any]:
     return ["sink", node.name, list(node.parents), node.topic, *serdes]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, of_serde: Callable[[Serde[Any]], Any] = schema_of) -> Any:
     """``value`` as JSON that does not depend on the process: names of classes, their data, no code."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -165,11 +180,12 @@ def _plain(value: Any) -> Any:
     if _is_generic_alias(value):
         return str(value)
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_plain(item, of_serde) for item in value]
     if isinstance(value, Serde):
-        return [_plain(type(value)), *(_plain(v) for v in _attributes(value))]
+        return of_serde(value)
     if is_dataclass(value):
-        return [_plain(type(value)), {f.name: _plain(getattr(value, f.name)) for f in fields(value)}]
+        data = {f.name: _plain(getattr(value, f.name), of_serde) for f in fields(value)}
+        return [_plain(type(value)), data]
     return "code" if callable(value) else str(value)
 
 

@@ -1,7 +1,7 @@
 """Which steps decide about the content of a store, and how those of two topologies differ.
 
 Works on shapes (``fingerprint.shape``). Names of steps, stores and internal topics do not count: they may change and
-what is written stays the same.
+what is written stays the same. Neither do types: what they do to a store, its own schema tells.
 """
 
 from __future__ import annotations
@@ -68,9 +68,11 @@ class Steps:
     def _step(self, name: str) -> Step:
         kind, _, where, *rest = self._nodes[name]
         if kind == "source":
-            told = [kind, [self._nameless(topic) for topic in where], *rest]
+            pattern = rest[0]
+            told = [kind, [self._nameless(topic) for topic in where], pattern]
         elif kind == "sink":
-            told = [kind, len(where), *(self._nameless(part) for part in rest)]
+            topic = rest[0]
+            told = [kind, len(where), self._nameless(topic)]
         else:
             told = [kind, len(where), self._nameless(rest[0])]
         return Step(name, json.dumps(told, sort_keys=True))
@@ -84,6 +86,8 @@ class Steps:
         if isinstance(value, list):
             return [self._nameless(item) for item in value]
         if isinstance(value, dict):
+            if "format" in value:
+                return "a type"
             return {
                 name: "a step" if name in ("children", "default") else self._nameless(item)
                 for name, item in value.items()
@@ -111,13 +115,7 @@ def first_change(was: Sequence[Step], now: Sequence[Step]) -> str:
 
 def _changed(was: Any, now: Any) -> str:
     """Of two steps of one kind, which parameters are different."""
-    if was[0] != now[0]:
-        return ""
-    if was[0] == "source":
-        return "" if was[1] != now[1] else "its types change"
-    if was[0] == "sink":
-        return "its types change" if was[2] == now[2] else ""
-    if _kind(was[2]) != _kind(now[2]):
+    if was[0] != now[0] or was[0] != "processor" or _kind(was[2]) != _kind(now[2]):
         return ""
     old, new = _parameters(was[2]), _parameters(now[2])
     different = [

@@ -65,7 +65,7 @@ def test_another_type_means_a_new_beginning(pystreams, old, new):
     found = pystreams("diff", old, new(("value=str", "value=int")))
     verdict, why = rows(found)[("store", "names")]
     assert verdict == "must be built anew"
-    assert why == "its type of values changes: StrSerde to IntSerde(8)"
+    assert why == "value was text, is now int in 8 bytes"
     assert "pystreams reset" in found.err
 
 

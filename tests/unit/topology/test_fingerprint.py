@@ -101,6 +101,21 @@ def test_what_decides_the_content_of_topics_and_stores_counts(change):
     assert fingerprint(**change) != fingerprint()
 
 
-def test_types_of_structured_values_count():
-    assert len({fingerprint(value=t) for t in (One, Two, dict[str, int], dict[str, str], list)}) == 5
+@dataclass
+class Renamed:
+    y: int
+
+
+@dataclass
+class WithDefault:
+    x: int = 0
+
+
+def test_the_fields_of_structured_values_count():
+    kinds = (One, Renamed, WithDefault, dict[str, int], dict[str, str], list)
+    assert len({fingerprint(value=kind) for kind in kinds}) == len(kinds)
+
+
+def test_names_of_classes_do_not_count():
+    assert fingerprint(value=One) == fingerprint(value=Two)
     assert fingerprint(value=One) == fingerprint(value=JsonSerde(One))

@@ -1,0 +1,96 @@
+"""What becomes of bytes that one serde wrote when another reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, reads_on
+from pystreams.serde.schemas.type_comparison import compare_types
+
+#: Formats that hold others, and the places where they hold them.
+_HOLDERS = {
+    "list": {"of": "[]"},
+    "windowed key": {"key": ""},
+    "session key": {"key": ""},
+    "change": {"of": ""},
+    "answer of a foreign-key join": {"value": ""},
+    "waiting key of a join": {"key": ""},
+    "waiting value of a join": {"left": "left", "right": "right"},
+}
+
+
+def compare(was: Schema, now: Schema) -> list[Finding]:
+    """The differences of two schemas of serdes (``schema_of``), by what they do to what was written before.
+
+    Nothing but data is looked at: a schema may come from another process, and of another day.
+    """
+    if was == now:
+        return []
+    form = was["format"]
+    if form != now["format"]:
+        return fails(f"was {format_name(was)}, is now {format_name(now)}")
+    if form in _HOLDERS:
+        return _held(was, now)
+    comparison = _COMPARISONS.get(form)
+    return _unlike(was, now) if comparison is None else comparison(was, now)
+
+
+def format_name(schema: Schema) -> str:
+    """How values are written, for people."""
+    form = schema["format"]
+    if form == "serde":
+        return f"written by {str(schema['name']).rpartition('.')[2]}"
+    return f"{form} in {schema['size']} bytes" if "size" in schema else str(form)
+
+
+def _held(was: Schema, now: Schema) -> list[Finding]:
+    places = _HOLDERS[was["format"]]
+    found = [
+        finding.below(place) if place else finding
+        for part, place in places.items()
+        for finding in compare(was[part], now[part])
+    ]
+    others = {name for name in (*was, *now) if name not in places and was.get(name) != now.get(name)}
+    return found + [
+        finding
+        for name in sorted(others)
+        for finding in reads_on(f"has {name} {now.get(name)}, had {was.get(name)}")
+    ]
+
+
+def _unlike(was: Schema, now: Schema) -> list[Finding]:
+    """Two of one format of which no more is known."""
+    if was["format"] == "serde":
+        if was["name"] != now["name"]:
+            why = f"was {format_name(was)}, is now {format_name(now)}"
+        else:
+            why = f"is written by a {str(now['name']).rpartition('.')[2]} that was made with something else"
+        return fails(f"{why}: what it does with the bytes is not known")
+    return fails(f"was {format_name(was)}, is now {format_name(now)}")
+
+
+def _typed(was: Schema, now: Schema) -> list[Finding]:
+    codec = "pydantic" if now["by"] == "pydantic" else now["format"]
+    if was["by"] != now["by"] and _holds_bytes(was["type"]):
+        return fails(
+            f"was written by {was['by']}, is now by {now['by']}, and the two write bytes in two ways"
+        )
+    return compare_types(was["type"], now["type"], codec)
+
+
+def _holds_bytes(schema: Any) -> bool:
+    if isinstance(schema, dict):
+        return schema.get("is") == "bytes" or any(map(_holds_bytes, schema.values()))
+    return isinstance(schema, list) and any(map(_holds_bytes, schema))
+
+
+_COMPARISONS: dict[str, Callable[[Schema, Schema], list[Finding]]] = {
+    "json": _typed,
+    "msgpack": _typed,
+}
+
+
+def changes_keys(findings: list[Finding]) -> bool:
+    """Whether keys with these differences are other keys: stores and partitions know keys by their bytes."""
+    return any(finding.rewrites or finding.effect is not Effect.READS_ON for finding in findings)

@@ -1,0 +1,57 @@
+"""What changed schemas of keys and values do to records and rows that are there, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pystreams.serde.schemas import Effect, Finding, Schema, changes_keys, compare
+
+_TOLD_MAX = 4
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """``effect`` is the gravest, ``why`` tells those findings that have it, or all that are harmless; ``fields`` are
+    the places of those that are not (``value.cents``)."""
+
+    effect: Effect
+    why: str = ""
+    fields: tuple[str, ...] = ()
+
+
+def change_of_keys(was: Schema, now: Schema) -> SchemaChange:
+    """Keys are known by their bytes: one that has others is another key, and what was kept for it is not found."""
+    found = compare(was, now)
+    if changes_keys(found):
+        grave = [one for one in found if one.rewrites or one.effect is not Effect.READS_ON]
+        return SchemaChange(Effect.FAILS, told(grave, "key"), places(grave, "key"))
+    return SchemaChange(Effect.READS_ON, told(found, "key"))
+
+
+def change_of_values(was: Schema, now: Schema) -> SchemaChange:
+    """What becomes of values that were written as ``was`` when they are read as ``now``."""
+    found = compare(was, now)
+    effect = max((finding.effect for finding in found), default=Effect.READS_ON)
+    gravest = [finding for finding in found if finding.effect is effect]
+    grave = [finding for finding in found if finding.effect is not Effect.READS_ON]
+    return SchemaChange(effect, told(gravest, "value"), places(grave, "value"))
+
+
+def difference(was: Sequence[Schema], now: Sequence[Schema]) -> str:
+    """All that is different about (key, value) of a topic, for people; empty if nothing is."""
+    roots = ("key", "value")
+    pairs = zip(roots, was, now, strict=True)
+    return "; ".join(text for root, one, other in pairs if (text := told(compare(one, other), root)))
+
+
+def told(findings: Sequence[Finding], root: str) -> str:
+    """Findings as one line, those beyond the first few counted."""
+    sentences = [finding.told(root) for finding in findings]
+    more = len(sentences) - _TOLD_MAX
+    return "; ".join([*sentences[:_TOLD_MAX], *([f"and {more} more"] if more > 0 else [])])
+
+
+def places(findings: Iterable[Finding], root: str) -> tuple[str, ...]:
+    """Where findings are, each place once."""
+    return tuple(dict.fromkeys(finding.below(root).path if finding.path else root for finding in findings))
