@@ -27,12 +27,13 @@ from pystreams.backfill.emitting import check_emit, emit_to_topics
 from pystreams.backfill.manifest import Manifest, Stage
 from pystreams.backfill.publishing import Published, PublishStore, transactional_id
 from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.version_topics import VersionTopics
 from pystreams.broker.port import Admin, Broker, CommittedOffset, GroupCommitter, TopicSpec, Write
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import StateError, StreamsError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.hand_over_check import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
-from pystreams.runtime.topic_setup import TopicPlan, internal_topics
+from pystreams.runtime.topic_setup import TopicPlan
 from pystreams.topology.fingerprint import shape
 
 log = logging.getLogger(__name__)
@@ -98,7 +99,8 @@ class _HandOver:
             if told is not None:
                 return self._before(told)
             topics = checked_topics(self._result, self._broker, admin, self._clock)
-            admin.require_remaking(self._versions_there(admin))
+            versions = VersionTopics(self._result, self._broker, topics, self._clock.now_ms())
+            admin.require_remaking(versions.unfit(admin))
             if self._emit:
                 check_emit(self._result, self._broker, admin, self._clock)
             self._probe_writers()
@@ -108,10 +110,10 @@ class _HandOver:
             if told is not None and was_complete(told, manifest, admin):
                 return self._before(told)
             own_topic = TopicSpec(manifest_topic(self._application_id), 1, _MANIFEST_TOPIC)
-            admin.create_topics([*topics.missing, own_topic])
+            admin.create_topics([*versions.of(topics.missing), own_topic])
             committer.probe(self._written())
             with self._telling_its_state():
-                return self._write(admin, committer, topics, before_commit)
+                return self._write(admin, committer, topics, versions, before_commit)
 
     def _before(self, told: HandOverRecord) -> HandedOver:
         """Nothing is done. Raises ``StateError`` if records are to be emitted that were not."""
@@ -166,11 +168,12 @@ class _HandOver:
         admin: Admin,
         committer: GroupCommitter,
         topics: TopicPlan,
+        versions: VersionTopics,
         before_commit: Callable[[Admin, str], None] | None,
     ) -> HandedOver:
         manifest = self._result.manifest.advanced(Stage.PUBLISHING)
         self._commit(committer, manifest, {}, None)
-        self._empty_versions(admin, topics)
+        versions.make_anew(admin)
         stores = self._publish()
         emitted = emit_to_topics(self._result, self._broker, attempt=self._attempt) if self._emit else None
         if before_commit is not None:
@@ -202,29 +205,6 @@ class _HandOver:
                 hint="the application does not start on half of it: the same command with --resume makes it whole",
             )
             raise
-
-    def _empty_versions(self, admin: Admin, topics: TopicPlan) -> None:
-        """Make the changelogs of versioned stores anew that hold anything: what an earlier run has left there cannot be
-        taken back record by record."""
-        used = self._versions_there(admin)
-        if used:
-            log.info("made anew: %s", ", ".join(sorted(used)))
-            admin.delete_topics(used)
-            loaded = self._result.loaded
-            own = internal_topics(loaded.built, topics.partitioning, loaded.config)
-            admin.create_topics([spec for spec in own if spec.name in used])
-
-    def _versions_there(self, admin: Admin) -> set[str]:
-        """The changelogs of versioned stores that hold anything."""
-        versioned = {spec.name for spec in self._result.loaded.built.stores if spec.kind == "versioned"}
-        there = admin.partition_counts()
-        partitions = [
-            TopicPartition(topic, n)
-            for name, topic, count in self._logged()
-            if name in versioned and topic in there
-            for n in range(count)
-        ]
-        return {partition.topic for partition, end in admin.end_offsets(partitions).items() if end}
 
     def _publish(self) -> dict[str, Published]:
         published: dict[str, Published] = {}

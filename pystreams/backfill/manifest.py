@@ -66,12 +66,14 @@ class InputRange:
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """A store after a visit: entries over all partitions, a digest that does not depend on their order, and the least
-    timestamp of an entry (ms; None: there is none)."""
+    """A store after a visit: entries over all partitions, a digest that does not depend on their order, the least
+    timestamp of an entry, and the latest entry's of the partition that is behind the others (ms; None: there is none).
+    """
 
     entries: int
     digest: str
     oldest_ms: int | None
+    reached_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +203,15 @@ def _input_json(input: InputRange) -> list[Any]:
 
 
 def _slice_json(result: SliceResult) -> dict[str, Any]:
-    stores = {name: [store.entries, store.digest, store.oldest_ms] for name, store in result.stores.items()}
+    stores = {name: astuple(store) for name, store in result.stores.items()}
     return {"records": result.records, "dropped": result.dropped, "stores": stores}
+
+
+def _store_result(
+    entries: int, digest: str, oldest_ms: int | None, reached_ms: int | None = None
+) -> StoreResult:
+    # Manifests of before do not tell what was reached: it was the oldest entry's time at least.
+    return StoreResult(entries, digest, oldest_ms, oldest_ms if reached_ms is None else reached_ms)
 
 
 def _manifest(content: Mapping[str, Any]) -> Manifest:
@@ -225,7 +234,7 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
             int(index): SliceResult(
                 one["records"],
                 one["dropped"],
-                {name: StoreResult(*store) for name, store in one["stores"].items()},
+                {name: _store_result(*store) for name, store in one["stores"].items()},
             )
             for index, one in content["slices"].items()
         },

@@ -18,15 +18,23 @@ _DIGEST_BYTES = 16
 class Digest:
     """A digest of entries that does not depend on their order: the sum of their hashes. Parts can be added up.
 
-    ``oldest_ms`` is their least timestamp, None if there are none.
+    ``oldest_ms`` is their least timestamp, ``reached_ms`` a time that each part has reached: the greatest timestamp of
+    a part, the least of those of several parts. None if there are none.
     """
 
-    __slots__ = ("entries", "oldest_ms", "total")
+    __slots__ = ("entries", "oldest_ms", "reached_ms", "total")
 
-    def __init__(self, entries: int = 0, total: int = 0, oldest_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        entries: int = 0,
+        total: int = 0,
+        oldest_ms: int | None = None,
+        reached_ms: int | None = None,
+    ) -> None:
         self.entries = entries
         self.total = total
         self.oldest_ms = oldest_ms
+        self.reached_ms = reached_ms
 
     def add(self, key: bytes, value: bytes | None, timestamp: int) -> None:
         """``value`` None: a deletion, which a versioned store keeps."""
@@ -36,17 +44,24 @@ class Digest:
         self.entries += 1
         if self.oldest_ms is None or timestamp < self.oldest_ms:
             self.oldest_ms = timestamp
+        if self.reached_ms is None or timestamp > self.reached_ms:
+            self.reached_ms = timestamp
 
     def __add__(self, other: Digest) -> Digest:
         return Digest(
             self.entries + other.entries,
             (self.total + other.total) % (1 << 8 * _DIGEST_BYTES),
-            min((t for t in (self.oldest_ms, other.oldest_ms) if t is not None), default=None),
+            _earlier(self.oldest_ms, other.oldest_ms),
+            _earlier(self.reached_ms, other.reached_ms),
         )
 
     @property
     def hex(self) -> str:
         return f"{self.total:032x}"
+
+
+def _earlier(one: int | None, other: int | None) -> int | None:
+    return min((time for time in (one, other) if time is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +89,8 @@ class Outcome:
             "sequences": [[*partition, *reached] for partition, reached in sorted(self.sequences.items())],
             "written": [[*partition, count] for partition, count in sorted(self.written.items())],
             "stores": {
-                name: [digest.entries, digest.hex, digest.oldest_ms] for name, digest in self.stores.items()
+                name: [digest.entries, digest.hex, digest.oldest_ms, digest.reached_ms]
+                for name, digest in self.stores.items()
             },
         }
         return json.dumps(content).encode()
@@ -91,7 +107,7 @@ class Outcome:
             {TopicPartition(topic, p): (n, time) for topic, p, n, time in content["sequences"]},
             {TopicPartition(topic, p): count for topic, p, count in content["written"]},
             {
-                name: Digest(entries, int(total, 16), oldest_ms)
-                for name, (entries, total, oldest_ms) in content["stores"].items()
+                name: Digest(entries, int(total, 16), *times)
+                for name, (entries, total, *times) in content["stores"].items()
             },
         )

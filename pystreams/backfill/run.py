@@ -251,5 +251,8 @@ def _result(outcomes: Sequence[Outcome]) -> SliceResult:
     return SliceResult(
         sum(outcome.records for outcome in outcomes),
         sum(outcome.dropped for outcome in outcomes),
-        {name: StoreResult(digest.entries, digest.hex, digest.oldest_ms) for name, digest in stores.items()},
+        {
+            name: StoreResult(digest.entries, digest.hex, digest.oldest_ms, digest.reached_ms)
+            for name, digest in stores.items()
+        },
     )

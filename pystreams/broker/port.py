@@ -379,6 +379,12 @@ class Broker(Protocol):
         """True if a commit is atomic over outputs, changelogs and offsets (exactly once)."""
         ...
 
+    @property
+    def compacts_by_timestamp(self) -> bool:
+        """True if the age that ``min.compaction.lag.ms`` asks for is that of the records' own timestamps, False if it
+        is the time since they were written."""
+        ...
+
     def admin(self) -> Admin: ...
 
     def consumer(self, client_id: str, purpose: ConsumerPurpose = "main") -> Consumer:

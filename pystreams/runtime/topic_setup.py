@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _COMMON = {"message.timestamp.type": "CreateTime"}
 _REPARTITION = {**_COMMON, "cleanup.policy": "delete", "segment.bytes": "52428800", "retention.ms": "-1"}
 #: What topics can be told: an int64.
-_RETENTION_MAX_MS = 0x7FFFFFFFFFFFFFFF
+LONGEST_MS = 0x7FFFFFFFFFFFFFFF
 #: Versions must stay in the changelog as long as in the store, and then some. Source: VersionedChangelogTopicConfig.
 _COMPACTION_LAG_MORE_MS = 24 * 60 * 60 * 1000
 
@@ -102,7 +102,7 @@ def _changelog_settings(
     store: StoreSpec, everywhere: Mapping[str, str], config: StreamsConfig
 ) -> dict[str, str]:
     if store.history_ms is not None:
-        lag = min(store.history_ms + _COMPACTION_LAG_MORE_MS, _RETENTION_MAX_MS)
+        lag = min(store.history_ms + _COMPACTION_LAG_MORE_MS, LONGEST_MS)
         computed = {"min.compaction.lag.ms": str(lag)}
         policy = {"cleanup.policy": "compact"}
         return {**_COMMON, **policy, **everywhere, **computed, **store.changelog_config}
@@ -113,7 +113,7 @@ def _changelog_settings(
         retention = config.window_changelog_retention_ms
         if retention is None:
             retention = store.retention_ms + config.windowstore_changelog_additional_retention_ms
-            retention = min(retention, _RETENTION_MAX_MS)
+            retention = min(retention, LONGEST_MS)
         settings["retention.ms"] = str(retention)
     return settings
 

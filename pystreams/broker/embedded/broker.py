@@ -30,6 +30,7 @@ class EmbeddedBroker:
     """
 
     transactional = True
+    compacts_by_timestamp = False
 
     def __init__(
         self,

@@ -44,6 +44,7 @@ class KafkaBroker:
     """
 
     transactional = False
+    compacts_by_timestamp = True
 
     def __init__(
         self,

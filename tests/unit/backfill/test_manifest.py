@@ -33,7 +33,7 @@ def manifest(plan) -> Manifest:
 
 
 def test_it_comes_back_from_its_text():
-    computed = SliceResult(9, 1, {"counts": StoreResult(3, "ab", 17)})
+    computed = SliceResult(9, 1, {"counts": StoreResult(3, "ab", 17, 30)})
     written = manifest(planned()).with_slice(0, "slice-00-ab", computed).advanced(Stage.COMPUTED)
     assert Manifest.from_json(written.to_json(), "here") == written
     assert written.folders == {0: "slice-00-ab"}
