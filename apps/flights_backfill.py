@@ -14,8 +14,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
-from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter
@@ -26,16 +24,13 @@ from rich.console import Console
 
 from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS
 from apps.flights_feed import data_folder, feed
-from pystreams.broker.embedded import EmbeddedBroker
-from pystreams.broker.port import Broker
-from pystreams.cli.main import run_alone
-from pystreams.ids import TopicPartition
+from pystreams import open_log
+from pystreams.log import Log
 
 #: A file that says whose a folder is.
 _MARK = ".flights-backfill"
 
 CUT = "2013-11-01"
-CUT_MS = int(datetime.fromisoformat(CUT).replace(tzinfo=UTC).timestamp() * 1000)
 
 #: Without a cache every update is a result, so that results can be compared one by one.
 EVERY_UPDATE = ("-s", "statestore_cache_max_bytes=0")
@@ -119,22 +114,21 @@ def _make_empty(folder: Path) -> None:
 
 def truncate(log: Path) -> int:
     """Delete the flights before the cut, as a retention by time does. Gives their number."""
-    with closing(EmbeddedBroker(log)) as broker, closing(broker.admin()) as admin:
-        partitions = _partitions(broker, FLIGHTS)
-        ends = admin.offsets_for_times(dict.fromkeys(partitions, CUT_MS))
-        admin.delete_records(ends)
-    return sum(ends.values())
+    with open_log(log) as opened:
+        return opened.delete_records(FLIGHTS, before=CUT)
 
 
 def compare(one: Path, other: Path) -> bool:
     """Print whether the results on two logs are the same, partition by partition and record by record."""
-    with closing(EmbeddedBroker(one)) as a, closing(EmbeddedBroker(other)) as b:
+    with open_log(one) as a, open_log(other) as b:
         records = 0
-        for partition in _partitions(a, MEAN_DELAYS):
+        for partition in range(a.describe_topic(MEAN_DELAYS).partitions):
             pairs = zip_longest(results(a, partition), results(b, partition))
             for number, (left, right) in enumerate(pairs):
                 if left != right:
-                    _console.print(f"[bold red]Different[/] at record {number:,} of {partition}:")
+                    _console.print(
+                        f"[bold red]Different[/] at record {number:,} of {MEAN_DELAYS}-{partition}:"
+                    )
                     _console.print(f"  live from the beginning: {left}", markup=False)
                     _console.print(f"  handed over:             {right}", markup=False)
                     return False
@@ -146,30 +140,16 @@ def compare(one: Path, other: Path) -> bool:
     return True
 
 
-def results(broker: Broker, partition: TopicPartition) -> Iterator[Result]:
+def results(log: Log, partition: int) -> Iterator[Result]:
     """All records of a partition, in order."""
-    with closing(broker.admin()) as admin:
-        start, end = (
-            admin.beginning_offsets([partition])[partition],
-            admin.end_offsets([partition])[partition],
-        )
-    with closing(broker.consumer("flights-compare")) as consumer:
-        consumer.assign({partition: start})
-        while consumer.position(partition) < end:
-            for batch in consumer.poll(100):
-                yield from map(Result, batch.keys, batch.values, batch.timestamps)
+    for record in log.consume(MEAN_DELAYS, partitions=partition):
+        yield Result(record.key, record.value, record.timestamp)
 
 
 def _fill(home: Home) -> None:
     home.folder.mkdir(parents=True)
-    with closing(EmbeddedBroker(home.log)) as broker:
-        print(f"{feed(broker, data_folder()):,} flights written into {home.log}.")
-
-
-def _partitions(broker: Broker, topic: str) -> list[TopicPartition]:
-    with closing(broker.admin()) as admin:
-        found = admin.describe_topics([topic])[topic]
-    return [TopicPartition(topic, number) for number in range(found.partitions)]
+    with open_log(home.log) as log:
+        print(f"{feed(log, data_folder()):,} flights written into {home.log}.")
 
 
 def _say(text: str) -> None:
@@ -185,4 +165,4 @@ def _pystreams(*arguments: str) -> None:
 
 
 if __name__ == "__main__":
-    run_alone(main)
+    typer.run(main)

@@ -6,6 +6,7 @@ Only its files are read; the package itself, and pandas behind it, are not impor
 
 from __future__ import annotations
 
+import argparse
 import csv
 import importlib.util
 import io
@@ -16,15 +17,9 @@ from datetime import datetime
 from pathlib import Path
 from time import perf_counter
 
-import msgspec
-
 from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS, Airline, Flight
-from pystreams.broker.port import Admin, Broker, TopicSpec
-from pystreams.cli.connection import open_admin, open_broker
-from pystreams.cli.main import run_alone
-from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
-from pystreams.ids import TopicPartition
-from pystreams.record import NO_HEADERS
+from pystreams import StreamsError, open_log
+from pystreams.log import Log
 
 #: The flights' and the airlines' topic are joined: they need the same number.
 PARTITIONS = 4
@@ -81,51 +76,48 @@ def _number(text: str) -> int | None:
     return None if text == "NA" else int(text)
 
 
-def feed(broker: Broker, folder: Path) -> int:
+def feed(log: Log, folder: Path) -> int:
     """Create the topics and fill them, unless they are full already. Gives the number of flights written."""
-    with open_admin(broker) as admin:
-        create_topics(admin)
-        # They are written last: with them everything is there.
-        if has_records(admin, AIRLINES):
-            return 0
-        if has_records(admin, FLIGHTS):
-            # Somebody was interrupted, and the log keeps what was written until then.
-            admin.delete_topics([FLIGHTS])
-            create_topics(admin)
-    encode = msgspec.json.Encoder().encode
-    producer = broker.producer("flights-feed", "flights-feed")
-    try:
-        flights = read_flights(folder)
-        for carrier, flight, time_ms in flights:
-            producer.send(FLIGHTS, None, carrier.encode(), encode(flight), time_ms, NO_HEADERS)
-        producer.commit({}, None)
-        for carrier, airline in read_airlines(folder):
-            producer.send(AIRLINES, None, carrier.encode(), encode(airline), NEW_YEAR_MS, NO_HEADERS)
-        producer.commit({}, None)
-    finally:
-        producer.close()
-    return len(flights)
+    create_topics(log)
+    # They are written last: with them everything is there.
+    if log.describe_topic(AIRLINES).records:
+        return 0
+    if log.describe_topic(FLIGHTS).records:
+        # Somebody was interrupted, and the log keeps what was written until then.
+        log.delete_topic(FLIGHTS)
+        create_topics(log)
+    written = log.produce_many(FLIGHTS, read_flights(folder))
+    log.produce_many(
+        AIRLINES, [(carrier, airline, NEW_YEAR_MS) for carrier, airline in read_airlines(folder)]
+    )
+    return written
 
 
-def create_topics(admin: Admin) -> None:
+def create_topics(log: Log) -> None:
     """Those of them that do not exist."""
-    names = (AIRLINES, FLIGHTS, MEAN_DELAYS)
-    found = admin.describe_topics(names)
-    admin.create_topics([TopicSpec(name, PARTITIONS, KEPT) for name in names if name not in found])
+    for name in (AIRLINES, FLIGHTS, MEAN_DELAYS):
+        log.create_topic(name, PARTITIONS, if_not_exists=True, config=KEPT)
 
 
-def has_records(admin: Admin, topic: str) -> bool:
-    """Whether anything was ever written into it."""
-    partitions = range(admin.describe_topics([topic])[topic].partitions)
-    return any(admin.end_offsets([TopicPartition(topic, partition) for partition in partitions]).values())
+def log_of_command_line(purpose: str | None) -> Log:
+    """The log that the program's options name, or else the environment. Exits where it cannot be opened."""
+    parser = argparse.ArgumentParser(description=purpose)
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--embedded-log", metavar="FILE", help="default: .pystreams/log.db")
+    which.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a Kafka instead of the embedded log")
+    given = parser.parse_args()
+    try:
+        return open_log(given.embedded_log, bootstrap_servers=given.bootstrap_servers)
+    except StreamsError as error:
+        sys.exit(str(error))
 
 
-def main(embedded_log: EmbeddedLogOption = None, bootstrap_servers: BootstrapServersOption = None) -> None:
+def main() -> None:
     """Write the flights of 2013 into the log, unless they are there already."""
     began = perf_counter()
-    with open_broker(embedded_log, bootstrap_servers, create=True) as broker:
-        print(f"Writing the flights of 2013 into {broker.description} ...", flush=True)
-        written = feed(broker, data_folder())
+    with log_of_command_line(main.__doc__) as log:
+        print(f"Writing the flights of 2013 into the {log.description} ...", flush=True)
+        written = feed(log, data_folder())
     if written:
         print(f"{written:,} flights in {PARTITIONS} partitions, in {perf_counter() - began:.1f} s.")
     else:
@@ -133,4 +125,4 @@ def main(embedded_log: EmbeddedLogOption = None, bootstrap_servers: BootstrapSer
 
 
 if __name__ == "__main__":
-    run_alone(main)
+    main()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 
 from rich import box
@@ -11,12 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from apps.flights import MEAN_DELAYS, MeanDelay
-from pystreams.broker.port import Broker
-from pystreams.cli.connection import open_broker
-from pystreams.cli.main import run_alone
-from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
-from pystreams.ids import TopicPartition
-from pystreams.serde import STR, JsonSerde, TimeWindowedSerde
+from apps.flights_feed import log_of_command_line
+from pystreams import TimeWindowedSerde
+from pystreams.log import Log
 
 DAY_MS = 86_400_000
 
@@ -41,30 +37,12 @@ LOOK = """\
 """
 
 
-def read_results(broker: Broker) -> dict[tuple[str, date], MeanDelay]:
+def read_results(log: Log) -> dict[tuple[str, date], MeanDelay]:
     """The last result of every carrier and day (UTC)."""
-    keys = TimeWindowedSerde(STR, DAY_MS).deserializer(MEAN_DELAYS)
-    values: Callable[[bytes], MeanDelay] = JsonSerde(MeanDelay).deserializer(MEAN_DELAYS)
-    admin = broker.admin()
-    partitions = [
-        TopicPartition(MEAN_DELAYS, p)
-        for topic in admin.describe_topics([MEAN_DELAYS]).values()
-        for p in range(topic.partitions)
-    ]
-    ends = admin.end_offsets(partitions)
-    starts = admin.beginning_offsets(partitions)
-    admin.close()
     results = {}
-    consumer = broker.consumer("flights-report")
-    consumer.assign(starts)
-    while any(consumer.position(p) < ends[p] for p in partitions):
-        for batch in consumer.poll(100):
-            for key, value in zip(batch.keys, batch.values, strict=True):
-                if key is not None and value is not None:
-                    window = keys(key)
-                    day = datetime.fromtimestamp(window.start / 1000, UTC).date()
-                    results[window.key, day] = values(value)
-    consumer.close()
+    for record in log.consume(MEAN_DELAYS, key=TimeWindowedSerde(str, DAY_MS), value=MeanDelay):
+        day = datetime.fromtimestamp(record.key.start / 1000, UTC).date()
+        results[record.key.key, day] = record.value
     return results
 
 
@@ -81,10 +59,11 @@ def worst(results: dict[tuple[str, date], MeanDelay], most: int) -> list[tuple[s
     return sorted(rows, key=lambda row: -row[3])[:most]
 
 
-def main(embedded_log: EmbeddedLogOption = None, bootstrap_servers: BootstrapServersOption = None) -> None:
+def main() -> None:
     """Read what apps/flights.py has written, and print who was latest."""
-    with open_broker(embedded_log, bootstrap_servers) as broker:
-        results = read_results(broker)
+    with log_of_command_line(main.__doc__) as log:
+        results = read_results(log)
+        on_kafka = log.description.startswith("Kafka")
     table = Table(box=box.SIMPLE_HEAD, title="Latest out of New York, 2013", title_justify="left")
     table.add_column("carrier")
     table.add_column("airline")
@@ -95,9 +74,9 @@ def main(embedded_log: EmbeddedLogOption = None, bootstrap_servers: BootstrapSer
     console = Console()
     console.print(table)
     console.print(f"from {len(results):,} windows of one day\n", style="dim")
-    where, look = (ON_KAFKA, "") if bootstrap_servers else ("", LOOK)
+    where, look = (ON_KAFKA, "") if on_kafka else ("", LOOK)
     console.print(NEXT.format(where=where, look=look), soft_wrap=True, highlight=False)
 
 
 if __name__ == "__main__":
-    run_alone(main)
+    main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
 import typer
@@ -80,17 +80,6 @@ app.command(rich_help_panel="Records")(archive)
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its code. ``arguments`` None: those of the process."""
-    _run(app, arguments)
-
-
-def run_alone(command: Callable[..., None]) -> NoReturn:
-    """Run a program's only command as those of ``pystreams`` are run: its parameters are options, errors are told."""
-    alone = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
-    alone.command()(command)
-    _run(alone, None)
-
-
-def _run(app: typer.Typer, arguments: Sequence[str] | None) -> NoReturn:
     try:
         app(args=None if arguments is None else list(arguments))
     except StreamsError as error:

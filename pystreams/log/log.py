@@ -19,7 +19,7 @@ from pystreams.errors import BrokerError, ConfigError, StreamsError
 from pystreams.log.batches import BatchWriter
 from pystreams.log.connection import log_config
 from pystreams.log.output import HeadersGiven, Produced, TopicOutput
-from pystreams.log.positions import Place, check_place
+from pystreams.log.positions import Place, check_place, positions_at
 from pystreams.log.records import CLIENT_ID, BadRecords, Records, Selection
 from pystreams.log.topics import (
     TopicInfo,
@@ -27,6 +27,7 @@ from pystreams.log.topics import (
     create_missing,
     existing_topic,
     is_internal,
+    partitions_of,
     topic_info,
 )
 from pystreams.record import NO_HEADERS
@@ -148,6 +149,19 @@ class Log:
             with self._admin() as admin:
                 existing_topic(admin, name, self.description)
                 admin.delete_topics([name])
+
+    def delete_records(self, topic: str, before: Place) -> int:
+        """Delete what lies before a place (see ``consume``), as retention does, and give the number of offsets that are
+        gone. Raises ``TopicError``, ``ConfigError``."""
+        self.flush()
+        described = self._topic(topic)
+        check_place(before, described)
+        with self._admin() as admin:
+            partitions = partitions_of(described)
+            starts = admin.beginning_offsets(partitions)
+            ends = {p: end for p, end in positions_at(admin, partitions, before).items() if end > starts[p]}
+            admin.delete_records(ends).wait()
+        return sum(end - starts[partition] for partition, end in ends.items())
 
     # Records
 

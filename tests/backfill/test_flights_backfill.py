@@ -6,14 +6,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from apps import flights_backfill, flights_feed
 from apps.flights import AIRLINES, FLIGHTS
-from pystreams.broker.embedded import EmbeddedBroker
+from pystreams import open_log
 from pystreams.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,8 +52,8 @@ def few_flights(tmp_path, monkeypatch):
 
 
 def fill(log: Path) -> None:
-    with closing(EmbeddedBroker(log)) as broker:
-        flights_feed.feed(broker, flights_feed.data_folder())
+    with open_log(log) as opened:
+        flights_feed.feed(opened, flights_feed.data_folder())
 
 
 def run(log: Path) -> None:

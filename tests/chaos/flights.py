@@ -21,7 +21,7 @@ import msgspec
 from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS, Airline, Delays, Flight, MeanDelay, app
 from apps.flights_feed import PARTITIONS, data_folder, feed
 from apps.flights_report import DAY_MS
-from pystreams.broker.embedded import EmbeddedBroker
+from pystreams import open_log
 from pystreams.broker.port import Broker, CommittedOffset
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import ContextCell
@@ -85,8 +85,8 @@ class Truth:
 
 def feed_all(path: Path) -> None:
     """Fill an embedded log with the flights of 2013."""
-    with closing(EmbeddedBroker(path)) as broker:
-        feed(broker, data_folder())
+    with open_log(path) as log:
+        feed(log, data_folder())
 
 
 def read(broker: Broker, topic: str) -> dict[int, list[Raw]]:

@@ -16,7 +16,7 @@ import pytest
 from apps import flights, wordcount
 from apps.flights_feed import data_folder, feed, read_rows
 from apps.flights_report import read_results
-from pystreams import Streams
+from pystreams import Streams, open_log
 from pystreams.errors import TopologyError
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
 from tests.live.support import caught_up, eventually
@@ -151,7 +151,8 @@ def test_another_topology_is_refused_by_name_and_does_not_disturb_the_group(clus
 
 @pytest.mark.slow
 def test_the_flights_of_2013_equal_the_plain_computation(cluster: Cluster):
-    assert feed(cluster.broker, data_folder()) == 336_776
+    with open_log(bootstrap_servers=cluster.bootstrap_servers) as log:
+        assert feed(log, data_folder()) == 336_776
     config = flights.app.config.override({"state_dir": cluster.path / "state"})
     Streams(flights.app, config, cluster.broker).run(until_caught_up=True)
     sums: dict[tuple[str, str], list[int]] = {}
@@ -160,7 +161,8 @@ def test_the_flights_of_2013_equal_the_plain_computation(cluster: Cluster):
             of_day = sums.setdefault((row["carrier"], row["time_hour"][:10]), [0, 0])
             of_day[0] += 1
             of_day[1] += int(row["dep_delay"])
-    results = read_results(cluster.broker)
+    with open_log(bootstrap_servers=cluster.bootstrap_servers) as log:
+        results = read_results(log)
     found = {
         (carrier, day.isoformat()): (r.departures, r.mean_delay) for (carrier, day), r in results.items()
     }

@@ -14,8 +14,7 @@ import pytest
 from apps.flights import app
 from apps.flights_feed import data_folder, feed, read_rows
 from apps.flights_report import read_results, worst
-from pystreams import Streams
-from pystreams.broker.embedded import EmbeddedBroker
+from pystreams import Streams, open_log
 from pystreams.clock import Deadline, SystemClock
 
 pytestmark = pytest.mark.slow
@@ -28,17 +27,17 @@ def finished(tmp_path_factory):
     """The embedded log and the metrics after the application has processed all flights."""
     folder = tmp_path_factory.mktemp("flights")
     config = app.config.override({"state_dir": folder / "state", "embedded_log": folder / "log.db"})
-    broker = EmbeddedBroker(config.embedded_log)
-    assert feed(broker, data_folder()) == 336_776
-    streams = Streams(app, config, broker)
+    log = open_log(config.embedded_log)
+    assert feed(log, data_folder()) == 336_776
+    streams = Streams(app, config)
     deadline = Deadline(SystemClock(), DEADLINE_MS)
 
     def in_time(_progress: object) -> None:
         assert not deadline.expired(), streams.progress()
 
     streams.run(until_caught_up=True, on_progress=in_time)
-    yield broker, streams.metrics
-    broker.close()
+    yield log, streams.metrics
+    log.close()
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +60,8 @@ def computed():
 
 
 def test_every_carrier_and_day_equals_the_plain_computation(finished, computed):
-    broker, _ = finished
-    results = read_results(broker)
+    log, _ = finished
+    results = read_results(log)
     assert len(results) == 5_430
     assert {key: (r.airline, r.departures, r.mean_delay) for key, r in results.items()} == computed
 
@@ -74,27 +73,27 @@ def test_nothing_was_dropped(finished):
 
 
 def test_the_ten_latest_airlines_are_those_of_the_file(finished, computed):
-    broker, _ = finished
+    log, _ = finished
     minutes: dict[str, float] = defaultdict(float)
     departures: dict[str, int] = defaultdict(int)
     for (carrier, _), (_, count, mean) in computed.items():
         minutes[carrier] += count * mean
         departures[carrier] += count
     expected = sorted(departures, key=lambda carrier: -minutes[carrier] / departures[carrier])[:10]
-    assert [carrier for carrier, *_ in worst(read_results(broker), 10)] == expected
+    assert [carrier for carrier, *_ in worst(read_results(log), 10)] == expected
 
 
 def test_feeding_twice_writes_nothing_more(finished):
-    broker, _ = finished
-    assert feed(broker, data_folder()) == 0
+    log, _ = finished
+    assert feed(log, data_folder()) == 0
 
 
 def test_the_report_prints_ten_airlines_and_what_to_try_next(finished):
-    broker, _ = finished
-    log = broker.description.removeprefix("embedded log at ")
+    log, _ = finished
+    file = log.description.removeprefix("embedded log at ")
     printed = subprocess.run(
         [sys.executable, "-m", "apps.flights_report"],
-        env={**os.environ, "PYSTREAMS_EMBEDDED_LOG": log},
+        env={**os.environ, "PYSTREAMS_EMBEDDED_LOG": file},
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,
         text=True,
