@@ -112,12 +112,15 @@ class BatchWriter:
 
     def _lost(self, error: StreamsError, records: int) -> StreamsError:
         """The error, which says which records are concerned: here nobody has them to send them again."""
-        those = "The record" if records == 1 else f"The last {records:,} records"
-        fate = "not written" if self._atomic else "perhaps not all written"
-        verb = "was" if records == 1 else "were"
+        if self._atomic:
+            what = "The record sent was" if records == 1 else f"The last {records:,} records sent were"
+            what += " not written"
+        else:
+            what = "The record sent" if records == 1 else f"Some of the last {records:,} records sent"
+            what += " may not have been written"
         kind = ProductionError if error.action == "redo" else type(error)
         return kind(
-            f"{those} sent {verb} {fate}",
+            what,
             where=error.where or self._where,
             why="; ".join(filter(None, (error.what, error.why))),
             hint="" if error.action == "redo" else error.hint,
