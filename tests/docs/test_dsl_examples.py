@@ -81,6 +81,7 @@ INTERNAL = {
     "Topology.configured",
     "Topology.check_copartitions",
     "Topology.copartition",
+    "Topology.declaring",
     "Topology.insert_global_store",
     "Topology.insert_processor",
     "Topology.insert_sink",

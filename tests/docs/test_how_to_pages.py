@@ -1,0 +1,75 @@
+"""What how-to pages show besides commands is true: figures, units of systemd, names of settings, programs of others."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from dataclasses import fields
+
+import pytest
+
+from pystreams.config import StreamsConfig
+from tests.docs.manual import DOCS, Block, sections
+
+HOW_TO = DOCS / "how-to"
+
+
+def blocks(page: str, info: str) -> list[Block]:
+    return [block for section in sections(HOW_TO / page) for block in section.blocks if block.info == info]
+
+
+def rows(text: str, columns: int) -> list[list[str]]:
+    """The rows of all tables with so many columns."""
+    cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines())
+    return [row for row in cells if len(row) == columns]
+
+
+def test_figures_for_sizing_are_those_of_the_benchmarks() -> None:
+    measured = {
+        (job, threads): (rate, cpu, peak)
+        for job, peer, threads, rate, _, _, cpu, _, _, _, peak, *_ in rows(
+            (DOCS / "benchmarks.md").read_text(encoding="utf-8"), 13
+        )
+        if peer == "pystreams"
+    }
+    shown = {
+        (job, workers): (rate, cpu, peak)
+        for job, workers, rate, cpu, peak in rows((HOW_TO / "sizing.md").read_text(encoding="utf-8"), 5)
+        if workers.isdigit()
+    }
+    assert shown == measured
+
+
+def test_the_unit_starts_the_application_and_names_exit_codes_that_another_start_does_not_mend() -> None:
+    (unit,) = blocks("deploying.md", "ini")
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(unit.text)
+    service = parser["Service"]
+    assert " run shop " in service["ExecStart"]
+    assert service["RestartPreventExitStatus"].split() == ["2", "3"]
+    assert service["KillSignal"] == "SIGTERM"
+
+
+def test_every_variable_of_the_environment_is_a_setting() -> None:
+    known = {field.name for field in fields(StreamsConfig)} | {"sasl_password"}
+    named = {
+        name.lower()
+        for page in HOW_TO.glob("*.md")
+        for name in re.findall(r"PYSTREAMS_(\w+)", page.read_text(encoding="utf-8"))
+    }
+    assert named
+    assert named - known == set()
+
+
+def test_the_program_for_faust_is_one() -> None:
+    pytest.importorskip("faust", exc_type=ImportError)
+    (program,) = blocks("from-faust.md", "python no-run")
+    names: dict[str, object] = {"__name__": "shop"}
+    exec(compile(program.text, "from-faust.md", "exec"), names)
+    assert {"app", "orders", "revenue", "add_up"} <= set(names)
+
+
+def test_the_program_for_quix_is_python() -> None:
+    (program,) = blocks("from-quix.md", "python no-run")
+    compile(program.text, "from-quix.md", "exec")
