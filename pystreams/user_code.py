@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import sysconfig
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -60,6 +61,11 @@ def is_the_users(file: str) -> bool:
     if file.startswith((_PYSTREAMS, *_LIBRARIES)) or file.endswith((".pyx", ".pxi")):
         return False
     return file.startswith(_INSTALLED) or not file.startswith(_STANDARD_LIBRARY)
+
+
+def from_user_code(error: BaseException) -> bool:
+    """Whether code of the user's was at work when an exception was raised."""
+    return any(is_the_users(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def caller() -> Place | None:

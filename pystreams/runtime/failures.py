@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -32,6 +32,8 @@ from pystreams.ids import TaskId
 from pystreams.metrics.registry import Counter
 from pystreams.record import ContextCell, Headers, RecordContext
 from pystreams.runtime.decoding import Refusal, Rows
+from pystreams.runtime.origins import Origins
+from pystreams.user_code import from_user_code
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ class Handlers:
 
 
 class Failures:
-    """Asks handlers on behalf of one task. ``locations`` tells where the functions of a step stand."""
+    """Asks handlers on behalf of one task. ``origins`` tells where functions stand, and which step made what."""
 
     def __init__(
         self,
@@ -75,7 +77,7 @@ class Failures:
         send: Send,
         dropped: Counter,
         clock: Clock,
-        locations: Mapping[str, str],
+        origins: Origins,
     ) -> None:
         self._task_id = task_id
         self._cell = cell
@@ -83,7 +85,7 @@ class Failures:
         self._send = send
         self._dropped = dropped
         self._clock = clock
-        self._locations = locations
+        self._origins = origins
         #: What stops the task, with its place: it passes the steps above untouched.
         self._verdict: StreamsError | None = None
         self._drops: dict[tuple[str, str], int] = {}
@@ -166,11 +168,10 @@ class Failures:
             way_out = "let production_exception_handler leave such records out (continue, dead_letter)"
             if isinstance(error, ProductionError):
                 self._stop(error, context, way_out)
-            types = f"the key's type is {type(key).__name__}, the value's {type(value).__name__}"
             self._verdict = ProductionError(
                 f"a record for topic {topic} cannot be serialized: {summarize(error)}",
                 where=f"{context.where}, timestamp {timestamp}",
-                why="; ".join(filter(None, (reason(error), types))),
+                why="; ".join(filter(None, (reason(error), self._origins.spelled(step, key, value)))),
                 hint=f"{advice(error, 'give the step the serdes of what it writes (key=, value=)')}, or {way_out}",
             )
             raise self._verdict from error
@@ -271,12 +272,16 @@ class Failures:
 
     def _fail(self, context: ErrorContext) -> NoReturn:
         error = context.exception
-        function = self._locations.get(context.step)
+        function = self._origins.function(context.step)
+        # What is raised outside of the user's functions is raised for what came into the step.
+        given = (
+            "" if from_user_code(error) else self._origins.spelled(context.step, context.key, context.value)
+        )
         self._verdict = ProcessingError(
             f"step {context.step} {'failed:' if isinstance(error, StreamsError) else 'raised'} {summarize(error)}",
             where=f"{context.where}, timestamp {context.timestamp}"
             + (f", in {function}" if function else ""),
-            why=reason(error),
+            why="; ".join(filter(None, (reason(error), given))),
             hint=advice(
                 error,
                 "mend the function, or let processing_exception_handler leave such records out (continue, dead_letter)",

@@ -25,6 +25,7 @@ from pystreams.runtime.failures import Failures, Handlers
 from pystreams.runtime.input_decoding import InputForStore, input_decoder, source_of
 from pystreams.runtime.linking import LinkedCode, setting_up
 from pystreams.runtime.operator_environment import OperatorMemory
+from pystreams.runtime.origins import Origins
 from pystreams.runtime.partition_group import HeadOrder, PartitionGroup, Run, TimestampOrder
 from pystreams.runtime.processor_context import Timing
 from pystreams.runtime.punctuation import NEVER, PunctuationQueue
@@ -119,7 +120,7 @@ class StreamTask:
             services.producer.send,
             services.metrics.counter(names.DROPPED_RECORDS, **tags),
             services.clock,
-            self._code.locations,
+            Origins(nodes, self._code.locations),
         )
         self._linked: LinkedCode | None = None
         self._group = PartitionGroup({}, config.max_task_idle_ms, services.lag, self._order)

@@ -173,6 +173,5 @@ def cannot_connect(errors: ErrorLog, where: str, timeout_s: float) -> StreamsErr
         "Kafka cannot be reached",
         where=where,
         why=why,
-        hint="is it running, is bootstrap_servers right, and does security.protocol fit the listener? "
-        "`make kafka` starts one on this machine",
+        hint="is it running, is bootstrap_servers right, and does security.protocol fit the listener?",
     )

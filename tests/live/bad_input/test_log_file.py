@@ -42,7 +42,7 @@ def make_newer_log(path: Path) -> None:
 
 
 CASES = {
-    "text": (make_text, "no SQLite database"),
+    "text": (make_text, "not an SQLite database"),
     "directory": (make_empty_directory, "cannot be opened"),
     "other database": (make_other_database, "not an embedded log"),
     "newer log": (make_newer_log, f"schema version {SCHEMA_VERSION + 1}"),

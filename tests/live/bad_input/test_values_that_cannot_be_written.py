@@ -64,7 +64,7 @@ def test_at_a_sink_step_topic_and_record_are_named(log: Log, build: Any) -> None
     assert "cannot be serialized: LookupError: no word for three" in failure.what
     for place in ("task 0_0", "in-0 offset 2", "timestamp 3"):
         assert place in failure.where
-    assert "the value's int" in failure.why
+    assert "the value is an int (to be written as Serde.of(write, int)), read from topic in" in failure.why
     assert "production_exception_handler" in failure.hint
     assert isinstance(failure.__cause__, LookupError)
     run_to_the_end(log, build(log, production_exception_handler="continue"))

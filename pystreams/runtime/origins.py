@@ -1,0 +1,83 @@
+"""Which step made a key or a value that caused trouble further down, and where its function stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pystreams.dsl.operators.stateless import FlatMap, Map, SelectKey
+from pystreams.dsl.operators.table import TableRepartition
+from pystreams.functions import UserFunction
+from pystreams.topology.nodes import Node, Process, ProcessorNode, SinkNode, SourceNode
+
+#: The functions of operations whose results go on as values; the others choose, look on or make keys.
+_MAKE_VALUES = ("mapper", "joiner", "initializer", "aggregator", "merger", "reducer", "adder", "supplier")
+
+
+class Origins:
+    """Of the steps of one sub-topology. ``locations`` tells where the functions of a step stand."""
+
+    def __init__(self, nodes: Sequence[Node] = (), locations: Mapping[str, str] | None = None) -> None:
+        self._nodes = {node.name: node for node in nodes}
+        self._locations = locations or {}
+
+    def function(self, step: str) -> str:
+        """Where the function of a step stands; empty if it has none of the user's."""
+        return self._locations.get(step, "")
+
+    def spelled(self, step: str, key: object, value: object) -> str:
+        """What came into a step, and from where: ``the key is a str, read from topic lines; the value is ...``."""
+        node = self._nodes.get(step)
+        as_key = as_value = ""
+        if isinstance(node, SinkNode):
+            as_key = f" (to be written as {node.key_serde!r})"
+            as_value = f" (to be written as {node.value_serde!r})"
+        return (
+            f"the key is {_type(key)}{as_key}{self._made(step, _makes_key)}; "
+            f"the value is {_type(value)}{as_value}{self._made(step, _makes_value)}"
+        )
+
+    def _made(self, step: str, makes: Callable[[ProcessorNode], bool]) -> str:
+        """``, made by step X in its function``, or ``, read from topic X``; what joins and merges has several."""
+        places: dict[str, None] = {}
+        seen: set[str] = set()
+        todo = self._parents(step)
+        while todo:
+            node = self._nodes[todo.pop(0)]
+            if node.name in seen:
+                continue
+            seen.add(node.name)
+            if isinstance(node, SourceNode):
+                topics = node.topics if node.pattern is None else (node.pattern.pattern,)
+                places[f"read from topic {', '.join(topics)}"] = None
+            elif isinstance(node, ProcessorNode) and makes(node):
+                function = self.function(node.name)
+                places[f"made by step {node.name}" + (f" in {function}" if function else "")] = None
+            else:
+                todo += self._parents(node.name)
+        return f", {' or '.join(places)}" if places else ""
+
+    def _parents(self, step: str) -> list[str]:
+        node = self._nodes.get(step)
+        return [] if node is None or isinstance(node, SourceNode) else list(node.parents)
+
+
+def _makes_key(node: ProcessorNode) -> bool:
+    operation = node.operation
+    if isinstance(operation, Process):
+        return not operation.fixed_key
+    return isinstance(operation, SelectKey | Map | FlatMap | TableRepartition)
+
+
+def _makes_value(node: ProcessorNode) -> bool:
+    operation = node.operation
+    if isinstance(operation, Process):
+        return True
+    functions = (getattr(operation, name, None) for name in _MAKE_VALUES)
+    return not isinstance(operation, SelectKey) and any(isinstance(f, UserFunction) for f in functions)
+
+
+def _type(value: object) -> str:
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
