@@ -16,6 +16,7 @@ from pystreams.cli.consume import consume
 from pystreams.cli.describe import describe
 from pystreams.cli.diff import diff
 from pystreams.cli.exits import Exit, exit_of
+from pystreams.cli.init import init
 from pystreams.cli.produce import produce
 from pystreams.cli.reset import reset
 from pystreams.cli.run import run
@@ -57,6 +58,8 @@ def common(
     Everything below works with nothing installed: records are in an embedded
     log, the file .pystreams/log.db.
 
+    [bold]pystreams init shop[/] begins a project of your own. By hand:
+
     [bold]pystreams topics create lines word-counts[/]
 
     [bold]echo 'to be or not to be' | pystreams produce lines[/]
@@ -67,6 +70,7 @@ def common(
     """
 
 
+app.command(rich_help_panel="Applications")(init)
 app.command(rich_help_panel="Applications")(run)
 app.command(rich_help_panel="Applications")(describe)
 app.command(rich_help_panel="Applications")(diff)

@@ -16,6 +16,7 @@ from pystreams.distribution import __version__
 
 COMMANDS = [
     [],
+    ["init"],
     ["run"],
     ["describe"],
     ["reset"],

@@ -27,6 +27,8 @@ _AT_END = re.compile(rb"%s (\d+) (\d*)\r?\n" % _END.encode())
 _OF_JOBS = re.compile(
     rb"^(\[\d+\][+-]?|bash: line \d+:) .*\b(Killed|Done|Terminated|Interrupt|Exit)\b.*\r?\n", re.MULTILINE
 )
+#: Variables of the tests, and of the ``make`` that runs them, which are not for the programs of a page.
+_OF_TESTS = ("PYSTREAMS_", "PYTHON", "PYTEST", "MAKE", "MFLAGS", "ARGS")
 
 
 class ShellError(AssertionError):
@@ -100,9 +102,7 @@ class Shell:
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:
     """Programs of this Python's environment come first; settings of the tests' own environment do not count."""
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYSTREAMS_", "PYTHON"))
-    }
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OF_TESTS)}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', '')}"
     plain = {"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": str(COLUMNS), "PYTHONUNBUFFERED": "1"}
     return {**kept, "PATH": path, **plain, **own}

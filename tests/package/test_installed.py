@@ -53,7 +53,7 @@ def test_every_module_that_needs_no_extra_can_be_imported(clean_environment, tmp
     done = subprocess.run(
         [clean_environment / "bin" / "python", "-c", IMPORT_ALL],
         cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+        env={name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST"))},
         capture_output=True,
         text=True,
         check=True,
@@ -69,3 +69,17 @@ def test_every_module_that_needs_no_extra_can_be_imported(clean_environment, tmp
 def test_the_readmes_word_count_counts(shell, tmp_path):
     walk(ROOT / "README.md", tmp_path, shell, headings=["pystreams", "Word count, by hand"])
     assert (tmp_path / ".pystreams" / "log.db").exists()
+
+
+def test_a_project_begins_and_runs_without_the_checkout(shell, tmp_path):
+    for command in (
+        "pystreams init shop",
+        "cd shop",
+        "make feed",
+        "make run ARGS=--until-caught-up",
+        "make results | grep -c country",
+    ):
+        code, told = shell.run(command)
+        assert code == 0, told
+    assert int(told) > 0
+    assert (tmp_path / "shop" / ".pystreams" / "log.db").exists()

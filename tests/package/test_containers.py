@@ -1,0 +1,183 @@
+"""What is said to container engines makes sense, as far as can be seen without one: images are built from files that
+are there, on a Python that pystreams runs on; a broker that others can reach starts before they do."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.specifiers import SpecifierSet
+
+from pystreams.cli.init import project_files
+from pystreams.cli.main import app as commands
+from tests.package.build_kit import ROOT
+
+PYTHONS = SpecifierSet(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"])
+
+
+@dataclass
+class Containers:
+    """A project with its image and its services."""
+
+    root: Path
+    dockerfile: str
+    compose: dict[str, Any]
+
+    @property
+    def services(self) -> dict[str, dict[str, Any]]:
+        return self.compose["services"]
+
+    def instructions(self, name: str) -> list[str]:
+        """The arguments of a Dockerfile's instructions of that name."""
+        joined = self.dockerfile.replace("\\\n", " ")
+        return re.findall(rf"^{name} (.*)$", joined, flags=re.MULTILINE)
+
+    def command(self, service: str) -> list[str]:
+        """What a container of the project's own image runs."""
+        (entrypoint,) = self.instructions("ENTRYPOINT") or ["[]"]
+        (command,) = self.instructions("CMD")
+        return [*json.loads(entrypoint), *self.services[service].get("command", json.loads(command))]
+
+
+def own() -> Containers:
+    folder = ROOT / "docker"
+    return Containers(
+        ROOT, (folder / "Dockerfile").read_text(), read_yaml((folder / "compose.yaml").read_text())
+    )
+
+
+def made(folder: Path) -> Containers:
+    """Those of a project that ``pystreams init`` makes."""
+    files = dict(project_files("shop"))
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    return Containers(folder, files["Dockerfile"], read_yaml(files["compose.yaml"]))
+
+
+def read_yaml(text: str) -> dict[str, Any]:
+    return yaml.safe_load(text)
+
+
+@pytest.fixture(params=["own", "made"])
+def containers(request: pytest.FixtureRequest, tmp_path: Path) -> Containers:
+    return own() if request.param == "own" else made(tmp_path)
+
+
+def test_images_are_of_a_python_that_pystreams_runs_on(containers):
+    images = containers.instructions("FROM")
+    assert images
+    for image in images:
+        version = re.fullmatch(r"python:(\d+\.\d+)-slim( AS \w+)?", image)
+        assert version, image
+        assert PYTHONS.contains(f"{version[1]}.0")
+
+
+def test_what_images_take_is_there_and_not_ignored(containers):
+    ignored = (containers.root / ".dockerignore").read_text().splitlines()
+    taken = [
+        source
+        for line in containers.instructions("COPY")
+        if "--from" not in line
+        for source in line.split()[:-1]
+    ]
+    assert "pyproject.toml" in taken
+    for source in taken:
+        assert (containers.root / source).exists(), source
+        assert source not in ignored
+
+
+def test_all_that_an_installation_reads_is_in_the_image(containers):
+    project = tomllib.loads((containers.root / "pyproject.toml").read_text())
+    read = [*project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]]
+    read += [project["project"]["readme"]] if "readme" in project["project"] else []
+    read += project["project"].get("license-files", [])
+    taken = " ".join(containers.instructions("COPY")).split()
+    assert set(read) <= set(taken)
+
+
+def test_nothing_runs_as_root_and_state_is_on_a_volume(containers):
+    assert len(containers.instructions("USER")) == 1
+    assert containers.instructions("VOLUME") == ["/srv/.pystreams"]
+    assert containers.instructions("WORKDIR")[-1] == "/srv"
+
+
+def test_services_wait_for_what_there_is(containers):
+    for name, service in containers.services.items():
+        for other, when in service.get("depends_on", {}).items():
+            needed = containers.services[other]
+            if when["condition"] == "service_healthy":
+                assert "healthcheck" in needed, f"{name} waits for {other}"
+            else:
+                assert when["condition"] == "service_completed_successfully"
+                assert "restart" not in needed, f"{name} waits for the end of {other}"
+    assert containers.services["app"]["depends_on"]
+
+
+def test_the_broker_is_reached_where_it_listens(containers):
+    broker = containers.services["broker"]["environment"]
+    advertised = dict(item.split("://") for item in broker["KAFKA_ADVERTISED_LISTENERS"].split(","))
+    listening = dict(item.split("://") for item in broker["KAFKA_LISTENERS"].split(","))
+    protocols = dict(item.split(":") for item in broker["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(","))
+    assert set(listening) == set(protocols) == {*advertised, broker["KAFKA_CONTROLLER_LISTENER_NAMES"]}
+    assert broker["KAFKA_INTER_BROKER_LISTENER_NAME"] in advertised
+    assert {name: address.rpartition(":")[2] for name, address in advertised.items()}.items() <= {
+        name: address.rpartition(":")[2] for name, address in listening.items()
+    }.items()
+    voter = broker["KAFKA_CONTROLLER_QUORUM_VOTERS"]
+    assert voter == f"{broker['KAFKA_NODE_ID']}@broker{listening['CONTROLLER']}"
+    servers = {
+        service["environment"]["PYSTREAMS_BOOTSTRAP_SERVERS"]
+        for name, service in containers.services.items()
+        if name != "broker"
+    }
+    assert servers == {advertised["INSIDE"]}
+    assert advertised["OUTSIDE"].replace("localhost", "9092") in containers.services["broker"]["ports"]
+
+
+def test_volumes_that_are_named_are_declared(containers):
+    named = {
+        volume.partition(":")[0]
+        for service in containers.services.values()
+        for volume in service.get("volumes", [])
+        if not volume.startswith((".", "/"))
+    }
+    assert named == set(containers.compose["volumes"])
+
+
+def test_folders_that_are_mounted_exist(containers):
+    compose_folder = ROOT / "docker" if containers.root == ROOT else containers.root
+    for service in containers.services.values():
+        for volume in service.get("volumes", []):
+            if volume.startswith("."):
+                assert (compose_folder / volume.partition(":")[0]).is_dir()
+
+
+def test_services_run_commands_that_there_are(containers):
+    for name in set(containers.services) - {"broker"}:
+        program, *arguments = containers.command(name)
+        if program == "pystreams":
+            known = {
+                command.callback.__name__ for command in commands.registered_commands if command.callback
+            }
+            known |= {group.name for group in commands.registered_groups if group.name}
+            assert arguments[0] in known
+        else:
+            assert [program, arguments[0]] == ["python", "-m"]
+            assert (containers.root / f"{arguments[1].replace('.', '/')}.py").is_file()
+
+
+def test_the_topics_of_our_own_compose_file_can_be_created_twice(tmp_path):
+    command = own().command("topics")
+    for _ in range(2):
+        subprocess.run(
+            [sys.executable, "-m", *command], cwd=tmp_path, check=True, env={"PYTHONPATH": str(ROOT)}
+        )
