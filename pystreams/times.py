@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pystreams.errors import ConfigError
+
+#: The last time that a record can have.
+LAST_MS: Final = (1 << 63) - 1
 
 #: Milliseconds since the epoch, or a datetime (without a time zone: local).
 Time: TypeAlias = int | datetime

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated
 
@@ -12,11 +11,12 @@ from pystreams.broker.port import Consumer
 from pystreams.cli.connection import open_admin, open_broker
 from pystreams.cli.console import note
 from pystreams.cli.formats import FORMAT_NAMES, Format, format_named, show_bytes
+from pystreams.cli.json_records import json_line
 from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption
 from pystreams.ids import TopicPartition
 from pystreams.log.positions import positions_at, read_batches
 from pystreams.log.topics import chosen_partitions, existing_topic
-from pystreams.record import NO_HEADERS, Headers, RecordBatch
+from pystreams.record import RecordBatch
 from pystreams.times import show_time
 
 
@@ -56,7 +56,9 @@ def consume(
     as_json: Annotated[
         bool,
         typer.Option(
-            "--json", help="One JSON object a line: partition, offset, timestamp, key, value, headers."
+            "--json",
+            help="One JSON object a line: partition, offset, timestamp, key, value, headers."
+            " [bold]produce --json[/] makes the same records of it.",
         ),
     ] = False,
     embedded_log: EmbeddedLogOption = None,
@@ -122,45 +124,15 @@ class RecordPrinter:
 
     def show(self, batch: RecordBatch, index: int) -> None:
         """Print record ``index`` of ``batch``."""
-        key, value = batch.keys[index], batch.values[index]
         if self._as_json:
-            headers = NO_HEADERS if batch.headers is None else batch.headers[index]
-            print(
-                json.dumps(
-                    {
-                        "partition": batch.partition,
-                        "offset": batch.offsets[index],
-                        "timestamp": batch.timestamps[index],
-                        "key": _as_json_value(self._key_format, key),
-                        "value": _as_json_value(self._value_format, value),
-                        **({"headers": _headers(headers)} if headers else {}),
-                    },
-                    ensure_ascii=False,
-                )
-            )
+            print(json_line(batch, index, self._key_format, self._value_format))
             return
         time = show_time(batch.timestamps[index])
-        shown_key, shown_value = show_bytes(self._key_format, key), show_bytes(self._value_format, value)
+        shown_key, shown_value = (
+            show_bytes(self._key_format, batch.keys[index]),
+            show_bytes(self._value_format, batch.values[index]),
+        )
         if self._pretty:
             print(f"\x1b[2m{time}\x1b[0m  \x1b[36m{shown_key}\x1b[0m  {shown_value}")
         else:
             print(f"{time}\t{shown_key}\t{shown_value}")
-
-
-def _headers(headers: Headers) -> list[list[str | None]]:
-    return [
-        [name, None if value is None else value.decode(errors="backslashreplace")] for name, value in headers
-    ]
-
-
-def _as_json_value(format_: Format, data: bytes | None) -> object:
-    """JSON stays JSON and numbers stay numbers, so that ``jq`` can go on with them."""
-    if data is None:
-        return None
-    shown = show_bytes(format_, data)
-    if format_.name == "str":
-        return shown
-    try:
-        return json.loads(shown)
-    except ValueError:
-        return shown

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pystreams.errors import ConfigError, SerializationError
+from pystreams.errors import ConfigError
 from pystreams.nearest import did_you_mean, listing
-from pystreams.times import show_time
+from pystreams.times import read_time, show_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +67,24 @@ def _show_json(data: bytes) -> str:
     return json.dumps(json.loads(data), ensure_ascii=False)
 
 
-def _guess(data: bytes) -> str:
-    """Text if it is text; 8 bytes that are not are a 64-bit integer; text followed by a plausible time is a window."""
-    text = _printable(data)
-    if text is not None:
-        return text
-    if len(data) == 8:
-        return _INT.show(data)
-    inner = _printable(data[:-8]) if len(data) > 8 else None
-    if inner is not None and data[-8:-5] in (b"\x00\x00\x00", b"\x00\x00\x01"):
-        return f"{inner}@{show_time(struct.unpack('>q', data[-8:])[0])}"
-    return f"0x{data.hex()}"
+def _read_window(text: str) -> bytes:
+    key, _, start = text.rpartition("@")
+    try:
+        return key.encode() + struct.pack(">q", read_time(start))
+    except ConfigError as error:
+        raise ValueError(f"{error.what}: write KEY@TIME") from None
 
 
-def _printable(data: bytes) -> str | None:
+def _show_window(data: bytes) -> str:
+    """A windowed key of Java's, of text."""
+    key = printable(data[:-8]) if len(data) > 8 else None
+    if key is None or data[-8:-5] not in (b"\x00\x00\x00", b"\x00\x00\x01"):
+        raise ValueError("not a text and the start of a window")
+    return f"{key}@{show_time(struct.unpack('>q', data[-8:])[0])}"
+
+
+def printable(data: bytes) -> str | None:
+    """The text that these bytes are; None if they are none that people read."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -102,6 +106,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("bool", _read_bool, _show_bool),
             Format("uuid", lambda text: str(uuid.UUID(text)).encode(), bytes.decode),
             Format("json", _read_json, _show_json),
+            Format("windowed", _read_window, _show_window),
             Format("hex", bytes.fromhex, bytes.hex),
         )
     }
@@ -113,8 +118,31 @@ SCHEMA_FORMATS = ("avro", "json_schema", "protobuf")
 #: For people.
 FORMAT_NAMES = listing([*FORMATS, *SCHEMA_FORMATS], most=len(FORMATS) + len(SCHEMA_FORMATS))
 
+
+def guessed(data: bytes) -> str:
+    """The name of the format that bytes seem to have: ``json`` for all text, which may be JSON; 8 bytes that are not
+    text are a 64-bit integer, text followed by a plausible time is a window, the rest is hex."""
+    text = printable(data)
+    if text is not None:
+        return "json"
+    if len(data) == 8:
+        return "int"
+    try:
+        _show_window(data)
+    except ValueError:
+        return "hex"
+    return "windowed"
+
+
+def _show_guessed(data: bytes) -> str:
+    name = guessed(data)
+    if name == "json":
+        return data.decode()
+    return f"0x{data.hex()}" if name == "hex" else FORMATS[name].show(data)
+
+
 #: What ``consume`` shows when nothing is said.
-AUTO = Format("auto", str.encode, _guess)
+AUTO = Format("auto", str.encode, _show_guessed)
 
 
 def format_named(name: str, topic: str, part: str, *, auto: bool) -> Format:
@@ -134,19 +162,6 @@ def format_named(name: str, topic: str, part: str, *, auto: bool) -> Format:
         why=f"there are {listing(names, most=len(names))}",
         hint=did_you_mean(name, names),
     )
-
-
-def read_text(format_: Format, text: str, where: str) -> bytes:
-    """Bytes of what somebody typed. Raises ``SerializationError`` that names the place."""
-    try:
-        return format_.read(text)
-    except ValueError as error:
-        raise SerializationError(
-            f"{text!r} cannot be read as {format_.name}",
-            where=where,
-            why=str(error),
-            hint="nothing after this line was written",
-        ) from None
 
 
 def show_bytes(format_: Format, data: bytes | None) -> str:

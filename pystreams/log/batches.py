@@ -35,6 +35,8 @@ class BatchWriter:
         self._failure: StreamsError | None = None
         self._records = 0
         self._bytes = 0
+        #: Records so far, and how many of them are in their topics.
+        self.sent = self.committed = 0
 
     def __enter__(self) -> Self:
         return self
@@ -57,6 +59,7 @@ class BatchWriter:
         with self._mutex:
             self._raise_failure()
             self._producer.send(topic, partition, key, value, timestamp, headers)
+            self.sent += 1
             self._records += 1
             self._bytes += len(key or b"") + len(value or b"")
             if self._records >= BATCH_RECORDS or self._bytes >= BATCH_BYTES:
@@ -109,6 +112,7 @@ class BatchWriter:
         except StreamsError as error:
             self._producer.abort()
             raise self._lost(error, records) from error
+        self.committed += records
 
     def _lost(self, error: StreamsError, records: int) -> StreamsError:
         """The error, which says which records are concerned: here nobody has them to send them again."""

@@ -12,7 +12,7 @@ from pystreams.errors import SerializationError
 from pystreams.log.content import ContentWriter
 from pystreams.log.topics import chosen_partitions
 from pystreams.record import Headers, Record
-from pystreams.times import Time, show_time, to_ms
+from pystreams.times import LAST_MS, Time, show_time, to_ms
 from pystreams.timestamps import ConsumedRecord
 
 log = logging.getLogger(__name__)
@@ -36,6 +36,25 @@ class Written(NamedTuple):
     headers: Headers
 
 
+class OldRecords:
+    """Tells, once, of records that are older than their topic keeps them."""
+
+    def __init__(self, topic: TopicDescription, clock: Clock) -> None:
+        self._name = topic.name
+        limit_ms = retention_of(topic.config)
+        self._deleted_before_ms = -1 if limit_ms is None else clock.now_ms() - limit_ms
+
+    def warning(self, time_ms: int) -> str:
+        """For people; empty if there is nothing to say, or it has been said."""
+        if time_ms >= self._deleted_before_ms:
+            return ""
+        self._deleted_before_ms = -1
+        return (
+            f"{self._name} deletes records of {show_time(time_ms)} soon; to keep them:"
+            f" pystreams topics alter {self._name} -c retention.ms=-1"
+        )
+
+
 class TopicOutput:
     """Makes bytes of what is written to one topic. Warns once of records that the topic deletes soon."""
 
@@ -44,7 +63,7 @@ class TopicOutput:
         self._clock: Final = clock
         self._key: Final = ContentWriter(topic.name, "key", serde_settings)
         self._value: Final = ContentWriter(topic.name, "value", serde_settings)
-        self._retention_ms = retention_of(topic.config)
+        self._old_records: Final = OldRecords(topic, clock)
 
     def written(
         self,
@@ -58,17 +77,16 @@ class TopicOutput:
     ) -> Written:
         """Raises ``SerializationError``, ``TopologyError`` for a type that is not one, ``ConfigError`` for a partition
         that is not there, ``TypeError`` for a time that is not one."""
-        now_ms = self._clock.now_ms()
-        time_ms = now_ms if timestamp is None else to_ms(timestamp)
-        if time_ms < 0:
+        time_ms = self._clock.now_ms() if timestamp is None else to_ms(timestamp)
+        if not 0 <= time_ms <= LAST_MS:
             raise SerializationError(
                 f"A record cannot have the timestamp {timestamp}",
                 where=f"topic {self._topic.name}",
-                why="event time counts from 1970 on, in milliseconds",
+                why=f"event time is in milliseconds since 1970, up to {LAST_MS}",
             )
-        if self._retention_ms is not None and time_ms < now_ms - self._retention_ms:
-            self._retention_ms = None
-            log.warning("%s", deleted_soon(self._topic.name, time_ms))
+        warning = self._old_records.warning(time_ms)
+        if warning:
+            log.warning("%s", warning)
         if partition is not None:
             chosen_partitions(self._topic, [partition])
         return Written(
@@ -108,12 +126,4 @@ def _parts(record: Any) -> tuple[Any, Any, Time | None, HeadersGiven]:
     raise TypeError(
         "produce_many takes records, or tuples (key, value), (key, value, timestamp) or"
         f" (key, value, timestamp, headers), not {record!r}"
-    )
-
-
-def deleted_soon(topic: str, time_ms: int) -> str:
-    """For people who write what is older than the topic's retention."""
-    return (
-        f"{topic} deletes records of {show_time(time_ms)} soon; to keep them:"
-        f" pystreams topics alter {topic} -c retention.ms=-1"
     )
