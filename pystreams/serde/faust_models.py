@@ -13,6 +13,8 @@ from typing import Any, TypeVar, cast, overload
 from pystreams.distribution import install_command
 from pystreams.errors import ConfigError, SerializationError, TopologyError
 from pystreams.serde.base import Serde
+from pystreams.serde.schemas.finding import Schema
+from pystreams.serde.schemas.python_types import TypeSchemas, default_schema, named
 from pystreams.serde.shapes import type_name
 
 T = TypeVar("T")
@@ -52,7 +54,8 @@ class FaustSerde(Serde[T]):
         self._write_as = own or serializer or "json"
         codecs = _faust("serializers.codecs")
         _codec(codecs, self._write_as)
-        self._loads = _codec(codecs, serializer or own or "json").loads
+        self._read_as = serializer or own or "json"
+        self._loads = _codec(codecs, self._read_as).loads
 
     def serializer(self, topic: str) -> Callable[[T], bytes]:
         model, write_as = _faust("models.base").Model, self._write_as
@@ -90,12 +93,37 @@ class FaustSerde(Serde[T]):
 
         return read
 
+    def bytes_schema(self) -> Schema:
+        types = TypeSchemas(lambda cls: _model_schema(cls, types) if is_faust_model(cls) else named(cls))
+        node = {"is": "any"} if self.type.__is_abstract__ else _model_schema(self.type, types)
+        codec = {"codec": self._write_as, "read_as": self._read_as}
+        return {"format": "faust", **codec, "type": {"type": node, "objects": types.objects}}
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Codecs cannot be pickled; their names can."""
         return type(self), (self.type, self.serializer_name)
 
     def __repr__(self) -> str:
         return f"FaustSerde({type_name(self.type)})"
+
+
+def _model_schema(model: Any, types: TypeSchemas) -> Schema:
+    """A model by its fields, as they are written. Faust checks no types unless it is told to."""
+
+    def field_schema(field: Any) -> Schema:
+        read = [] if field.input_name == field.output_name else [field.input_name]
+        default = {"required": True} if field.required else default_schema(field.default, None, _NOTHING)
+        node = types.of_type(field.type)
+        return {"name": field.output_name, "type": node, **default, **({"also": read} if read else {})}
+
+    def told() -> Schema:
+        fields = [field_schema(field) for field in model._options.descriptors.values() if not field.exclude]
+        return {"form": "object", "fields": fields}
+
+    return types.numbered(model, told)
+
+
+_NOTHING = object()
 
 
 def _by_its_name(data: Any) -> Any:

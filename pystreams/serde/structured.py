@@ -12,8 +12,7 @@ from pystreams.errors import SerializationError
 from pystreams.serde.base import Serde
 from pystreams.serde.pydantic_models import PydanticModels
 from pystreams.serde.schemas.finding import Schema
-from pystreams.serde.schemas.pydantic_types import pydantic_schema
-from pystreams.serde.schemas.python_types import type_schema
+from pystreams.serde.schemas.pydantic_types import typed_schema
 from pystreams.serde.shapes import Shape, type_name
 
 T = TypeVar("T")
@@ -40,9 +39,7 @@ class _StructuredSerde(Serde[T]):
     _format: ClassVar[str]
 
     def bytes_schema(self) -> Schema:
-        of_pydantic = self._shape.pydantic
-        told = pydantic_schema(self.type) if of_pydantic else type_schema(self.type)
-        return {"format": self._format, "by": "pydantic" if of_pydantic else "msgspec", "type": told}
+        return {"format": self._format, **typed_schema(self.type)}
 
     def serializer(self, topic: str) -> Callable[[T], bytes]:
         return self._checked(self._encode, topic)

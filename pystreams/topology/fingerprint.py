@@ -142,7 +142,7 @@ def _headers(specs: Iterable[StoreSpec]) -> dict[str, list[str]]:
 
 def _store(s: StoreSpec) -> list[Any]:
     return (
-        [s.name, s.kind, _plain(s.key_serde), _plain(s.value_serde)]
+        [s.name, s.kind, schema_of(s.key_serde), _of_values(s.value_serde)]
         + [s.persistent, s.logged, s.window_size_ms, s.retention_ms, s.retain_duplicates]
         + ([] if s.source_topic is None else [s.source_topic])
         + ([s.history_ms, s.segment_ms] if s.history_ms is not None else [])
@@ -163,13 +163,13 @@ def _subtopology(sub: SubTopology) -> dict[str, Any]:
 def _node(node: SourceNode | ProcessorNode | SinkNode) -> list[Any]:
     if isinstance(node, ProcessorNode):
         return ["processor", node.name, list(node.parents), _plain(node.operation), list(node.stores)]
-    serdes = [_plain(node.key_serde), _plain(node.value_serde)]
+    serdes = [node.key_serde and schema_of(node.key_serde), node.value_serde and _of_values(node.value_serde)]
     if isinstance(node, SourceNode):
         return ["source", node.name, list(node.topics), node.pattern and node.pattern.pattern, *serdes]
     return ["sink", node.name, list(node.parents), node.topic, *serdes]
 
 
-def _plain(value: Any, of_serde: Callable[[Serde[Any]], Any] = schema_of) -> Any:
+def _plain(value: Any, of_serde: Callable[[Serde[Any]], Any] | None = None) -> Any:
     """``value`` as JSON that does not depend on the process: names of classes, their data, no code."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
@@ -182,11 +182,22 @@ def _plain(value: Any, of_serde: Callable[[Serde[Any]], Any] = schema_of) -> Any
     if isinstance(value, (list, tuple)):
         return [_plain(item, of_serde) for item in value]
     if isinstance(value, Serde):
-        return of_serde(value)
+        return _of_values(value) if of_serde is None else of_serde(value)
     if is_dataclass(value):
         data = {f.name: _plain(getattr(value, f.name), of_serde) for f in fields(value)}
         return [_plain(type(value)), data]
     return "code" if callable(value) else str(value)
+
+
+def _of_values(serde: Serde[Any]) -> Any:
+    """The schema of values. Only keys are known by their bytes, to which the id of a registered schema belongs."""
+
+    def without_id(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {name: without_id(value) for name, value in part.items() if name != "registered"}
+        return part
+
+    return without_id(schema_of(serde))
 
 
 def _attributes(serde: Serde[Any]) -> Iterable[Any]:

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast, overload
 
 from pystreams.errors import SerializationError, TopologyError
-from pystreams.serde.schema_registry.base import RegistrySerde, SchemaText
+from pystreams.serde.schema_registry.base import RegistrySerde, SchemaText, registered
 from pystreams.serde.schema_registry.clients import clients_module
 from pystreams.serde.schema_registry.plain import plain_codec
 from pystreams.serde.schema_registry.settings import Part, SchemaRegistry, SchemaUse, SubjectName
+from pystreams.serde.schemas.avro import normal_form
+from pystreams.serde.schemas.finding import Schema
+from pystreams.serde.schemas.pydantic_types import typed_schema
 from pystreams.serde.shapes import type_name
 
 T = TypeVar("T")
@@ -97,6 +100,16 @@ class AvroSerde(RegistrySerde[T]):
     def __reduce__(self) -> tuple[Any, ...]:
         """Codecs cannot be pickled; what they are made of can."""
         return _again, (type(self), self.record_name, self._use, self._schema, self.type)
+
+    def bytes_schema(self) -> Schema:
+        given = self._schema
+        return {
+            "format": "avro",
+            "schema": None if given is None else normal_form(_loaded(given.text)),
+            "as": None if self.type in (dict, list, Any, object) else typed_schema(self.type)["type"],
+            **({"references": [list(one) for one in given.references]} if given and given.references else {}),
+            **({} if given is None else registered(given.text)),
+        }
 
     def __repr__(self) -> str:
         name = self.record_name or ("any schema" if self._schema is None else "a schema without a name")

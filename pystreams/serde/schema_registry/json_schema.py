@@ -11,9 +11,11 @@ from typing import Any, ClassVar, TypeVar, cast, overload
 import msgspec
 
 from pystreams.errors import TopologyError
-from pystreams.serde.schema_registry.base import RegistrySerde, SchemaText
+from pystreams.serde.schema_registry.base import RegistrySerde, SchemaText, registered
 from pystreams.serde.schema_registry.clients import clients_module
 from pystreams.serde.schema_registry.settings import Part, SchemaRegistry, SchemaUse, SubjectName
+from pystreams.serde.schemas.finding import Schema
+from pystreams.serde.schemas.pydantic_types import typed_schema
 from pystreams.serde.shapes import Shape, type_name
 from pystreams.serde.structured import JsonSerde
 
@@ -94,6 +96,15 @@ class JsonSchemaSerde(RegistrySerde[T]):
         self._json: JsonSerde[T] = JsonSerde(type_)
         self.type = type_
         self._always_long = validate
+
+    def bytes_schema(self) -> Schema:
+        checked = {"checked_against": json.loads(self._schema.text)} if self._always_long else {}
+        return {
+            "format": "json with a schema",
+            **typed_schema(self.type),
+            **checked,
+            **registered(self._schema.text),
+        }
 
     def __repr__(self) -> str:
         return f"JsonSchemaSerde({type_name(self.type)})"

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, cast
 
 from pystreams.errors import SerializationError, TopologyError
-from pystreams.serde.schema_registry.base import RegistrySerde
+from pystreams.serde.schema_registry.base import RegistrySerde, registered
 from pystreams.serde.schema_registry.clients import clients_module
 from pystreams.serde.schema_registry.settings import Part, SchemaRegistry, SchemaUse, SubjectName
+from pystreams.serde.schemas.finding import Schema
+from pystreams.serde.schemas.protobuf import message_schema
 from pystreams.serde.varint import varint_at
 
 T = TypeVar("T")
@@ -58,6 +60,13 @@ class ProtobufSerde(RegistrySerde[T]):
         """Classes of messages need not be importable: their description goes along."""
         files = () if self.type is None else _files(self.type.DESCRIPTOR.file)
         return _again, (type(self), files, self.record_name, self._use)
+
+    def bytes_schema(self) -> Schema:
+        if self.type is None:
+            return {"format": "protobuf", "type": None}
+        descriptor = self.type.DESCRIPTOR
+        told = registered(*_files(descriptor.file))
+        return {"format": "protobuf", "type": message_schema(descriptor), **told}
 
     def __repr__(self) -> str:
         return f"ProtobufSerde({self.record_name or 'any message'})"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pystreams.serde.schemas.avro import compare_avro
 from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, reads_on
+from pystreams.serde.schemas.protobuf import compare_protobuf
 from pystreams.serde.schemas.type_comparison import compare_types
 
 #: Formats that hold others, and the places where they hold them.
@@ -33,7 +35,13 @@ def compare(was: Schema, now: Schema) -> list[Finding]:
     if form in _HOLDERS:
         return _held(was, now)
     comparison = _COMPARISONS.get(form)
-    return _unlike(was, now) if comparison is None else comparison(was, now)
+    found = _unlike(was, now) if comparison is None else comparison(was, now)
+    if was.get("registered") != now.get("registered"):
+        return [
+            *found,
+            *reads_on("has another schema in the registry, whose id is the beginning of its bytes"),
+        ]
+    return found
 
 
 def format_name(schema: Schema) -> str:
@@ -70,13 +78,29 @@ def _unlike(was: Schema, now: Schema) -> list[Finding]:
     return fails(f"was {format_name(was)}, is now {format_name(now)}")
 
 
+_MSGSPEC = {"json": "json", "json with a schema": "json", "msgpack": "msgpack"}
+
+
 def _typed(was: Schema, now: Schema) -> list[Finding]:
-    codec = "pydantic" if now["by"] == "pydantic" else now["format"]
+    codec = "pydantic" if now["by"] == "pydantic" else _MSGSPEC[now["format"]]
     if was["by"] != now["by"] and _holds_bytes(was["type"]):
         return fails(
             f"was written by {was['by']}, is now by {now['by']}, and the two write bytes in two ways"
         )
     return compare_types(was["type"], now["type"], codec)
+
+
+def _checked(was: Schema, now: Schema) -> list[Finding]:
+    checks = was.get("checked_against"), now.get("checked_against")
+    if checks[1] is not None and checks[0] != checks[1]:
+        return fails("is checked against another JSON Schema, and nobody can tell what that takes")
+    return _typed(was, now)
+
+
+def _of_faust(was: Schema, now: Schema) -> list[Finding]:
+    if was["codec"] != now["codec"]:
+        return fails(f"was written as {was['codec']}, is now {now['codec']}")
+    return compare_types(was["type"], now["type"], "json")
 
 
 def _holds_bytes(schema: Any) -> bool:
@@ -86,8 +110,12 @@ def _holds_bytes(schema: Any) -> bool:
 
 
 _COMPARISONS: dict[str, Callable[[Schema, Schema], list[Finding]]] = {
+    "avro": compare_avro,
+    "faust": _of_faust,
     "json": _typed,
+    "json with a schema": _checked,
     "msgpack": _typed,
+    "protobuf": compare_protobuf,
 }
 
 

@@ -7,8 +7,6 @@ import sys
 import types
 from typing import Annotated, Any, Union, get_args, get_origin
 
-import msgspec.inspect as kinds
-
 from pystreams.serde.schemas.finding import Schema
 from pystreams.serde.schemas.python_types import (
     LIMITS,
@@ -16,8 +14,10 @@ from pystreams.serde.schemas.python_types import (
     default_schema,
     is_pydantic,
     named,
+    type_schema,
     union,
 )
+from pystreams.serde.shapes import Shape
 
 _LISTS = (list, tuple, abstract.Sequence, abstract.Iterable, abstract.Collection)
 _SETS = (set, frozenset, abstract.Set, abstract.MutableSet)
@@ -26,11 +26,14 @@ _MAPPINGS = (dict, abstract.Mapping, abstract.MutableMapping)
 _UNKNOWN_FIELDS = {"forbid": "refused", "allow": "kept"}
 
 
-def pydantic_schema(type_: Any) -> Schema:
-    """The schema of a type that is or holds pydantic models."""
+def typed_schema(type_: Any) -> Schema:
+    """The schema of a type as ``type``, and as ``by`` who writes and reads it: msgspec, or pydantic if a model is in
+    it."""
+    if not Shape.of(type_).pydantic:
+        return {"by": "msgspec", "type": type_schema(type_)}
     models = _Models()
     node = models.of(type_)
-    return {"type": node, "objects": models.types.objects}
+    return {"by": "pydantic", "type": {"type": node, "objects": models.types.objects}}
 
 
 class _Models:
@@ -52,11 +55,7 @@ class _Models:
             return {"is": "mapping", "keys": self.of(args[0]), "values": self.of(args[1])}
         if is_pydantic(type_):
             return self._of_class(type_)
-        try:
-            kind = kinds.type_info(type_)
-        except (TypeError, NameError):
-            return {"is": "class", "name": str(type_)}
-        return self.types.of_kind(kind)
+        return self.types.of_type(type_)
 
     def _of_class(self, cls: type) -> Schema:
         if not is_pydantic(cls):

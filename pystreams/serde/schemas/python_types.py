@@ -61,6 +61,14 @@ class TypeSchemas:
         self._numbers: dict[Any, int] = {}
         self._of_custom = of_custom or named
 
+    def of_type(self, type_: Any) -> Schema:
+        """The node of an annotation; of one that msgspec has no form for, its name."""
+        try:
+            kind = kinds.type_info(type_)
+        except (TypeError, NameError):
+            return {"is": "class", "name": str(type_)}
+        return self.of_kind(kind)
+
     def of_kind(self, kind: kinds.Type) -> Schema:
         """The node of what msgspec tells of a type."""
         if isinstance(kind, kinds.Metadata):

@@ -31,7 +31,7 @@ class _Comparison:
     def of(self, old: Schema, new: Schema) -> list[Finding]:
         """The findings of two nodes, with paths from here."""
         if new["is"] == "any":
-            return [] if old["is"] == "any" else reads_on(f"was {brief(old)}, any value is read now")
+            return [] if old["is"] == "any" else self._into_anything(old)
         if old["is"] == "union":
             return self._from_union(old, new)
         if new["is"] == "union":
@@ -43,6 +43,28 @@ class _Comparison:
             found = conversion(old, new, self._codec)
         broken = limits_broken(old, new)
         return [*found, *fails(f"must {broken} now")] if broken and worst(found) < Effect.FAILS else found
+
+    def _into_anything(self, old: Schema) -> list[Finding]:
+        """What is read without a type has no defaults for what was left out."""
+        left_out = self._left_out(old, set())
+        told = f"was {brief(old)}, any value is read now"
+        if not left_out:
+            return reads_on(told)
+        return loses(f"{told}, and {listed(left_out)} was not written where it had its default")
+
+    def _left_out(self, node: Schema, seen: set[int]) -> list[str]:
+        """Fields that are not written where they have their defaults, in all that a node holds."""
+        if node["is"] == "object":
+            number = node["number"]
+            if number in seen:
+                return []
+            seen.add(number)
+            fields = self._was[number]["fields"]
+            own = [field["name"] for field in fields if field.get("left_out") and "default" in field]
+            return own + [name for field in fields for name in self._left_out(field["type"], seen)]
+        parts = node.get("of", node.get("values", node.get("items", [])))
+        nodes = parts if isinstance(parts, list) else [parts]
+        return [name for part in nodes if isinstance(part, dict) for name in self._left_out(part, seen)]
 
     def _from_union(self, old: Schema, new: Schema) -> list[Finding]:
         found: list[Finding] = []
@@ -127,6 +149,11 @@ class _Comparison:
             return None
         fields = [(field["name"], self.of(field["type"], new["values"])) for field in old["fields"]]
         found = [finding.below(name) for name, of_field in fields for finding in of_field]
+        found += [
+            Finding(field["name"], Effect.LOSES, "was not written where it had its default")
+            for field in old["fields"]
+            if field.get("left_out") and "default" in field
+        ]
         return [*found, *reads_on("had named fields, is now a mapping")]
 
     def _mapping_to_object(self, old: Schema, new: Schema) -> list[Finding] | None:

@@ -189,7 +189,7 @@ def test_every_serde_of_a_topology_is_told():
         }
 
 
-def test_neither_the_registry_nor_the_schemas_fields_are_in_the_fingerprint():
+def test_the_fingerprint_knows_the_schema_and_not_the_registry():
     def fingerprint(schema: str, settings: dict[str, str]) -> str:
         builder = StreamsBuilder()
         builder.table("orders", key=str, value=AvroSerde(schema), name="orders")
@@ -197,10 +197,10 @@ def test_neither_the_registry_nor_the_schemas_fields_are_in_the_fingerprint():
 
     more = ORDER.replace("]", ', {"name": "city", "type": "string", "default": ""}]')
     renamed = ORDER.replace('"Order"', '"Sale"')
-    assert fingerprint(ORDER, SETTINGS) == fingerprint(
-        more, {"schema.registry.url": "http://alice:secret@other"}
-    )
-    assert fingerprint(ORDER, {}) != fingerprint(renamed, {})
+    elsewhere = {"schema.registry.url": "http://alice:secret@other"}
+    documented = ORDER.replace('"Order"', '"Order", "doc": "what was bought"')
+    assert fingerprint(ORDER, SETTINGS) == fingerprint(documented, elsewhere)
+    assert len({fingerprint(schema, {}) for schema in (ORDER, more, renamed)}) == 3
 
 
 SECRET = "hunter2"

@@ -1,0 +1,159 @@
+"""Protobuf messages: what their descriptors say about the bytes, and how what one wrote is read by another.
+
+Fields are known by their numbers. What a message has no field for is skipped, and so is what is written in another
+way than its field is read. Source: https://protobuf.dev/programming-guides/proto3/#updating.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, loses, reads_on
+from pystreams.serde.schemas.wording import listed, shown
+
+#: Types that are written in one way, and those of the same way that take every value of them.
+_VARINTS = ("int32", "int64", "uint32", "uint64", "bool", "enum")
+_ALIKE = (_VARINTS, ("sint32", "sint64"), ("fixed32", "sfixed32"), ("fixed64", "sfixed64"))
+_TAKES_ALL = {
+    "int32": ("int64", "enum"),
+    "uint32": ("int64", "uint64"),
+    "sint32": ("sint64",),
+    "bool": ("int32", "int64", "uint32", "uint64", "enum"),
+    "enum": ("int32", "int64"),
+    "string": ("bytes",),
+    "message": ("bytes",),
+}
+_REPEATED, _REQUIRED = 3, 2
+
+
+def message_schema(descriptor: Any) -> Schema:
+    """The schema of a message from its descriptor. Names of messages are not in it."""
+    messages: list[Schema] = []
+    numbers: dict[str, int] = {}
+
+    def number_of(one: Any) -> int:
+        if one.full_name not in numbers:
+            numbers[one.full_name] = len(messages)
+            messages.append({})
+            messages[numbers[one.full_name]] = {"fields": _fields(one, number_of)}
+        return numbers[one.full_name]
+
+    return {"message": number_of(descriptor), "messages": messages}
+
+
+def _fields(descriptor: Any, number_of: Any) -> list[Schema]:
+    from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
+
+    proto = DescriptorProto()
+    descriptor.CopyToProto(proto)
+    found = []
+    for told in proto.field:
+        field = descriptor.fields_by_name[told.name]
+        kind = FieldDescriptorProto.Type.Name(told.type).removeprefix("TYPE_").lower()
+        oneof = field.containing_oneof
+        values = {value.name: value.number for value in field.enum_type.values} if field.enum_type else {}
+        found.append(
+            {
+                "number": told.number,
+                "name": told.name,
+                "type": kind,
+                **({"repeated": True} if told.label == _REPEATED else {}),
+                **({"required": True} if told.label == _REQUIRED else {}),
+                **({"default": told.default_value} if told.default_value else {}),
+                **({"one_of": oneof.name} if oneof is not None and not told.proto3_optional else {}),
+                **({"message": number_of(field.message_type)} if field.message_type else {}),
+                **({"values": values} if values else {}),
+                **({"closed": True} if values and getattr(field.enum_type, "is_closed", False) else {}),
+            }
+        )
+    return sorted(found, key=lambda one: one["number"])
+
+
+def compare_protobuf(was: Schema, now: Schema) -> list[Finding]:
+    """What becomes of messages that a ``ProtobufSerde`` wrote when another reads them."""
+    if was["type"] is None or now["type"] is None:
+        return fails("has a class in one version only: messages may have been of any")
+    return _Messages(was["type"]["messages"], now["type"]["messages"]).of(
+        was["type"]["message"], now["type"]["message"]
+    )
+
+
+class _Messages:
+    def __init__(self, was: Sequence[Schema], now: Sequence[Schema]) -> None:
+        self._was, self._now = was, now
+        self._known: dict[tuple[int, int], list[Finding]] = {}
+
+    def of(self, old: int, new: int) -> list[Finding]:
+        """The findings of two messages, by their places in the two schemas."""
+        if (old, new) not in self._known:
+            self._known[old, new] = []
+            self._known[old, new] = self._compared(self._was[old], self._now[new])
+        return self._known[old, new]
+
+    def _compared(self, old: Schema, new: Schema) -> list[Finding]:
+        before, after = ({field["number"]: field for field in one["fields"]} for one in (old, new))
+        found: list[Finding] = []
+        for number, field in before.items():
+            if number in after:
+                found += [one.below(field["name"]) for one in self._field(field, after[number], old, new)]
+            else:
+                found.append(Finding(field["name"], Effect.LOSES, _gone(field, new)))
+        for number, field in after.items():
+            if number not in before:
+                found.append(Finding(field["name"], Effect.READS_ON, f"is new, with the number {number}"))
+        return found
+
+    def _field(self, old: Schema, new: Schema, whole: Schema, now: Schema) -> list[Finding]:
+        found = self._type(old, new)
+        if old.get("repeated") and not new.get("repeated"):
+            found = [*found, *loses("was repeated: no more than the last is read")]
+        elif new.get("repeated") and not old.get("repeated"):
+            found = [*found, *reads_on("is repeated now: what was written is its only element")]
+        if old["name"] != new["name"]:
+            moved = any(field["name"] == new["name"] for field in whole["fields"])
+            kept = any(field["name"] == old["name"] for field in now["fields"])
+            told = f"is read as {new['name']}, which has its number {new['number']}"
+            found = [*found, *(loses(told) if moved or kept else reads_on(told, rewrites=False))]
+        if old.get("default") != new.get("default"):
+            defaults = " becomes ".join(shown(one.get("default", "")) for one in (old, new))
+            found = [
+                *found,
+                *reads_on(f"has another default where it is not set: {defaults}", rewrites=False),
+            ]
+        if new.get("one_of") and not old.get("one_of"):
+            found = [*found, *loses(f"is one of {new['one_of']} now: of several only the last is read")]
+        return found
+
+    def _type(self, old: Schema, new: Schema) -> list[Finding]:
+        was, now = old["type"], new["type"]
+        told = f"was {was}, is now {now}"
+        if (was, now) == ("message", "message"):
+            return self.of(old["message"], new["message"])
+        if (was, now) == ("enum", "enum"):
+            return _enums(old, new)
+        if was == now:
+            return []
+        if now in _TAKES_ALL.get(was, ()) and not new.get("closed"):
+            return reads_on(told)
+        if any(was in kinds and now in kinds for kinds in _ALIKE):
+            return loses(f"{told}: some values are read as others")
+        if {was, now} <= {"string", "bytes", "message"}:
+            return fails(told)
+        return loses(f"{told}: what was written is skipped")
+
+
+def _gone(field: Schema, new: Schema) -> str:
+    moved = next((one for one in new["fields"] if one["name"] == field["name"]), None)
+    return "is gone" if moved is None else f"has the number {moved['number']} now, it had {field['number']}"
+
+
+def _enums(old: Schema, new: Schema) -> list[Finding]:
+    numbers = set(new["values"].values())
+    missing = [name for name, number in old["values"].items() if number not in numbers]
+    if missing:
+        told = f"could be {listed(missing)}, which has no name any more"
+        return loses(told) if new.get("closed") else reads_on(told, rewrites=False)
+    return (
+        [] if old["values"] == new["values"] else reads_on("has other names for its values", rewrites=False)
+    )
