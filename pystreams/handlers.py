@@ -71,14 +71,15 @@ def log_and_fail(context: ErrorContext) -> Response:
 
 
 def log_and_continue(context: ErrorContext) -> Response:
-    """Log the record's position and leave it out."""
-    log.warning("left a record out: %s: %s", context.where, _summary(context.exception))
+    """Leave the record out. Records left out are counted, and their number is told; the position of each is logged for
+    those who look at everything (``--verbose``)."""
+    log.info("left a record out: %s: %s", context.where, _summary(context.exception))
     return Response.CONTINUE
 
 
 def log_and_dead_letter(context: ErrorContext) -> Response:
-    """Log the record's position and move it to the dead-letter topic."""
-    log.warning("moved a record to the dead-letter topic: %s: %s", context.where, _summary(context.exception))
+    """Move the record to the dead-letter topic; told as with ``log_and_continue``."""
+    log.info("moved a record to the dead-letter topic: %s: %s", context.where, _summary(context.exception))
     return Response.DEAD_LETTER
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pystreams.cli.backfill_setup import NO_SPARK, for_spark_alone, require_packages
-from pystreams.cli.console import log_to_stderr, note
+from pystreams.cli.console import note
 from pystreams.cli.exits import Exit
+from pystreams.cli.logs import LogOptions, log_to_stderr
 from pystreams.cli.options import (
     CONF_EXAMPLE,
     RUNS_PANEL,
@@ -21,7 +22,7 @@ from pystreams.cli.options import (
     MasterOption,
     SparkConfOption,
 )
-from pystreams.cli.progress import Meter, display_for_terminal
+from pystreams.cli.progress import Meter, display_for
 from pystreams.cli.settings import parse_pairs
 from pystreams.clock import SystemClock
 
@@ -71,7 +72,8 @@ def archive(
 
     [bold]pystreams backfill apps.flights --source parquet:archive[/]
     """
-    log_to_stderr(verbose)
+    logs = LogOptions(verbose)
+    log_to_stderr(logs)
     conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
     require_packages(master)
     if conf and master == NO_SPARK:
@@ -83,7 +85,7 @@ def archive(
     try:
         with _archiver(master, conf, log) as archiver:
             meter = Meter(clock)
-            with display_for_terminal(meter, clock) as display:
+            with display_for(logs, meter, clock) as display:
                 display.update("archiving", 0, None)
                 result = run(
                     source,

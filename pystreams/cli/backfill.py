@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pystreams.cli.console import log_to_stderr
+from pystreams.cli.logs import LogOptions, log_to_stderr
 from pystreams.cli.options import (
     RUNS_PANEL,
     ApplicationArgument,
@@ -171,7 +171,7 @@ def backfill(
     """
     from pystreams.cli.backfill_job import BackfillJob
 
-    log_to_stderr(verbose)
+    log_to_stderr(LogOptions(verbose))
     BackfillJob(
         application=application,
         sources=source or [],

@@ -11,15 +11,16 @@ import typer
 
 from pystreams.cli.archive import archive
 from pystreams.cli.backfill import backfill
-from pystreams.cli.console import show_error
 from pystreams.cli.consume import consume
 from pystreams.cli.describe import describe
 from pystreams.cli.diff import diff
 from pystreams.cli.exits import Exit, exit_of
 from pystreams.cli.init import init
+from pystreams.cli.logs import take_down_logs
 from pystreams.cli.produce import produce
 from pystreams.cli.reset import reset
 from pystreams.cli.run import run
+from pystreams.cli.show_error import show_error
 from pystreams.cli.topics import topics_app
 from pystreams.errors import StreamsError
 
@@ -90,6 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         show_error(error, sys.argv[1:] if arguments is None else arguments)
         sys.exit(exit_of(error))
     finally:
+        take_down_logs()
         if arguments is None:
             # The command has ended: Ctrl-C could only spoil its exit code while the interpreter shuts down.
             signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -7,6 +7,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from pystreams.cli.logs import LogFormat
+
 LOG_PANEL = "Where the records are"
 RUNS_PANEL = "How it runs"
 
@@ -77,6 +79,25 @@ SetOption: TypeAlias = Annotated[
         metavar="NAME=VALUE",
         help="Any setting, by its name in Kafka Streams with underscores: [bold]-s commit_interval_ms=1000[/]."
         " May stand several times. The environment does the same: PYSTREAMS_COMMIT_INTERVAL_MS=1000.",
+        show_default=False,
+    ),
+]
+
+QuietOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Say nothing as long as nothing is wrong: only warnings, errors, and at the end what was left out.",
+    ),
+]
+
+LogFormatOption: TypeAlias = Annotated[
+    LogFormat,
+    typer.Option(
+        "--log-format",
+        envvar="PYSTREAMS_LOG_FORMAT",
+        help="What standard error gets: text, or one JSON object a line. Default: text",
         show_default=False,
     ),
 ]

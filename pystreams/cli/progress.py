@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections import deque
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Final, Protocol, Self
 
 from pystreams.cli.console import messages
+from pystreams.cli.logs import LogOptions, command_log
 from pystreams.clock import Clock
 
 if TYPE_CHECKING:
@@ -16,8 +17,12 @@ if TYPE_CHECKING:
 #: The rate shown is that of the last seconds: it follows what happens now.
 RATE_WINDOW_MS = 3_000.0
 
-#: Lines for a log file, not a terminal.
-LINE_INTERVAL_MS = 2_000.0
+#: Between lines for a log file, which somebody may read later.
+LINE_INTERVAL_MS = 30_000.0
+
+
+#: States in which nothing is done yet: only if they last they are worth a line.
+_BEFORE_WORK: Final = frozenset({"created", "starting", "rebalancing"})
 
 
 class Meter:
@@ -106,18 +111,18 @@ class BarDisplay:
             description=state,
             completed=processed,
             total=None if lag is None else max(processed + lag, 1),
-            numbers=_numbers(self._meter, lag),
+            numbers=_numbers(processed, self._meter.rate(), lag),
         )
 
 
 class LineDisplay:
-    """A line at the beginning of each state, and every few seconds."""
+    """A line when work begins, or restoring, and after that every 30 s if something has changed."""
 
-    def __init__(self, meter: Meter, clock: Clock) -> None:
-        self._meter = meter
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._state = ""
-        self._next_ms = 0.0
+        self._states: set[str] = set()
+        self._told: tuple[str, int, int | None] = ("", 0, None)
+        self._told_ms = clock.monotonic_ms()
 
     def __enter__(self) -> Self:
         return self
@@ -129,20 +134,43 @@ class LineDisplay:
 
     def update(self, state: str, processed: int, lag: int | None) -> None:
         """Print a line if it is time for one."""
-        self._meter.update(processed)
-        now_ms = self._clock.monotonic_ms()
-        if state == self._state and now_ms < self._next_ms:
+        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag)
+        elapsed_ms = now_ms - self._told_ms
+        at_once = state not in self._states and state not in _BEFORE_WORK
+        if not at_once and (elapsed_ms < LINE_INTERVAL_MS or now == self._told):
             return
-        self._state, self._next_ms = state, now_ms + LINE_INTERVAL_MS
-        messages().print(f"{state:<11} {_numbers(self._meter, lag)}", markup=False)
+        rate = 1000 * (processed - self._told[1]) / elapsed_ms if elapsed_ms > 0 else 0.0
+        self._states.add(state)
+        self._told, self._told_ms = now, now_ms
+        fields = {"state": state, "records": processed, "records_per_s": round(rate), "lag": lag}
+        command_log.info("%-11s %s", state, _numbers(processed, rate, lag), extra={"fields": fields})
 
 
-def _numbers(meter: Meter, lag: int | None) -> str:
+class NoDisplay:
+    """For ``--quiet``."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to take down."""
+
+    def update(self, state: str, processed: int, lag: int | None) -> None:
+        """Nothing to show."""
+
+
+def _numbers(processed: int, rate: float, lag: int | None) -> str:
     waiting = "?" if lag is None else f"{lag:,}"
-    records = "record " if meter.processed == 1 else "records"
-    return f"{meter.processed:>11,} {records}  {meter.rate():>9,.0f}/s  lag {waiting:>9}"
+    records = "record " if processed == 1 else "records"
+    return f"{processed:>11,} {records}  {rate:>9,.0f}/s  lag {waiting:>9}"
 
 
-def display_for_terminal(meter: Meter, clock: Clock) -> Display:
-    """A bar if somebody looks at standard error, else lines."""
-    return BarDisplay(meter) if messages().is_terminal else LineDisplay(meter, clock)
+def display_for(options: LogOptions, meter: Meter, clock: Clock) -> Display:
+    """A bar if somebody looks at standard error, else lines; nothing if it is to be quiet."""
+    if options.quiet:
+        return NoDisplay()
+    if options.as_json or not messages().is_terminal:
+        return LineDisplay(clock)
+    return BarDisplay(meter)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pystreams.cli.console import log_to_stderr, note
+from pystreams.cli.last_line import tell_last
+from pystreams.cli.logs import LogFormat, LogOptions, log_to_stderr
 from pystreams.cli.options import (
     ApplicationArgument,
     ApplicationIdOption,
     BootstrapServersOption,
     EmbeddedLogOption,
+    LogFormatOption,
+    QuietOption,
     SetOption,
     StateDirOption,
 )
-from pystreams.cli.progress import Display, Meter, display_for_terminal
+from pystreams.cli.progress import Display, Meter, display_for
 from pystreams.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -72,6 +76,8 @@ def run(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also log what threads and tasks do.")
     ] = False,
+    quiet: QuietOption = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
     application_id: ApplicationIdOption = None,
     setting: SetOption = None,
     state_dir: StateDirOption = None,
@@ -90,6 +96,8 @@ def run(
 
     [bold]pystreams run apps.wordcount --workers 4[/]
     """
+    logs = LogOptions(verbose, quiet, log_format)
+    log_to_stderr(logs)
     flags: dict[str, Any] = {
         "application_id": application_id,
         "state_dir": _text(state_dir),
@@ -103,10 +111,10 @@ def run(
         from pystreams.cli.workers import run_workers
 
         jobs = [
-            Job(application, number, flags, setting or [], until_caught_up, verbose)
+            Job(application, number, flags, setting or [], until_caught_up, replace(logs, worker=number))
             for number in range(1, workers + 1)
         ]
-        raise typer.Exit(run_workers(jobs, until_caught_up=until_caught_up, verbose=verbose))
+        raise typer.Exit(run_workers(jobs, until_caught_up=until_caught_up, logs=logs))
     from pystreams.cli.loading import load_application
     from pystreams.cli.settings import settings_of, show_settings
 
@@ -117,25 +125,30 @@ def run(
     config = settings_of(app, setting, **flags)
     from pystreams.runtime.streams import Streams
 
-    run_streams(Streams(app, config), until_caught_up=until_caught_up, verbose=verbose)
+    run_streams(Streams(app, config), until_caught_up=until_caught_up, logs=logs)
 
 
-def run_streams(streams: Streams, *, until_caught_up: bool, verbose: bool) -> None:
+def run_streams(streams: Streams, *, until_caught_up: bool, logs: LogOptions) -> None:
     """Run until stopped by a signal, by having caught up, or by a failure, which is raised."""
     clock = SystemClock()
     meter = Meter(clock)
-    with display_for_terminal(meter, clock) as display:
-        log_to_stderr(verbose)
-        try:
-            streams.run(until_caught_up=until_caught_up, on_progress=lambda now: _show(display, streams, now))
-        except KeyboardInterrupt:
-            # A second Ctrl-C: it interrupts nothing any more if it comes after the last commit.
-            if streams.state.value != "not_running":
-                raise
-        end = streams.progress()
-        meter.update(end.records)
-    plural = "" if meter.processed == 1 else "s"
-    note(f"Stopped, and all is committed: {meter.processed:,} record{plural} in {meter.elapsed_s():.1f} s.")
+    failed = True
+    try:
+        with display_for(logs, meter, clock) as display:
+            try:
+                streams.run(
+                    until_caught_up=until_caught_up, on_progress=lambda now: _show(display, streams, now)
+                )
+            except KeyboardInterrupt:
+                # A second Ctrl-C: it interrupts nothing any more if it comes after the last commit.
+                if streams.state.value != "not_running":
+                    raise
+        failed = False
+    finally:
+        meter.update(streams.progress().records)
+        # Before the error, which tells more. What has not begun has nothing to tell.
+        if not failed or meter.processed or streams.left_out:
+            tell_last(meter, streams.left_out, failed=failed)
 
 
 def _show(display: Display, streams: Streams, progress: Progress) -> None:

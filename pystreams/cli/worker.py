@@ -14,8 +14,8 @@ import threading
 from collections.abc import Iterator
 from typing import NoReturn
 
-from pystreams.cli.console import log_to_stderr
 from pystreams.cli.exits import Exit, exit_of
+from pystreams.cli.logs import log_to_stderr
 from pystreams.cli.user_lines import user_lines
 from pystreams.cli.worker_channel import Channel, Job, Message
 from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
@@ -108,6 +108,7 @@ class Reporter:
                 patience_ms=config.session_timeout_ms
                 if on_kafka
                 else max(config.session_timeout_ms, config.max_poll_interval_ms),
+                left_out=self._streams.left_out,
             )
         )
 
@@ -117,7 +118,7 @@ def run_job(job: Job, channel: Channel, leash: Leash) -> None:
     from pystreams.cli.loading import load_application
     from pystreams.cli.settings import settings_of
 
-    log_to_stderr(job.verbose)
+    log_to_stderr(job.logs)
     application = load_application(job.application)
     streams = Streams(application, settings_of(application, job.settings, **job.flags), worker=job.number)
     reporter = Reporter(channel, streams, until_caught_up=job.until_caught_up)

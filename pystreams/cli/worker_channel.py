@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from pystreams.cli.logs import LogOptions
 from pystreams.runtime.worker import Failure, Report
 
 _READ_BYTES = 65_536
@@ -26,7 +27,7 @@ class Job(msgspec.Struct, frozen=True, tag=True):
     flags: dict[str, Any]
     settings: list[str]
     until_caught_up: bool
-    verbose: bool
+    logs: LogOptions
 
     @property
     def log_options(self) -> list[str]:

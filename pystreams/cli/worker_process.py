@@ -56,6 +56,7 @@ class WorkerProcess:
     def __init__(self, job: Job) -> None:
         """Start it. Raises ``OSError`` if the system has no room for it."""
         self.number = job.number
+        self.logs = job.logs
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
         ours, theirs = socket.socketpair()
         with theirs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import selectors
 import sys
 import threading
@@ -10,12 +11,15 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TextIO
 
-from pystreams.cli.console import EnduringStream, log_to_stderr, note, on_the_same_log, show_parts
+from pystreams.cli.console import EnduringStream
 from pystreams.cli.exits import Exit
+from pystreams.cli.last_line import counted, tell_last
+from pystreams.cli.logs import LogOptions, command_log, json_of_worker
 from pystreams.cli.progress import Meter
+from pystreams.cli.show_error import on_the_same_log, show_parts
 from pystreams.cli.worker_channel import Job
 from pystreams.cli.worker_process import WorkerProcess
-from pystreams.cli.workers_display import workers_display_for_terminal
+from pystreams.cli.workers_display import workers_display_for
 from pystreams.clock import SystemClock
 from pystreams.runtime.signals import stop_on_signals
 from pystreams.runtime.worker import Failure, Report
@@ -72,6 +76,7 @@ class Supervisor:
         self._carry_out(self.supervision.begin())
         while not self.supervision.over:
             if stop.is_set() and not self.supervision.stopping:
+                command_log.info("Stopping: the workers commit and leave; a second Ctrl-C kills them.")
                 self._carry_out(self.supervision.stop())
             self._read_what_is_there(_WAIT_S)
             for process in list(self._processes.values()):
@@ -102,8 +107,8 @@ class Supervisor:
                         self._processes[number].stop()
                 case Kill(number):
                     self._processes[number].kill()
-                case Tell(text):
-                    note(text)
+                case Tell(text, serious):
+                    command_log.log(logging.WARNING if serious else logging.INFO, text)
         for number, failure in unstarted.items():
             self.supervision.heard(number, failure)
             self._carry_out(self.supervision.ended(number, Exit.FAILED))
@@ -152,7 +157,7 @@ class Supervisor:
         self.supervision.heard(process.number, message)
 
 
-def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, verbose: bool) -> int:
+def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions) -> int:
     """Run one worker for each job until a signal, the end of the input or a failure; gives the exit code."""
     clock = SystemClock()
     supervision = Supervision(len(jobs), clock, until_caught_up=until_caught_up)
@@ -160,10 +165,9 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, verbose: bool) ->
     stop = threading.Event()
     with (
         stop_on_signals(stop),
-        workers_display_for_terminal(meter, clock) as display,
+        workers_display_for(logs, meter, clock) as display,
         Supervisor(supervision, {job.number: job for job in jobs}) as supervisor,
     ):
-        log_to_stderr(verbose)
         supervisor.run(stop, lambda: display.update(supervision, supervisor.pids()))
     meter.update(supervision.summary().records)
     return _tell_the_end(supervision, meter, jobs[0].log_options)
@@ -182,11 +186,9 @@ def _tell_the_end(supervision: Supervision, meter: Meter, log_options: Sequence[
         )
         if not supervision.has_run:
             return failure.exit_code
-    numbers = f"{_counted(meter.processed, 'record')} in {meter.elapsed_s():.1f} s"
-    workers = _counted(len(supervision.workers), "worker")
-    restarts = _counted(supervision.summary().restarts, "restart")
-    ending = "Stopped, and all is committed" if failure is None else "Stopped by a failure"
-    note(f"{ending}: {numbers}, {workers}, {restarts}.")
+    summary = supervision.summary()
+    workers = f"{counted(len(supervision.workers), 'worker')}, {counted(summary.restarts, 'restart')}"
+    tell_last(meter, summary.left_out, failed=failure is not None, workers=workers)
     return 0 if failure is None else failure.exit_code
 
 
@@ -199,17 +201,16 @@ def _no_room(error: OSError, started: int) -> Failure:
     )
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _relay_output(_process: WorkerProcess, line: str) -> None:
     _print(line, sys.stdout)
 
 
 def _relay_log(process: WorkerProcess, line: str) -> None:
     process.last_lines.append(line)
-    _print(f"worker {process.number} | {line}", sys.stderr)
+    told = (
+        json_of_worker(line, process.number) if process.logs.as_json else f"worker {process.number} | {line}"
+    )
+    _print(told, sys.stderr)
 
 
 def _print(line: str, stream: TextIO) -> None:

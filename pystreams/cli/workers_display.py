@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
 from pystreams.cli.console import messages
-from pystreams.cli.progress import LineDisplay, Meter
+from pystreams.cli.logs import LogOptions
+from pystreams.cli.progress import Display, Meter, display_for
 from pystreams.clock import Clock, Deadline
 from pystreams.runtime.worker import Worker
 from pystreams.runtime.workers import Supervision
@@ -37,8 +38,8 @@ class WorkersDisplay(Protocol):
 class WorkersLines:
     """All workers together, in a line."""
 
-    def __init__(self, meter: Meter, clock: Clock) -> None:
-        self._lines = LineDisplay(meter, clock)
+    def __init__(self, lines: Display) -> None:
+        self._lines = lines
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +52,9 @@ class WorkersLines:
     def update(self, supervision: Supervision, pids: Mapping[int, int]) -> None:
         """Print a line if it is time for one."""
         summary = supervision.summary()
-        self._lines.update(summary.state, summary.records, summary.lag)
+        # Before anybody has told anything, and after that was asked for, there is nothing worth a line.
+        if supervision.has_run and not supervision.stopping:
+            self._lines.update(summary.state, summary.records, summary.lag)
 
 
 class WorkersTable:
@@ -124,6 +127,8 @@ def _figures(tasks: int, records: int, meter: Meter, lag: int | None, restarts: 
     return str(tasks), f"{records:,}", f"{meter.rate():,.0f}", waiting, str(restarts)
 
 
-def workers_display_for_terminal(meter: Meter, clock: Clock) -> WorkersDisplay:
-    """A table if somebody looks at standard error, else lines."""
-    return WorkersTable(meter, clock) if messages().is_terminal else WorkersLines(meter, clock)
+def workers_display_for(options: LogOptions, meter: Meter, clock: Clock) -> WorkersDisplay:
+    """A table if somebody looks at standard error, else lines; nothing if it is to be quiet."""
+    if not messages().is_terminal or options.as_json or options.quiet:
+        return WorkersLines(display_for(options, meter, clock))
+    return WorkersTable(meter, clock)

@@ -12,6 +12,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.runtime.global_state import GlobalStoreView
 from pystreams.runtime.hand_over_check import HandOverCheck
+from pystreams.runtime.left_out import LeftOut
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.state_cleanup import StateCleanup
 from pystreams.state.directory import StateDirectory
@@ -40,6 +41,8 @@ class ClientContext:
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     partition_count: Callable[[str], int]
     restore_listener: RestoreListener | None = None
+    #: The records that tasks have left out.
+    left_out: LeftOut = field(init=False)
     #: What tasks see of the global stores, once these are filled.
     global_stores: dict[str, GlobalStoreView] = field(default_factory=dict)
     #: Tasks with stores.
@@ -48,6 +51,7 @@ class ClientContext:
     feeding_state: frozenset[TaskId] = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "left_out", LeftOut(self.config.errors_dead_letter_queue_topic_name))
         stateful = frozenset(task for task in self.inputs if self.subtopology(task).stores)
         object.__setattr__(self, "stateful", stateful)
         feeding = _feeding_state(self.built.subtopologies)

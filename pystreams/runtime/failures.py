@@ -5,7 +5,6 @@ Source: ProcessorNode.process, RecordDeserializer, RecordCollectorImpl.handleExc
 
 from __future__ import annotations
 
-import logging
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -32,10 +31,9 @@ from pystreams.ids import TaskId
 from pystreams.metrics.registry import Counter
 from pystreams.record import ContextCell, Headers, RecordContext
 from pystreams.runtime.decoding import Refusal, Rows
+from pystreams.runtime.left_out import Fate, Kind, LeftOut
 from pystreams.runtime.origins import Origins
 from pystreams.user_code import from_user_code
-
-log = logging.getLogger(__name__)
 
 Send = Callable[[str, int | None, bytes | None, bytes | None, int, Headers], None]
 
@@ -78,6 +76,7 @@ class Failures:
         dropped: Counter,
         clock: Clock,
         origins: Origins,
+        left_out: LeftOut,
     ) -> None:
         self._task_id = task_id
         self._cell = cell
@@ -88,7 +87,10 @@ class Failures:
         self._origins = origins
         #: What stops the task, with its place: it passes the steps above untouched.
         self._verdict: StreamsError | None = None
-        self._drops: dict[tuple[str, str], int] = {}
+        self._left_out = left_out
+        self._counts = left_out.of_task(task_id)
+        #: Step and position of the last record that was counted.
+        self._counted: tuple[str, str | None, int, int] | None = None
         #: Step and position of the last record that was moved because it was dropped.
         self._moved: tuple[str, str | None, int, int] | None = None
         #: The batches at work, for the raw bytes of their records.
@@ -96,7 +98,8 @@ class Failures:
 
     def drop(self, step: str, reason: str) -> None:
         """A step drops the record in force: count it, and move it to the dead-letter topic if that is wanted."""
-        self.count_drop(step, reason)
+        moves = self._handlers.dead_letter_dropped and self._cell.record[0] is not None
+        self.count_drop(step, reason, Fate.DEAD_LETTER if moves else Fate.DROPPED)
         self.move_dropped(step, reason)
 
     def move_dropped(self, step: str, reason: str) -> None:
@@ -110,13 +113,25 @@ class Failures:
         error = DroppedRecordError(f"record dropped: {reason}")
         self._dead_letter(self._context(step, error, None, None))
 
-    def count_drop(self, step: str, reason: str) -> None:
-        """Count that the record in force was dropped; log the 1st, 2nd, 4th, 8th … time."""
+    def count_drop(self, step: str, reason: str, fate: Fate = Fate.DROPPED, error: str = "") -> None:
+        """Count that the record in force was left out. Of those that are told to people, one that a step drops for
+        several windows is one."""
         self._dropped.add()
-        n = self._drops[step, reason] = self._drops.get((step, reason), 0) + 1
-        if n & (n - 1) == 0:
-            where = _position(self._cell.record)
-            log.warning("task %s: %s dropped %d so far: %s (%s)", self._task_id, step, n, reason, where)
+        topic, partition, offset, _, _ = self._cell.record
+        place = step, topic, partition, offset
+        if place == self._counted and topic is not None:
+            return
+        self._counted = place
+        kind = Kind(fate, step, reason, topic)
+        n = self._counts[kind] = self._counts.get(kind, 0) + 1
+        if n == 1:
+            self._left_out.tell_first(kind, self._task_id, _position(self._cell.record), error)
+
+    def _count_failed(self, context: ErrorContext, what: str, response: Response) -> None:
+        """Count a record that a handler has let pass."""
+        error = context.exception
+        fate = Fate.DEAD_LETTER if response is Response.DEAD_LETTER else Fate.SKIPPED
+        self.count_drop(context.step, f"{what} failed with {type(error).__name__}", fate, _first_line(error))
 
     def drop_as_usual(self) -> None:
         """Count that the record in force was dropped, and nothing more."""
@@ -138,12 +153,13 @@ class Failures:
         self._judge(replace(context, raw_key=raw[0], raw_value=raw[1], waited=True))
 
     def _judge(self, context: ErrorContext) -> None:
-        step, error = context.step, context.exception
+        error = context.exception
         if isinstance(error, _FATAL):
             self._stop(error, context)
-        if self._ask(self._handlers.processing, context, "processing") is Response.FAIL:
+        response = self._ask(self._handlers.processing, context, "processing")
+        if response is Response.FAIL:
             self._fail(context)
-        self.count_drop(step, f"processing failed with {type(error).__name__}")
+        self._count_failed(context, "processing", response)
 
     def each(
         self, step: str, values: Iterable[Any], key: Any, value: Any, context: RecordContext
@@ -164,7 +180,8 @@ class Failures:
         context = self._context(step, error, key, value)
         if isinstance(error, _FATAL) and (not isinstance(error, ProductionError) or error.action == "redo"):
             self._stop(error, context)
-        if self._ask(self._handlers.production, context, "production") is Response.FAIL:
+        response = self._ask(self._handlers.production, context, "production")
+        if response is Response.FAIL:
             way_out = "let production_exception_handler leave such records out (continue, dead_letter)"
             if isinstance(error, ProductionError):
                 self._stop(error, context, way_out)
@@ -175,7 +192,7 @@ class Failures:
                 hint=f"{advice(error, 'give the step the serdes of what it writes (key=, value=)')}, or {way_out}",
             )
             raise self._verdict from error
-        self.count_drop(step, f"production failed with {type(error).__name__}")
+        self._count_failed(context, "production", response)
 
     def refuse(self, step: str, rows: Rows, position: int, refusal: Refusal) -> None:
         """A bad record is next in its queue."""
@@ -191,13 +208,15 @@ class Failures:
             assert isinstance(error, StreamsError)
             self._stop(error, context)
         if refusal.kind == "extractor_failed":
-            if self._ask(self._handlers.processing, context, "processing") is Response.FAIL:
+            response = self._ask(self._handlers.processing, context, "processing")
+            if response is Response.FAIL:
                 self._without_time(context, refusal.extractor)
-            self.count_drop(step, f"the timestamp extractor failed with {type(error).__name__}")
+            self._count_failed(context, "the timestamp extractor", response)
             return
-        if self._ask(self._handlers.deserialization, context, "deserialization") is Response.FAIL:
+        response = self._ask(self._handlers.deserialization, context, "deserialization")
+        if response is Response.FAIL:
             self._undecodable(context)
-        self.count_drop(step, f"deserialization failed with {type(error).__name__}")
+        self._count_failed(context, "deserialization", response)
 
     def _ask(self, handler: Handler, context: ErrorContext, what: str) -> Response:
         try:
@@ -331,6 +350,10 @@ def _guarded(values: Iterable[Any]) -> Iterator[Any]:
         except Exception as error:
             raise _IterationError from error
         yield value
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _position(context: RecordContext) -> str:

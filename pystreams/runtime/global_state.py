@@ -19,6 +19,7 @@ from pystreams.errors import ProcessingError, StateError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import Headers, RecordBatch
+from pystreams.runtime.left_out import LeftOut
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.punctuation import PunctuationQueue, Schedule
 from pystreams.runtime.stream_task import Position, TaskServices
@@ -112,6 +113,7 @@ class GlobalState:
         directory: Path,
         resources: RocksResources | None = None,
         origin: str | None = None,
+        left_out: LeftOut | None = None,
     ) -> None:
         """``directory`` is where the stores are, ``origin`` the log that they follow.
 
@@ -133,6 +135,7 @@ class GlobalState:
             partition_count=partition_count,
             lag=lambda _: 0,
             thread_id=thread_id,
+            left_out=left_out or LeftOut(),
         )
         self._task, self._state = self._open(built, services, directory, resources, origin)
         self.stores = {name: GlobalStoreView(store, self._lock) for name, store in self._state.stores.items()}

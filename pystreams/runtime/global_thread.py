@@ -146,6 +146,7 @@ class GlobalThread:
             directory=context.directory.path / self._directory_name,
             resources=context.resources,
             origin=state_origin(context.broker, ""),
+            left_out=context.left_out,
         )
 
     def _check(self, state: GlobalState) -> None:

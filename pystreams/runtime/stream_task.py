@@ -23,6 +23,7 @@ from pystreams.runtime.codegen import CompiledCode, compile_nodes
 from pystreams.runtime.decoding import Refusal, Rows
 from pystreams.runtime.failures import Failures, Handlers
 from pystreams.runtime.input_decoding import InputForStore, input_decoder, source_of
+from pystreams.runtime.left_out import LeftOut
 from pystreams.runtime.linking import LinkedCode, setting_up
 from pystreams.runtime.operator_environment import OperatorMemory
 from pystreams.runtime.origins import Origins
@@ -61,6 +62,8 @@ class TaskServices:
     thread_id: str
     #: Stores that all tasks of the process read, by name.
     global_stores: Mapping[str, Any] = field(default_factory=dict)
+    #: Counts the records that tasks leave out.
+    left_out: LeftOut = field(default_factory=LeftOut)
 
 
 class Position(NamedTuple):
@@ -121,6 +124,7 @@ class StreamTask:
             services.metrics.counter(names.DROPPED_RECORDS, **tags),
             services.clock,
             Origins(nodes, self._code.locations),
+            services.left_out,
         )
         self._linked: LinkedCode | None = None
         self._group = PartitionGroup({}, config.max_task_idle_ms, services.lag, self._order)

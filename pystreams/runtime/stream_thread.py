@@ -310,12 +310,12 @@ class StreamThread:
         )
         if not now:
             log.info(
-                "[%s] is idle: the application has %d task%s for %d thread%s, one task runs in one thread only",
+                "[%s] has nothing to do: by the partitions of its input topics the application's work is divided into"
+                " %d task%s, there are %d threads, and a task runs in one thread at a time",
                 self.name,
                 tasks,
                 "" if tasks == 1 else "s",
                 members,
-                "" if members == 1 else "s",
             )
 
     def _fill_tasks(self) -> None:

@@ -257,6 +257,12 @@ class Streams:
             )
 
     @property
+    def left_out(self) -> dict[str, int]:
+        """How many records were moved to the dead-letter topic, skipped because they failed, or dropped, in these
+        words; what did not happen is left out. What is done again after a failure counts again."""
+        return {} if self._context is None else self._context.left_out.totals()
+
+    @property
     def task_count(self) -> int:
         """How many tasks the application has, in all its processes together; 0 before the start."""
         return 0 if self._context is None else len(self._context.inputs)
@@ -364,6 +370,7 @@ class Streams:
     def housekeeping(self) -> None:
         if self._context is not None:
             self._context.cleanup.now_and_then()
+            self._context.left_out.tell(self._clock.monotonic_ms())
 
     # Inside
 
@@ -427,6 +434,7 @@ class Streams:
                 opened.close()
         if self._context is not None:
             self._context.worker.release()
+            self._context.left_out.tell(self._clock.monotonic_ms(), 0)
 
     def _set_state(self, state: ClientState) -> None:
         with self._changed:

@@ -40,6 +40,7 @@ class TaskOpener:
             lag=lambda partition: _lag(consumer, partition),
             thread_id=thread,
             global_stores=context.global_stores,
+            left_out=context.left_out,
         )
 
     def open(self, task_id: TaskId) -> ActiveTask:

@@ -8,8 +8,9 @@ Every start is a new process, which counts from 0.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -49,7 +50,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     """What a worker tells a few times a second. ``state`` is its client's; ``records`` counts what its process has
     processed; ``lag`` is None while it is not known. ``tasks`` are its own, ``all_tasks`` those of the application, and
     ``caught_up`` speaks of the whole application. The group takes a worker that is silent for ``patience_ms`` for dead
-    (None: it does not)."""
+    (None: it does not). ``left_out`` counts the records that its process has left out, by what became of them."""
 
     state: str
     records: int = 0
@@ -58,6 +59,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     all_tasks: int = 0
     caught_up: bool = False
     patience_ms: int | None = None
+    left_out: dict[str, int] = {}
 
 
 _NOTHING_TOLD = Report("starting")
@@ -99,6 +101,7 @@ class Worker:
     stillborn: int = 0
     retry_at_ms: float = 0.0
     _records_before: int = 0
+    _left_out_before: Counter[str] = field(default_factory=Counter)
     _heard_ms: float = 0.0
     _silence_told: bool = False
 
@@ -116,6 +119,11 @@ class Worker:
     def records(self) -> int:
         """What all its processes have processed."""
         return self._records_before + self.report.records
+
+    @property
+    def left_out(self) -> Counter[str]:
+        """What all its processes have left out."""
+        return self._left_out_before + Counter(self.report.left_out)
 
     @property
     def between_assignments(self) -> bool:
@@ -155,6 +163,7 @@ class Worker:
         self.stillborn = self.stillborn + 1 if wordless else 0
         self.failures = 1 if ran_well else self.failures + 1
         self._records_before += self.report.records
+        self._left_out_before.update(self.report.left_out)
         self.report = _NOTHING_TOLD
 
     # Silence

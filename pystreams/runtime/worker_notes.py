@@ -67,8 +67,10 @@ def kill_note(worker: Worker) -> str:
 
 def idle_note(idle: Sequence[int], tasks: int) -> str:
     """About those that have nothing to do."""
-    who = f"worker {idle[0]} is" if len(idle) == 1 else f"workers {', '.join(map(str, idle))} are"
+    one = len(idle) == 1
+    who = f"worker {idle[0]} has" if one else f"workers {', '.join(map(str, idle))} have"
+    work = "is one task" if tasks == 1 else f"is divided into {tasks} tasks"
     return (
-        f"{who} idle: the application has {tasks} task{'' if tasks == 1 else 's'}, one for each input partition,"
-        f" and a task runs in one worker only"
+        f"{who} nothing to do: by the partitions of its input topics the application's work {work}, and a task runs in"
+        f" one worker at a time; {'it stands' if one else 'they stand'} by for a worker that dies"
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -43,9 +44,10 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Let people know."""
+    """Let people know. ``serious``: something is wrong, and may cost time or tasks."""
 
     text: str
+    serious: bool = True
 
 
 Instruction: TypeAlias = Start | Stop | Kill | Tell
@@ -60,6 +62,7 @@ class Summary:
     lag: int | None
     tasks: int
     restarts: int
+    left_out: Mapping[str, int]
 
 
 class Supervision:
@@ -175,6 +178,7 @@ class Supervision:
             lag=self._lag(),
             tasks=sum(worker.report.tasks for worker in self.workers.values()),
             restarts=sum(worker.restarts for worker in self.workers.values()),
+            left_out=sum((worker.left_out for worker in self.workers.values()), Counter()),
         )
 
     def _lag(self) -> int | None:
@@ -215,4 +219,4 @@ class Supervision:
         if now_ms - self._idle_since_ms < IDLE_MS:
             return []
         self._idle_told = True
-        return [Tell(idle_note(idle, tasks))]
+        return [Tell(idle_note(idle, tasks), serious=False)]

@@ -20,6 +20,7 @@ from pystreams.metrics import Metrics, names
 from pystreams.processor import ProcessorContext, PunctuationType, Punctuator
 from pystreams.record import NO_HEADERS, ContextCell, Record
 from pystreams.runtime.failures import Failures, Handlers
+from pystreams.runtime.left_out import LeftOut
 from pystreams.runtime.origins import Origins
 from pystreams.runtime.processor_context import TaskContext, Timing, wrong_record
 from pystreams.runtime.punctuation import PunctuationQueue, Schedule
@@ -200,7 +201,9 @@ class _MockTask:
         self.wall_punctuations: PunctuationQueue = _NoPunctuation()
         dropped = self.metrics.counter(names.DROPPED_RECORDS, task_id=task_id)
         handlers, send = Handlers.of(config), MemoryProducer().send
-        self.failures = Failures(task_id, self.cell, handlers, send, dropped, self.clock, Origins())
+        self.failures = Failures(
+            task_id, self.cell, handlers, send, dropped, self.clock, Origins(), LeftOut()
+        )
         self._expired = dropped.add
         self._state_dir = state_dir
         self._states: list[TaskState] = []

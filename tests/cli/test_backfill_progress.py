@@ -72,8 +72,8 @@ def test_lines_come_at_begin_and_end_of_a_slice_and_now_and_then(capsys):
     assert capsys.readouterr().err.splitlines() == [
         "starting Spark",
         "slice 1 of 2  orders  0 of 1,000 records",
-        "slice 1 of 2  orders  500 of 1,000 records  250/s  2 s left",
-        "slice 1 of 2  orders  1,000 records  500/s  2 s",
+        "slice 1 of 2  orders  500 of 1,000 records  16/s  31 s left",
+        "slice 1 of 2  orders  1,000 records  33/s  30 s",
         "slice 2 of 2  orders-by-customer-repartition  3 records",
     ]
 

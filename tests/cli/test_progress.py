@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from pystreams.cli.progress import LINE_INTERVAL_MS, BarDisplay, LineDisplay, Meter, display_for_terminal
+from pystreams.cli.logs import LogFormat, LogOptions, log_to_stderr, take_down_logs
+from pystreams.cli.progress import BarDisplay, LineDisplay, Meter, NoDisplay, display_for
 from pystreams.clock import ManualClock
 
 
@@ -28,20 +31,68 @@ def test_the_rate_is_0_before_any_time_has_passed():
     assert meter.rate() == 0
 
 
-def test_lines_come_with_each_state_and_now_and_then(capsys):
+@pytest.fixture(autouse=True)
+def logs():
+    log_to_stderr(LogOptions())
+    yield
+    take_down_logs()
+
+
+def lines(capsys) -> list[tuple[str, ...]]:
+    """State, records, rate and lag of each line since the last look."""
+    words = [line.split() for line in capsys.readouterr().err.splitlines()]
+    return [(of[0], of[1], of[3], of[5]) for of in words]
+
+
+def test_a_line_comes_when_work_begins_and_every_30_s(capsys):
     clock = ManualClock()
-    with LineDisplay(Meter(clock), clock) as display:
+    with LineDisplay(clock) as display:
         display.update("restoring", 0, None)
         display.update("restoring", 0, None)
         display.update("running", 10, 90)
-        clock.advance_ms(int(LINE_INTERVAL_MS))
-        display.update("running", 100, 0)
-    lines = [line.split() for line in capsys.readouterr().err.splitlines()]
-    assert [(words[0], words[1], words[-1]) for words in lines] == [
-        ("restoring", "0", "?"),
-        ("running", "10", "90"),
-        ("running", "100", "0"),
-    ]
+        assert lines(capsys) == [("restoring", "0", "0/s", "?"), ("running", "10", "0/s", "90")]
+        for second in range(1, 61):
+            clock.advance_ms(1_000)
+            display.update("running", 10 + 30 * second, 0)
+        assert lines(capsys) == [("running", "910", "30/s", "0"), ("running", "1,810", "30/s", "0")]
+
+
+def test_nothing_is_said_while_nothing_changes_and_the_next_change_is_told_at_once(capsys):
+    clock = ManualClock()
+    with LineDisplay(clock) as display:
+        display.update("running", 10, 0)
+        for _ in range(1_000):
+            clock.advance_ms(1_000)
+            display.update("running", 10, 0)
+        assert lines(capsys) == [("running", "10", "0/s", "0")]
+        display.update("running", 11, 0)
+        assert [line[:2] for line in lines(capsys)] == [("running", "11")]
+
+
+def test_a_state_that_comes_and_goes_makes_no_lines(capsys):
+    clock = ManualClock()
+    with LineDisplay(clock) as display:
+        for _ in range(10):
+            display.update("rebalancing", 0, None)
+            display.update("running", 0, None)
+        assert [line[0] for line in lines(capsys)] == ["running"]
+
+
+def test_a_start_that_lasts_is_told(capsys):
+    clock = ManualClock()
+    with LineDisplay(clock) as display:
+        for _ in range(31):
+            display.update("rebalancing", 0, None)
+            clock.advance_ms(1_000)
+    assert [line[0] for line in lines(capsys)] == ["rebalancing"]
+
+
+def test_lines_for_programs_have_the_figures(capsys):
+    log_to_stderr(LogOptions(format=LogFormat.JSON))
+    with LineDisplay(ManualClock()) as display:
+        display.update("running", 1_234, None)
+    told = json.loads(capsys.readouterr().err)
+    assert (told["level"], told["state"], told["records"], told["lag"]) == ("INFO", "running", 1_234, None)
 
 
 @pytest.mark.parametrize("lag", [None, 0, 50])
@@ -51,6 +102,14 @@ def test_a_bar_is_painted_and_taken_down(lag, capsys):
     capsys.readouterr()
 
 
-def test_a_file_gets_lines():
+@pytest.mark.parametrize(
+    "options,kind",
+    [
+        (LogOptions(), LineDisplay),
+        (LogOptions(format=LogFormat.JSON), LineDisplay),
+        (LogOptions(quiet=True), NoDisplay),
+    ],
+)
+def test_a_file_gets_lines_or_nothing(options, kind):
     clock = ManualClock()
-    assert isinstance(display_for_terminal(Meter(clock), clock), LineDisplay)
+    assert isinstance(display_for(options, Meter(clock), clock), kind)

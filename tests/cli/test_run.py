@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
+from pystreams.cli.logs import LogOptions, log_to_stderr
 from pystreams.cli.run import run_streams
 from pystreams.runtime.progress import Progress
 from pystreams.runtime.transitions import ClientState
@@ -167,16 +169,18 @@ def test_a_second_ctrl_c_after_the_last_commit_interrupts_nothing(state, interru
 
     class Interrupted:
         state = ended_as
+        left_out = MappingProxyType({})
         progress = staticmethod(lambda: Progress(0, ()))
 
         def run(self, **_):
             raise KeyboardInterrupt
 
+    log_to_stderr(LogOptions())
     if interrupted:
         with pytest.raises(KeyboardInterrupt):
-            run_streams(Interrupted(), until_caught_up=False, verbose=False)
+            run_streams(Interrupted(), until_caught_up=False, logs=LogOptions())
         return
-    run_streams(Interrupted(), until_caught_up=False, verbose=False)
+    run_streams(Interrupted(), until_caught_up=False, logs=LogOptions())
     assert "all is committed: 0 records in" in capfd.readouterr().err
 
 

@@ -8,6 +8,7 @@ from unittest import mock
 
 import pytest
 
+from pystreams.cli.logs import LogOptions, log_to_stderr, take_down_logs
 from pystreams.cli.worker_channel import Job
 from pystreams.cli.workers import Supervisor
 from pystreams.clock import ManualClock
@@ -57,9 +58,11 @@ def processes() -> Iterator[None]:
 
 def test_a_worker_that_dies_is_buried_even_if_its_children_go_on_writing(processes, capsys):
     supervision = Supervision(1, ManualClock())
-    job = Job("words", 1, {}, [], until_caught_up=False, verbose=False)
+    job = Job("words", 1, {}, [], until_caught_up=False, logs=LogOptions())
+    log_to_stderr(LogOptions())
     with Supervisor(supervision, {1: job}) as supervisor:
         stop = mock.Mock(is_set=lambda: supervision.workers[1].failures > 0)
         supervisor.run(stop, lambda: None)
     assert supervision.over
+    take_down_logs()
     assert "worker 1 ended with exit code 7" in capsys.readouterr().err

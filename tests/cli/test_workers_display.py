@@ -6,8 +6,9 @@ import io
 
 from rich.console import Console
 
+from pystreams.cli.logs import LogOptions, log_to_stderr, take_down_logs
 from pystreams.cli.progress import Meter
-from pystreams.cli.workers_display import WorkersLines, WorkersTable, workers_display_for_terminal
+from pystreams.cli.workers_display import WorkersLines, WorkersTable, workers_display_for
 from pystreams.clock import ManualClock
 from pystreams.runtime.workers import Report, Supervision
 
@@ -59,10 +60,13 @@ def test_a_table_is_painted_and_taken_down(capsys):
 
 def test_a_file_gets_lines(capsys):
     clock, supervision = scene()
-    display = workers_display_for_terminal(Meter(clock), clock)
+    display = workers_display_for(LogOptions(), Meter(clock), clock)
     assert isinstance(display, WorkersLines)
+    log_to_stderr(LogOptions())
     with display:
+        display.update(supervision, {})
         supervision.heard(1, Report("running", records=10, lag=0, tasks=1))
         supervision.heard(2, Report("running", records=5, lag=2, tasks=1))
         display.update(supervision, {})
+    take_down_logs()
     assert capsys.readouterr().err.split() == ["running", "15", "records", "0/s", "lag", "2"]

@@ -37,8 +37,8 @@ def context(**changes) -> ErrorContext:
     "setting,response,level",
     [
         ("fail", Response.FAIL, "ERROR"),
-        ("continue", Response.CONTINUE, "WARNING"),
-        ("dead_letter", Response.DEAD_LETTER, "WARNING"),
+        ("continue", Response.CONTINUE, "INFO"),
+        ("dead_letter", Response.DEAD_LETTER, "INFO"),
     ],
 )
 def test_the_named_handlers_decide_and_log_the_position_without_content(setting, response, level, caplog):

@@ -1,0 +1,116 @@
+"""The records that a client has left out: moved to the dead-letter topic, skipped because they failed, or dropped.
+
+The first one of each kind is told in full, the others are counted, and told together now and then.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Mapping, MutableMapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from pystreams.ids import TaskId
+
+log = logging.getLogger(__name__)
+
+TELL_INTERVAL_MS: Final = 30_000
+
+
+class Fate(Enum):
+    """What becomes of a record that is left out."""
+
+    DEAD_LETTER = "moved to the dead-letter topic"
+    SKIPPED = "skipped"
+    DROPPED = "dropped"
+
+
+class Kind(NamedTuple):
+    """Records that are counted together; ``topic`` is that of the input, None where no input record is at work."""
+
+    fate: Fate
+    step: str
+    why: str
+    topic: str | None
+
+    @property
+    def origin(self) -> str:
+        """Where they were left out."""
+        return f"step {self.step}" if self.topic is None else f"topic {self.topic}, step {self.step}"
+
+
+class LeftOut:
+    """Counts for all tasks of a client. Each task adds to a mapping of its own, which any thread may read."""
+
+    def __init__(self, dead_letter_topic: str | None = None) -> None:
+        self._labels = {fate: fate.value for fate in Fate}
+        if dead_letter_topic is not None:
+            self._labels[Fate.DEAD_LETTER] += f" {dead_letter_topic}"
+        self._lock = threading.Lock()
+        self._by_task: dict[TaskId, dict[Kind, int]] = {}
+        self._told: Counter[Kind] = Counter()
+        self._told_ms: float | None = None
+
+    def of_task(self, task: TaskId) -> MutableMapping[Kind, int]:
+        """The counts of a task, which go on where the task was before."""
+        with self._lock:
+            return self._by_task.setdefault(task, {})
+
+    def tell_first(self, kind: Kind, task: TaskId, position: str, error: str) -> None:
+        """Tell of a task's first record of a kind, if it is the client's first, too. ``position`` is its place in the
+        input, ``error`` what was raised, if anything was."""
+        with self._lock:
+            if kind in self._told:
+                return
+            self._told[kind] = 1
+        log.warning(
+            "a record was %s: task %s, step %s, %s: %s%s; more of this kind are counted",
+            self._labels[kind.fate],
+            task,
+            kind.step,
+            position,
+            kind.why,
+            f": {error}" if error else "",
+            extra={"task": task},
+        )
+
+    def tell(self, now_ms: float, interval_ms: float = TELL_INTERVAL_MS) -> None:
+        """Tell how many there are, unless there are no more than last time, or that was less than ``interval_ms``
+        ago. ``now_ms`` is a monotonic time."""
+        with self._lock:
+            if self._told_ms is None:
+                self._told_ms = now_ms
+            if now_ms - self._told_ms < interval_ms:
+                return
+            self._told_ms = now_ms
+            counts = self._counts()
+            more = {kind: n for kind, n in counts.items() if n > self._told[kind]}
+            self._told.update({kind: n - self._told[kind] for kind, n in more.items()})
+        for kind, n in more.items():
+            log.warning(
+                "%s records so far were %s (%s): %s", f"{n:,}", self._labels[kind.fate], kind.origin, kind.why
+            )
+
+    def totals(self) -> dict[str, int]:
+        """How many there are, by what became of them in words; what became of none is left out."""
+        with self._lock:
+            counts = self._counts()
+        by_fate: Counter[Fate] = Counter()
+        for kind, n in counts.items():
+            by_fate[kind.fate] += n
+        return {self._labels[fate]: by_fate[fate] for fate in Fate if by_fate[fate]}
+
+    def _counts(self) -> Counter[Kind]:
+        counts: Counter[Kind] = Counter()
+        for of_task in self._by_task.values():
+            # A copy, in one step: the task may be adding.
+            counts.update(dict(of_task))
+        return counts
+
+
+def told_totals(found: Mapping[str, int]) -> str:
+    """``left out: 2 skipped, 1 dropped``; empty if nothing was."""
+    each = ", ".join(f"{n:,} {fate}" for fate, n in found.items())
+    return f"left out: {each}" if each else ""

@@ -1,0 +1,160 @@
+"""What ``run`` says: little while all is well, and at the end what became of every record that was left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.conftest import Command, Outcome
+
+HALVES = """
+from pystreams import App
+app = App(
+    "halves",
+    errors_dead_letter_queue_topic_name="dead",
+    processing_exception_handler="{handler}",
+    deserialization_exception_handler="continue",
+)
+def share(value: int) -> int:
+    return 10 // value
+numbers = app.stream("in", key=str, value=int)
+numbers.map_values(share).to("out", key=str, value=int)
+numbers.group_by_key().count(name="counts")
+"""
+
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def halves(folder, pystreams: Command) -> Run:
+    """Runs the program on ``stdin``: lines of text, as keys and values where they hold ``=``."""
+    pystreams("topics", "create", "in", "out", "dead")
+
+    def run(*options: str, stdin: str, handler: str = "dead_letter") -> Outcome:
+        (folder / f"halves_{handler}.py").write_text(HALVES.format(handler=handler), encoding="utf-8")
+        pystreams("produce", "in", "--key-separator", "=", "--value-type", "int", stdin=stdin)
+        return pystreams("run", f"halves_{handler}", "--until-caught-up", *options)
+
+    return run
+
+
+GOOD = "a=1\nb=2\n"
+#: Three that cannot be divided by.
+BAD = "a=1\nb=0\nc=0\nd=0\n"
+
+
+def test_the_last_line_tells_how_many_dead_letters_there_are_and_where(halves: Run):
+    ran = halves(stdin=BAD)
+    assert ran.code == 0
+    last = ran.err.splitlines()[-1]
+    assert re.fullmatch(
+        r"Stopped, and all is committed: 4 records in [\d.]+ s; left out: 3 moved to the dead-letter topic dead\.",
+        last,
+    )
+
+
+def test_dead_letters_are_told_once_and_then_counted(halves: Run):
+    told = halves(stdin="".join(f"k{n}=0\n" for n in range(500))).err.splitlines()
+    about = [line for line in told if "dead-letter topic" in line]
+    assert len(about) == 3
+    assert "in-0 offset 0" in about[0]
+    assert "ZeroDivisionError" in about[0]
+    assert "500 records so far were moved to the dead-letter topic dead" in about[1]
+
+
+def test_skipped_and_dropped_records_are_in_the_last_line_too(halves: Run, pystreams: Command):
+    pystreams("produce", "in", stdin="no number\n")
+    ran = halves(stdin=BAD, handler="continue")
+    assert "left out: 4 skipped." in ran.err.splitlines()[-1]
+    pystreams("produce", "in", "--value-type", "int", stdin="1\n")
+    assert "left out: 1 dropped." in halves(stdin=GOOD).err.splitlines()[-1]
+
+
+def test_a_run_that_leaves_nothing_out_says_nothing_of_it(halves: Run):
+    assert "left out" not in halves(stdin=GOOD).err
+
+
+def test_a_failure_says_what_was_left_out_before_it(halves: Run, pystreams: Command, folder):
+    pystreams("produce", "in", stdin="no number\n")
+    failed = halves(stdin=BAD, handler="fail")
+    assert failed.code == 1
+    assert "Stopped by a failure: " in failed.err
+    assert "left out: 1 skipped." in failed.err
+    assert "ZeroDivisionError" in failed.err
+
+
+def test_what_has_not_begun_is_not_said_to_have_stopped(halves: Run, pystreams: Command):
+    halves(stdin=GOOD)
+    pystreams("topics", "delete", "out", "--yes")
+    missing = pystreams("run", "halves_dead_letter", "--until-caught-up")
+    assert missing.code == 4
+    assert "Stopped" not in missing.err
+
+
+def test_a_quiet_run_that_goes_well_says_nothing(halves: Run):
+    ran = halves("--quiet", stdin=GOOD)
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_a_quiet_run_says_what_it_left_out(halves: Run):
+    assert "left out: 3 moved to the dead-letter topic dead" in halves("-q", stdin=BAD).err.splitlines()[-1]
+
+
+def test_a_quiet_run_that_fails_says_why(halves: Run):
+    failed = halves("-q", stdin=BAD, handler="fail")
+    assert failed.code == 1
+    assert "ZeroDivisionError" in failed.err
+
+
+def test_log_lines_have_date_level_and_logger(halves: Run):
+    assert re.search(
+        r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d WARNING pystreams\.runtime\.left_out: a record was",
+        halves(stdin=BAD).err,
+        re.MULTILINE,
+    )
+
+
+def test_for_programs_every_line_is_an_object(halves: Run):
+    told = [json.loads(line) for line in halves("--log-format", "json", stdin=BAD).err.splitlines()]
+    assert all(one.keys() >= {"time", "level", "logger", "message"} for one in told)
+    last = told[-1]
+    assert [(one["level"], one["task"]) for one in told if "task" in one] == [("WARNING", "0_0")]
+    assert (last["records"], last["left_out"]) == (4, {"moved to the dead-letter topic dead": 3})
+
+
+def test_for_programs_an_error_is_an_object_with_its_parts(halves: Run, monkeypatch):
+    monkeypatch.setenv("PYSTREAMS_LOG_FORMAT", "json")
+    told = [json.loads(line) for line in halves(stdin=BAD, handler="fail").err.splitlines()]
+    error = told[-1]
+    assert error["level"] == "ERROR"
+    assert "ZeroDivisionError" in error["message"]
+    assert "in-0 offset 1" in error["where"]
+    assert "return 10 // value" in error["line"]
+
+
+def test_for_programs_a_traceback_is_a_part_of_its_line(halves: Run):
+    told = [
+        json.loads(line)
+        for line in halves("-v", "--log-format=json", stdin=BAD, handler="fail").err.splitlines()
+    ]
+    assert any("Traceback" in one.get("exception", "") for one in told)
+
+
+@pytest.mark.parametrize("options", [(), ("--log-format", "json")], ids=["text", "json"])
+def test_workers_say_together_what_they_left_out(folder, halves: Run, pystreams: Command, capfd, options):
+    pystreams("topics", "create", "wide", "--partitions", "3")
+    program = HALVES.format(handler="dead_letter").replace('"in"', '"wide"').replace("halves", "wide")
+    (folder / "wide.py").write_text(program, encoding="utf-8")
+    lines = "".join(f"k{n}={n % 2}\n" for n in range(40))
+    pystreams("produce", "wide", "--key-separator", "=", "--value-type", "int", stdin=lines)
+    ran = pystreams("run", "wide", "--until-caught-up", "--workers", "2", *options)
+    assert ran.code == 0
+    told = ran.err.splitlines()
+    assert "2 workers, 0 restarts; left out: 20 moved to the dead-letter topic dead." in told[-1]
+    if options:
+        objects = [json.loads(line) for line in told]
+        assert {one["worker"] for one in objects if "worker" in one} <= {1, 2}
+        assert objects[-1]["left_out"] == {"moved to the dead-letter topic dead": 20}
