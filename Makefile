@@ -21,10 +21,6 @@ demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and sho
 		$(BIN)/pystreams reset apps.flights --yes; \
 		$(BIN)/pystreams run apps.flights --until-caught-up; \
 		$(BIN)/python -m apps.flights_report'
-	@$(if $(KAFKA),,echo; \
-		echo "Go on by hand. This puts the command pystreams on the PATH:  . $(BIN)/activate"; \
-		echo "  pystreams describe apps.flights            what has just run"; \
-		echo "  pystreams consume mean-delays | head       what it has written")
 
 backfill-demo: .venv/.backfill ## Ten months of flights on Spark, two months live, equal to a year of live (Java 17; ARGS='--master none': no Spark)
 	@$(BIN)/python -m apps.flights_backfill $(ARGS)

@@ -17,8 +17,10 @@ from pystreams.log import Log
 DAY_MS = 86_400_000
 
 NEXT = """\
-What to try next, in this folder (the command is .venv/bin/pystreams){where}:
+What to try next, in this folder{where}:
 
+  [bold]. .venv/bin/activate[/]
+      puts the command pystreams on the PATH
   [bold]pystreams consume mean-delays --from -1[/]
       the last results, as they stand in the topic
   [bold]pystreams describe apps.flights --format code[/]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from apps import flights_report
 from tests.docs.manual import DOCS, sections
 from tests.docs.shell import Shell
 from tests.docs.walk import file_of, walk
@@ -61,6 +62,10 @@ def test_activating_the_environment_brings_the_command(shell, tmp_path):
     code, found = shell.run("command -v pystreams")
     assert code == 0
     assert Path(found.strip()).samefile(Path(sys.prefix) / "bin" / "pystreams")
+
+
+def test_the_demo_ends_by_telling_how_to_activate_it():
+    assert f"  [bold]{ACTIVATE}[/]\n" in flights_report.NEXT
 
 
 def test_whatever_is_not_run_has_its_reason():
