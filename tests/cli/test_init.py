@@ -7,10 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
+from pystreams.cli import init
 from pystreams.distribution import DISTRIBUTION, __version__
 
 CREATED = {
@@ -99,6 +101,20 @@ def test_what_is_next_is_told_and_true(pystreams, folder):
     assert steps == ["cd shop", "make test", "make feed", "make run", "make results"]
     helped = within(folder / "shop", "make").stdout
     assert [step for step in steps[1:] if f"{step} " not in helped] == []
+
+
+@pytest.mark.parametrize(("origin", "told"), [('{"url": "file:///shop.whl"}', True), (None, False)])
+def test_where_no_index_has_pystreams_the_way_without_is_told(pystreams, monkeypatch, origin, told):
+    installed = distribution(DISTRIBUTION)
+    monkeypatch.setattr(installed, "read_text", {"direct_url.json": origin}.get)
+    monkeypatch.setattr(init, "distribution", lambda name: {DISTRIBUTION: installed}[name])
+    assert ("put its wheel into shop/wheels" in pystreams("init", "shop").out) == told
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_pytest_is_asked_for_where_it_is_missing(pystreams, monkeypatch, there):
+    monkeypatch.setattr(init, "find_spec", lambda name: there or None)
+    assert ("pip install pytest" in pystreams("init", "shop").out) != there
 
 
 @pytest.mark.parametrize(

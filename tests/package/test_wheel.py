@@ -4,7 +4,6 @@ distribution builds the same wheel."""
 from __future__ import annotations
 
 import email
-import subprocess
 import tarfile
 import tomllib
 import zipfile
@@ -29,15 +28,13 @@ def text(wheel: Path, name: str) -> str:
 
 
 def test_all_that_is_kept_in_the_package_is_in_the_wheel(wheel):
-    kept = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "pystreams"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
-    assert "pystreams/py.typed" in kept
-    assert {name for name in names(wheel) if ".dist-info/" not in name} == set(kept)
+    kept = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "pystreams").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {"pystreams/py.typed", "pystreams/cli/project/Makefile.template"} <= kept
+    assert {name for name in names(wheel) if ".dist-info/" not in name} == kept
 
 
 def test_beside_the_package_there_is_its_description_alone(wheel):

@@ -33,6 +33,7 @@ FORBIDDEN = {
     r"(?<![\w.])/(work|root|farm|home)/\w": "the path of somebody's machine",
     r"\.\./shared": "a path outside of the project",
     r"\b(TODO|FIXME|XXX)\b": "unfinished work: do it, or file it where work is filed",
+    r"pip install '?pystreams(?!-engine)|(?<![\w-])pystreams\[[a-z]": "another project: ours is pystreams-engine",
     r"except( Exception| BaseException)?:\s*(pass|\.\.\.)\s*$": "an error that vanishes",
 }
 
