@@ -25,6 +25,7 @@ from kafka.protocol.consumer import (
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
+from pystreams.broker.kafka.sockets import CLOSED_IF_NOT_CONNECTED
 from pystreams.broker.port import CommittedOffset
 from pystreams.clock import Deadline, SystemClock
 from pystreams.config.client_setting import Role
@@ -64,7 +65,9 @@ class GroupConnection:
         self.group = group
         self._where = f"group {group}, {settings.description}"
         self._node: int | None = None
-        self.client = KafkaNetClient(**settings.membership(client_id, role))
+        self._closed = False
+        told = settings.membership(client_id, role)
+        self.client = KafkaNetClient(**told, proxy_url=CLOSED_IF_NOT_CONNECTED)
         self._manager = self.client._manager
         self._net = self._manager._net
         self._net.start()
@@ -80,7 +83,21 @@ class GroupConnection:
         return version
 
     def close(self) -> None:
-        self.client.close()
+        """What has not been sent is not sent any more."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            # On the connections' own thread, where none is made at the same time.
+            self.run(self._close_connections)
+        finally:
+            self.client.close()
+
+    async def _close_connections(self) -> None:
+        for connection in list(self._manager._conns.values()):
+            # With an error: without one it waits until all is sent, which nobody does any more.
+            connection.close(errors.KafkaConnectionError("the client is closed"))
+        self._manager.close()
 
     def run(self, coroutine: Callable[..., Awaitable[T]], *arguments: Any) -> T:
         """Run on the connection's own thread, and wait for the end."""
