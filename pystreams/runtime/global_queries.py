@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pystreams.errors import StateError
 from pystreams.nearest import did_you_mean, listing
 from pystreams.runtime.client_context import ClientContext
+from pystreams.runtime.placing import KeyPartitioner, placing
 from pystreams.runtime.queries import LocalStore
 from pystreams.runtime.stream_thread import StreamThread
 from pystreams.topology.built import BuiltTopology
@@ -22,8 +23,15 @@ class GlobalLocalStore(LocalStore):
     """
 
     def __init__(self, name: str, context: ClientContext | None, *, headers: bool = False) -> None:
-        super().__init__(name, lambda: (), headers=headers)
+        super().__init__(name, lambda: (), None, headers=headers)
         self._context = context
+
+    @property
+    def partitions(self) -> list[int]:
+        return []
+
+    def _of_key(self, key: Any, read: Callable[[Any], Any]) -> list[Any]:
+        return [result for result in self.query(read) if result is not None]
 
     def query(self, read: Callable[[Any], R]) -> list[R]:
         """What ``read`` gives for the store, as the only element. It must not write."""
@@ -44,9 +52,10 @@ def local_store(
     context: ClientContext | None,
     *,
     headers: bool = False,
+    partitioner: KeyPartitioner | None = None,
 ) -> LocalStore:
-    """The store of that name, of tasks or a global one; ``headers``: what it keeps of them is shown. Raises
-    ``StateError`` for an unknown name."""
+    """The store of that name, of tasks or a global one; ``headers``: what it keeps of them is shown; ``partitioner``:
+    as ``placing`` takes it. Raises ``StateError`` for an unknown name."""
     global_stores = [one.spec.name for one in built.global_stores]
     if name in global_stores:
         return GlobalLocalStore(name, context, headers=headers)
@@ -63,4 +72,8 @@ def local_store(
             why="it holds back what nobody is to see yet",
             hint="give a table before or behind it a store, with name=",
         )
-    return LocalStore(name, threads, headers=headers)
+
+    def tasks(subtopology: int) -> int:
+        return 0 if context is None else sum(task.subtopology == subtopology for task in context.inputs)
+
+    return LocalStore(name, threads, placing(built, name, tasks, partitioner), headers=headers)

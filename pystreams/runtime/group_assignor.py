@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pystreams.broker.port import MemberAssignment, MemberInfo
@@ -45,11 +45,30 @@ class GroupAssignor:
         result = {
             member_id: MemberAssignment((), encode(Plan(error=error))) for member_id, error in errors.items()
         }
-        plan = encode(Plan(tasks=len(self.inputs), members=len(told), shutdown=shutdown))
+        threads = sorted(tasks) if self.stateful else []
+        plan = encode(
+            Plan(
+                tasks=len(self.inputs),
+                members=len(told),
+                shutdown=shutdown,
+                threads=[told[member_id].thread for member_id in threads],
+                owners=self._owners([tasks[member_id] for member_id in threads]),
+            )
+        )
         for member_id, assigned in tasks.items():
             partitions = sorted(partition for task in assigned for partition in self.inputs[task])
             result[member_id] = MemberAssignment(tuple(partitions), plan)
         return result
+
+    def _owners(self, assigned: Sequence[Collection[TaskId]]) -> dict[int, list[int]]:
+        """As ``Plan.owners``: the tasks of each member, the other way round."""
+        owner = {task: index for index, tasks in enumerate(assigned) for task in tasks}
+        owners: dict[int, list[int]] = {}
+        for subtopology, partition in sorted(self.stateful):
+            of_partitions = owners.setdefault(subtopology, [])
+            of_partitions += [-1] * (partition + 1 - len(of_partitions))
+            of_partitions[partition] = owner.get(TaskId(subtopology, partition), -1)
+        return owners
 
     def _read(self, members: Sequence[MemberInfo]) -> tuple[dict[str, Subscription], dict[str, str]]:
         told: dict[str, Subscription] = {}

@@ -32,13 +32,21 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the assignor tells a thread besides its partitions.
 
-    ``error`` is set if the member may not take part; ``shutdown`` if the whole application is to stop.
+    ``error`` is set if the member may not take part; ``shutdown`` if the whole application is to stop. ``owners`` says
+    who has the tasks with stores: for each sub-topology, by partition, the index in ``threads`` (-1: nobody).
     """
 
     tasks: int = 0
     members: int = 0
     error: str = ""
     shutdown: bool = False
+    threads: list[str] = []
+    owners: dict[int, list[int]] = {}
+
+    def owners_of(self, subtopology: int) -> dict[int, str]:
+        """The thread that has each partition, as far as it is told."""
+        owners = self.owners.get(subtopology, [])
+        return {partition: self.threads[owner] for partition, owner in enumerate(owners) if owner >= 0}
 
 
 Message = TypeVar("Message", Subscription, Plan)

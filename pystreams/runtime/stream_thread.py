@@ -26,7 +26,7 @@ from pystreams.ids import TopicPartition
 from pystreams.metrics import names
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.group_assignor import GroupAssignor
-from pystreams.runtime.membership_data import Subscription, decode_plan, encode
+from pystreams.runtime.membership_data import Plan, Subscription, decode_plan, encode
 from pystreams.runtime.progress import ThreadProgress, restore_progress, task_progress
 from pystreams.runtime.restore import Restorer
 from pystreams.runtime.stopwatch import Stopwatch
@@ -90,6 +90,7 @@ class StreamThread:
         self._clients: ThreadClients
         self._tasks: TaskManager
         self._restorer: Restorer
+        self._plan = Plan()
         self._round_records = 1
         self._records = 0
         self._worked = False
@@ -139,6 +140,10 @@ class StreamThread:
     def call(self, function: Callable[[TaskManager], T]) -> Future[T]:
         """Have ``function`` called by the thread between two rounds. The future fails if the thread ends before."""
         return self._calls.put(function)
+
+    def owners_of(self, subtopology: int) -> dict[int, str]:
+        """Which thread of the group has each partition of a sub-topology with stores, as the group has told last."""
+        return self._plan.owners_of(subtopology)
 
     def resize_cache(self, cache_bytes: int) -> None:
         """Give the thread another share of the cache budget: with a commit, since entries that must go may be dirty."""
@@ -285,6 +290,7 @@ class StreamThread:
                         where=f"application {self._context.built.application_id}, {self.name}",
                         hint="stop the other members first, or give the changed application another application_id",
                     )
+                self._plan = plan
                 if plan.shutdown:
                     self._owner.application_shutdown()
                 self._take_on(generation, partitions, plan.tasks, plan.members)

@@ -26,6 +26,7 @@ from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.client_start import build_topology, prepare
 from pystreams.runtime.global_queries import local_store
 from pystreams.runtime.global_thread import GlobalStores
+from pystreams.runtime.placing import KeyPartitioner
 from pystreams.runtime.progress import Progress, ThreadProgress
 from pystreams.runtime.queries import LocalStore
 from pystreams.runtime.restore import RestoreListener
@@ -288,12 +289,23 @@ class Streams:
         for thread in list(self._threads):
             thread.request_commit()
 
-    def store(self, name: str, *, headers: bool = False) -> LocalStore:
+    def store(
+        self, name: str, *, headers: bool = False, partitioner: KeyPartitioner | None = None
+    ) -> LocalStore:
         """Read a store of the tasks that run in this process. ``headers``: entries of a store that keeps headers
-        (``dsl_store_format``) are shown with them, else as those of any store. Raises ``StateError`` for an unknown
-        name."""
+        (``dsl_store_format``) are shown with them, else as those of any store.
+
+        ``partitioner(key bytes, number of partitions)`` says how whoever wrote the input has spread its keys, so that
+        one can be said to be absent though other processes have other partitions
+        (``pystreams.partitioning.partition_for_key``: as Java's producers do). Where the application itself has
+        repartitioned the records, it knows.
+
+        Raises ``StateError`` for an unknown name.
+        """
         threads = lambda: [thread for thread in self._threads if thread.alive]  # noqa: E731
-        return local_store(name, self._built, threads, self._context, headers=headers)
+        return local_store(
+            name, self._built, threads, self._context, headers=headers, partitioner=partitioner
+        )
 
     def _settled(self, thread: StreamThread) -> bool:
         if thread.state is not ThreadState.RUNNING:

@@ -22,6 +22,8 @@ class Operation:
     emits_changes: ClassVar[bool] = False
     #: True for what Java runs as a fixed-key processor: only processor wrappers see a difference.
     keeps_key: ClassVar[bool] = False
+    #: True if what it writes to its store is under the key of the record that it is given.
+    stores_under_key: ClassVar[bool] = False
 
     def with_serdes(self, resolve: ResolveSerde) -> Operation:
         """The same with the serdes that it holds, if it holds any, resolved."""

@@ -20,6 +20,7 @@ class Aggregate(ObjectOperation):
     """``count`` and ``aggregate``. Source: KStreamAggregate."""
 
     emits_changes: ClassVar[bool] = True
+    stores_under_key: ClassVar[bool] = True
     store: str
     initializer: UserFunction
     aggregator: UserFunction
@@ -65,6 +66,7 @@ class Reduce(ObjectOperation):
     """The first value is the aggregate. Source: KStreamReduce."""
 
     emits_changes: ClassVar[bool] = True
+    stores_under_key: ClassVar[bool] = True
     store: str
     reducer: UserFunction
     send_old_values: bool = False

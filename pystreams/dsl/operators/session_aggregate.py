@@ -26,6 +26,7 @@ class SessionAggregate(ObjectOperation):
     """
 
     emits_changes: ClassVar[bool] = True
+    stores_under_key: ClassVar[bool] = True
     store: str
     gap_ms: int
     grace_ms: int

@@ -29,6 +29,7 @@ class SlidingAggregate(ObjectOperation):
     """
 
     emits_changes: ClassVar[bool] = True
+    stores_under_key: ClassVar[bool] = True
     store: str
     difference_ms: int
     grace_ms: int

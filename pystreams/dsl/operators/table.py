@@ -24,6 +24,7 @@ class TableSource(ObjectOperation):
     """
 
     emits_changes: ClassVar[bool] = True
+    stores_under_key: ClassVar[bool] = True
     store: str | None
     send_old_values: bool = False
 

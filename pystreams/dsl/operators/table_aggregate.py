@@ -30,6 +30,7 @@ class TableAggregate(ObjectOperation):
     """``count`` and ``aggregate``. Source: KTableAggregate."""
 
     emits_changes: ClassVar[bool] = True
+    stores_under_key: ClassVar[bool] = True
     store: str
     initializer: UserFunction
     adder: UserFunction
@@ -57,6 +58,7 @@ class TableReduce(ObjectOperation):
     """Source: KTableReduce."""
 
     emits_changes: ClassVar[bool] = True
+    stores_under_key: ClassVar[bool] = True
     store: str
     adder: UserFunction
     subtractor: UserFunction

@@ -26,6 +26,7 @@ class WindowAggregate(ObjectOperation):
     """
 
     emits_changes: ClassVar[bool] = True
+    stores_under_key: ClassVar[bool] = True
     store: str
     size_ms: int
     advance_ms: int

@@ -32,6 +32,29 @@ def test_both_inputs_of_a_task_go_to_one_member() -> None:
     assert decode_plan(result["t1"].user_data) == Plan(tasks=3, members=2)
 
 
+def test_all_are_told_who_has_which_task_with_stores() -> None:
+    inputs = {TaskId(sub, i): frozenset({TopicPartition(f"T{sub}", i)}) for sub in (0, 1) for i in range(3)}
+    assign = GroupAssignor(inputs, frozenset(task for task in inputs if task.subtopology == 1))
+    result = assign([member("t1"), member("t2")])
+    for name in ("t1", "t2"):
+        plan = decode_plan(result[name].user_data)
+        assert plan.owners_of(0) == {}
+        for partition, owner in plan.owners_of(1).items():
+            assert TopicPartition("T1", partition) in result[owner].partitions
+        assert len(plan.owners_of(1)) == 3
+
+
+def test_a_task_costs_a_byte_or_two_in_what_all_are_told() -> None:
+    inputs = {TaskId(0, i): frozenset({TopicPartition("T", i)}) for i in range(1_000)}
+    members = [member(f"t{number}") for number in range(200)]
+    told = GroupAssignor(inputs, frozenset(inputs))(members)["t0"].user_data
+    assert len(told) < 200 * len("t199 ") + 1_000 * 2 + 100
+
+
+def test_a_plan_of_a_leader_of_before_tells_nobody() -> None:
+    assert decode_plan(encode(Plan(tasks=3, members=2))).owners_of(0) == {}
+
+
 def test_a_member_with_another_topology_gets_nothing_but_the_reason() -> None:
     running = member("old", owned=INPUTS[TaskId(0, 0)])
     result = ASSIGN([member("a-new", fingerprint="g"), member("b-new", fingerprint="g"), running])
