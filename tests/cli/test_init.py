@@ -43,12 +43,18 @@ def shop(pystreams, folder: Path) -> Path:
     return folder / "shop"
 
 
-def within(project: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command there as its owner does, with this environment's programs first on the PATH."""
+def within(project: Path, *command: str, answer: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command there as its owner does, with this environment's programs on the PATH. ``answer`` is typed."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_TESTS)}
     path = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
     return subprocess.run(
-        command, cwd=project, env={**kept, "PATH": path}, capture_output=True, text=True, check=False
+        command,
+        cwd=project,
+        env={**kept, "PATH": path},
+        input=answer,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -199,6 +205,18 @@ print(*sorted({country for country, _ in told}))
     assert orders == "600 600"
     assert len(set(cents.split())) == 1
     assert set(countries.split()) - {"unknown"} == {"BE", "ES", "PT", "TR"}
+
+
+@pytest.mark.live
+def test_the_commands_of_its_readme_work(shop):
+    for target in (["feed"], ["run", "ARGS=--until-caught-up"]):
+        assert within(shop, "make", *target).returncode == 0
+    lines = (shop / "README.md").read_text().splitlines()
+    commands = [line.partition("  #")[0].strip() for line in lines if line.startswith("pystreams ")]
+    assert len(commands) == 4
+    for command in commands:
+        done = within(shop, "sh", "-c", command, answer="y\n")
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
 def test_what_it_leaves_behind_is_not_for_git(shop):
