@@ -22,6 +22,7 @@ from pystreams.cli.options import (
 )
 from pystreams.cli.progress import Display, Meter, display_for
 from pystreams.clock import SystemClock
+from pystreams.errors import ConfigError
 
 if TYPE_CHECKING:
     from pystreams.runtime.progress import Progress
@@ -70,6 +71,22 @@ def run(
             show_default=False,
         ),
     ] = None,
+    create_topics: Annotated[
+        bool,
+        typer.Option(
+            "--create-topics", help="First create the inputs and outputs that are missing. For development."
+        ),
+    ] = False,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            min=1,
+            help="Of topics that --create-topics creates; topics that meet in a step get as many as the others there."
+            " Default: 1",
+            show_default=False,
+        ),
+    ] = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print all settings in force, and do not run.")
     ] = False,
@@ -95,9 +112,13 @@ def run(
     [bold]pystreams run apps.wordcount --until-caught-up -s commit_interval_ms=1000[/]
 
     [bold]pystreams run apps.wordcount --workers 4[/]
+
+    [bold]pystreams run apps.wordcount --create-topics --partitions 2[/]
     """
     logs = LogOptions(verbose, quiet, log_format)
     log_to_stderr(logs)
+    if partitions is not None and not create_topics:
+        raise ConfigError("--partitions is for --create-topics", hint="give both, or leave it out")
     flags: dict[str, Any] = {
         "application_id": application_id,
         "state_dir": _text(state_dir),
@@ -106,6 +127,8 @@ def run(
         "num_stream_threads": threads,
         "allow_expired": allow_expired,
     }
+    if create_topics and not show_config:
+        _create_topics(application, setting, flags, partitions or 1)
     if workers is not None and not show_config:
         from pystreams.cli.worker_channel import Job
         from pystreams.cli.workers import run_workers
@@ -126,6 +149,17 @@ def run(
     from pystreams.runtime.streams import Streams
 
     run_streams(Streams(app, config), until_caught_up=until_caught_up, logs=logs)
+
+
+def _create_topics(
+    application: str, setting: list[str] | None, flags: dict[str, Any], partitions: int
+) -> None:
+    from pystreams.cli.create_topics import create_topics
+    from pystreams.cli.loading import load_application
+    from pystreams.cli.settings import settings_of
+
+    app = load_application(application)
+    create_topics(app, settings_of(app, setting, **flags), partitions)
 
 
 def run_streams(streams: Streams, *, until_caught_up: bool, logs: LogOptions) -> None:

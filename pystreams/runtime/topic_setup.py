@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pystreams.broker.port import Admin, TopicDescription, TopicSpec
 from pystreams.config import StreamsConfig
 from pystreams.errors import TopicError
+from pystreams.runtime.users_topics import users_topics
 from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.partitions import Partitioning, resolve_partitions
@@ -121,19 +122,18 @@ def _changelog_settings(
 def _check_users_topics(
     built: BuiltTopology, existing: Collection[str], config: StreamsConfig, where: str
 ) -> None:
-    internal = built.internal_topics
-    read = {topic for sub in built.subtopologies for topic in sub.source_topics} | built.global_topics
-    used = read | _written(built, config)
-    missing = sorted(topic for topic in used if topic not in internal and topic not in existing)
+    topics = users_topics(built, config)
+    missing = sorted(topics.used - set(existing))
     if not missing:
         return
-    uses = [f"{topic} ({'read' if topic in read else 'written'})" for topic in missing]
+    uses = [f"{topic} ({'read' if topic in topics.read else 'written'})" for topic in missing]
     commands = " && ".join(f"pystreams topics create {topic}" for topic in missing)
     raise TopicError(
         f"{'a topic does' if len(missing) == 1 else 'topics do'} not exist: {', '.join(uses)}",
         where=f"application {built.application_id}, {where}",
         why="only the application's own topics (repartition, changelog) are created at start",
-        hint=f"create {'it' if len(missing) == 1 else 'them'} (--partitions says how wide): {commands}",
+        hint=f"create {'it' if len(missing) == 1 else 'them'} (--partitions says how wide): {commands};"
+        " `pystreams run --create-topics` does it, for development",
     )
 
 
