@@ -65,8 +65,8 @@ Handler: TypeAlias = Callable[[ErrorContext], Response]
 
 
 def log_and_fail(context: ErrorContext) -> Response:
-    """Log the record's position and stop."""
-    log.error("%s: %s", context.where, _summary(context.exception))
+    """Stop. The error that ends the task tells of the record."""
+    log.info("%s: %s", context.where, _summary(context.exception))
     return Response.FAIL
 
 

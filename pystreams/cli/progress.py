@@ -21,8 +21,8 @@ RATE_WINDOW_MS = 3_000.0
 LINE_INTERVAL_MS = 30_000.0
 
 
-#: States in which nothing is done yet: only if they last they are worth a line.
-_BEFORE_WORK: Final = frozenset({"created", "starting", "rebalancing"})
+#: States whose beginning is worth a line; others come and go.
+_WORKING: Final = frozenset({"restoring", "running"})
 
 
 class Meter:
@@ -136,7 +136,9 @@ class LineDisplay:
         """Print a line if it is time for one."""
         now_ms, now = self._clock.monotonic_ms(), (state, processed, lag)
         elapsed_ms = now_ms - self._told_ms
-        at_once = state not in self._states and state not in _BEFORE_WORK
+        # What a client has before it at its first moment it does not know.
+        begins = state in _WORKING and state not in self._states
+        at_once = begins and (lag is not None or processed > 0 or state == "restoring")
         if not at_once and (elapsed_ms < LINE_INTERVAL_MS or now == self._told):
             return
         rate = 1000 * (processed - self._told[1]) / elapsed_ms if elapsed_ms > 0 else 0.0

@@ -26,6 +26,7 @@ from pystreams.ids import TopicPartition
 from pystreams.metrics import names
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.group_assignor import GroupAssignor
+from pystreams.runtime.group_wait import GroupWait
 from pystreams.runtime.membership_data import Plan, Subscription, decode_plan, encode
 from pystreams.runtime.progress import ThreadProgress, restore_progress, task_progress
 from pystreams.runtime.restore import Restorer
@@ -101,6 +102,7 @@ class StreamThread:
         self._commit_interval_ms = config.effective_commit_interval_ms(
             transactional=context.broker.transactional
         )
+        self._group_wait: GroupWait | None = None
         self._summary = ThreadSummary(name, config.log_summary_interval_ms, self._clock)
         self._commits = context.metrics.counter(names.COMMITTED, thread_id=name)
         self._polls = context.metrics.counter(names.POLLED, thread_id=name)
@@ -174,6 +176,10 @@ class StreamThread:
     def _open(self, closing: list[Callable[[], None]]) -> None:
         context, broker = self._context, self._context.broker
         self._set_state(ThreadState.STARTING)
+        if self.index == 1:
+            # One thread tells it for all.
+            group, patience_ms = context.built.application_id, context.config.session_timeout_ms
+            self._group_wait = GroupWait(context.admin, group, patience_ms, self._clock)
         consumer = broker.consumer(f"{self.name}-consumer")
         closing.append(consumer.close)
         restore_consumer = broker.consumer(f"{self.name}-restore-consumer", "restore")
@@ -262,6 +268,8 @@ class StreamThread:
         # The member tells an assignment once: it is carried out before the next poll, however often that takes.
         if not self._events:
             self._events.extend(self._clients.member.poll())
+        if self._group_wait is not None:
+            self._group_wait.tell()
         while self._events:
             self._apply(self._events[0])
             self._events.popleft()
@@ -283,6 +291,7 @@ class StreamThread:
                 self._set_state(ThreadState.PARTITIONS_REVOKED)
                 self._tasks.lose_all()
             case Assigned(generation, partitions, user_data):
+                self._group_wait = None
                 plan = decode_plan(user_data)
                 if plan.error:
                     raise TopologyError(

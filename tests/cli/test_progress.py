@@ -72,10 +72,16 @@ def test_nothing_is_said_while_nothing_changes_and_the_next_change_is_told_at_on
 def test_a_state_that_comes_and_goes_makes_no_lines(capsys):
     clock = ManualClock()
     with LineDisplay(clock) as display:
-        for _ in range(10):
-            display.update("rebalancing", 0, None)
-            display.update("running", 0, None)
+        for state in ("rebalancing", "running", "1/2 running", "running", "stopping", "pending error"):
+            display.update(state, 0, 7)
         assert [line[0] for line in lines(capsys)] == ["running"]
+
+
+def test_the_first_line_knows_how_much_there_is_to_do(capsys):
+    with LineDisplay(ManualClock()) as display:
+        display.update("running", 0, None)
+        display.update("running", 0, 2_000)
+        assert lines(capsys) == [("running", "0", "0/s", "2,000")]
 
 
 def test_a_start_that_lasts_is_told(capsys):
@@ -90,9 +96,9 @@ def test_a_start_that_lasts_is_told(capsys):
 def test_lines_for_programs_have_the_figures(capsys):
     log_to_stderr(LogOptions(format=LogFormat.JSON))
     with LineDisplay(ManualClock()) as display:
-        display.update("running", 1_234, None)
+        display.update("running", 1_234, 0)
     told = json.loads(capsys.readouterr().err)
-    assert (told["level"], told["state"], told["records"], told["lag"]) == ("INFO", "running", 1_234, None)
+    assert (told["level"], told["state"], told["records"], told["lag"]) == ("INFO", "running", 1_234, 0)
 
 
 @pytest.mark.parametrize("lag", [None, 0, 50])

@@ -79,7 +79,10 @@ def test_a_thread_too_many_runs_idle_and_says_why(log: Log, caplog: pytest.LogCa
             lambda: {t.state for t in streams.metadata_for_local_threads()} == {ThreadState.RUNNING},
             "the idle thread runs, too",
         )
-    assert any("is idle: the application has 5 tasks for 6 threads" in message for message in caplog.messages)
+    assert any(
+        "has nothing to do: " in message and "5 tasks, there are 6 threads" in message
+        for message in caplog.messages
+    )
     streams.remove_stream_thread()
     eventually(lambda: sorted(map(len, tasks_of(streams).values())) == [1, 1, 1, 1, 1], "no thread is idle")
 

@@ -36,7 +36,7 @@ def context(**changes) -> ErrorContext:
 @pytest.mark.parametrize(
     "setting,response,level",
     [
-        ("fail", Response.FAIL, "ERROR"),
+        ("fail", Response.FAIL, "INFO"),
         ("continue", Response.CONTINUE, "INFO"),
         ("dead_letter", Response.DEAD_LETTER, "INFO"),
     ],

@@ -1,0 +1,51 @@
+"""After ``kill -9`` the next start waits for the session of the member that is gone, and says so."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.cli.workers_kit import WorkersRun
+from tests.kafka.support import Cluster
+from tests.kafka.test_kafka_workers import ROOT
+
+pytestmark = pytest.mark.slow
+
+#: Longer than the patience of who waits.
+SESSION_TIMEOUT_MS = 20_000
+
+Start = Callable[[], WorkersRun]
+
+
+@pytest.fixture
+def start(cluster: Cluster) -> Iterator[Start]:
+    """Starts ``pystreams run apps.wordcount``."""
+    cluster.create("lines", "word-counts")
+    runs: list[WorkersRun] = []
+
+    def start() -> WorkersRun:
+        settings = ("-s", f"session_timeout_ms={SESSION_TIMEOUT_MS}", "-s", "heartbeat_interval_ms=1000")
+        command = ("apps.wordcount", "--state-dir", str(cluster.path / "state"), *settings)
+        runs.append(WorkersRun(ROOT, *command, PYSTREAMS_BOOTSTRAP_SERVERS=cluster.bootstrap_servers))
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.close()
+
+
+def test_the_next_start_says_whom_it_waits_for_and_how_long(start: Start):
+    first = start()
+    first.says("^running ")
+    first.process.send_signal(signal.SIGKILL)
+    first.process.wait()
+    second = start()
+    second.says(
+        r"group wordcount: no tasks for 1\d s, because the group waits for a member that was there before: \S+;"
+        rf" if it was killed, its session is over in \d+ s at the latest \(session_timeout_ms={SESSION_TIMEOUT_MS}\)"
+    )
+    second.says("^running ")
+    second.send(signal.SIGINT)
+    second.ends_with(0)
