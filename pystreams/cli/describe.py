@@ -21,6 +21,7 @@ class DescribeFormat(StrEnum):
     TEXT = "text"
     MERMAID = "mermaid"
     CODE = "code"
+    SVG = "svg"
     JSON = "json"
 
 
@@ -32,6 +33,7 @@ def describe(
             "--format",
             "-f",
             help="[bold]text[/]: as Java's Topology.describe() prints it. [bold]mermaid[/]: a flowchart."
+            " [bold]svg[/]: a picture, for a browser."
             " [bold]code[/]: the Python that each sub-topology compiles to."
             " [bold]json[/]: for [bold]pystreams diff[/].",
         ),
@@ -49,6 +51,8 @@ def describe(
         print(describe_text(app, setting))
     elif format_ is DescribeFormat.MERMAID:
         print(describe_mermaid(app, setting))
+    elif format_ is DescribeFormat.SVG:
+        print(describe_svg(app, setting))
     elif format_ is DescribeFormat.JSON:
         print(describe_json(app, setting))
     else:
@@ -77,6 +81,15 @@ def describe_mermaid(app: Any, setting: list[str] | None = None) -> str:
     from pystreams.cli.mermaid import mermaid
 
     return mermaid(_build(app, setting))
+
+
+def describe_svg(app: Any, setting: list[str] | None = None) -> str:
+    """A picture."""
+    from pystreams.topology.picture import picture
+
+    built = _build(app, setting)
+    filling = [(store.source, store.processor) for store in built.global_stores]
+    return picture(built.application_id, [sub.nodes for sub in built.subtopologies], filling)
 
 
 def describe_code(app: Any, setting: list[str] | None = None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pystreams.dsl.operators.global_table_join import GlobalTableJoin
 from pystreams.topology.built import BuiltTopology, GlobalStore, SubTopology
 from pystreams.topology.nodes import Node, SinkNode, SourceNode
 
@@ -53,8 +52,8 @@ class _Chart:
             self._links.append(f"  {here} --> {self._topic(target)}")
         else:
             self._links += [f"  {here} -.- {stores[name]}" for name in node.stores]
-            if isinstance(node.operation, GlobalTableJoin):
-                self._links.append(f"  {here} -.- {self._global_stores[node.operation.table]}")
+            if node.operation.global_table is not None:
+                self._links.append(f"  {here} -.- {self._global_stores[node.operation.global_table]}")
         self._links += [f"  {here} --> {ids[child.name]}" for child in sub.children[node.name]]
 
     def _topic(self, name: str) -> str:

@@ -48,6 +48,14 @@ class StreamsBuilder(GlobalTables):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._steps()})"
 
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows: a picture of the steps so far, as they are before they are optimized. None if they
+        cannot be built: ``build`` says why."""
+        try:
+            return self._context.graph.write().picture()
+        except TopologyError:
+            return None
+
     def _steps(self) -> str:
         n = self._context.graph.size
         return f"{n} step{'' if n == 1 else 's'}"

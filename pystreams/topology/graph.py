@@ -252,9 +252,18 @@ class Graph:
         self._check_cell(node.place)
         self._nodes[node] = None
         for parent in parents or (self.root,):
-            parent.add_child(node)
+            self._in_force(parent).add_child(node)
             node.priority = self._priority
             self._priority += 1
+
+    def _in_force(self, node: GraphNode) -> GraphNode:
+        """``node``, or the one that has taken its place when the graph was written before."""
+        if node.name not in self._merged:
+            return node
+        by_name = {one.name: one for one in self._nodes}
+        while node.name in self._merged:
+            node = by_name[self._merged[node.name]]
+        return node
 
     def _check_cell(self, place: Place | None) -> None:
         cell = running_cell()

@@ -25,6 +25,11 @@ class Operation:
     #: True if what it writes to its store is under the key of the record that it is given.
     stores_under_key: ClassVar[bool] = False
 
+    @property
+    def global_table(self) -> str | None:
+        """The global store that the step looks into."""
+        return None
+
     def with_serdes(self, resolve: ResolveSerde) -> Operation:
         """The same with the serdes that it holds, if it holds any, resolved."""
         return self

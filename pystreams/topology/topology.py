@@ -31,6 +31,7 @@ from pystreams.topology.built import BuiltTopology
 from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.describe import describe
 from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
+from pystreams.topology.picture import picture
 from pystreams.topology.subtopology import Plan, Serdes, build
 from pystreams.topology.wiring import Wiring
 from pystreams.topology.wrapping import WrapperSetting, provided_stores, wrapped_supplier
@@ -56,6 +57,20 @@ class Topology(Wiring):
             f"{len(self._nodes)} nodes, {len(self._stores)} stores, {len(self.node_groups())} sub-topologies"
         )
         return f"Topology({parts})"
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows: a picture."""
+        return self.picture()
+
+    def picture(self) -> str:
+        """An SVG of the sub-topologies, with their steps and stores, and the topics between them."""
+        fills = frozenset(self._global_sources.values())
+        groups = self.node_groups()
+        return picture(
+            repr(self),
+            [nodes for nodes in groups if nodes[0].name not in fills],
+            [nodes for nodes in groups if nodes[0].name in fills],
+        )
 
     def describe(self) -> str:
         """The text that Java's ``Topology.describe()`` gives, character for character."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree as ET
+
 import pytest
 
 PROGRAM = """
@@ -38,6 +40,17 @@ def test_mermaid_links_sub_topologies_through_the_repartition_topic(pystreams, p
     assert any(line.endswith(f"--> {topic}") for line in lines)
     assert any(line.strip().startswith(f"{topic} -->") for line in lines)
     assert any('[("counts")]' in line for line in lines)
+
+
+def test_svg_is_a_picture_with_the_names_that_topics_have_when_it_runs(pystreams, program):
+    described = pystreams("describe", program, "--format", "svg")
+    assert described.code == 0
+    picture = ET.fromstring(described.out)
+    assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+    texts = ["".join(one.itertext()) for one in picture.iter() if one.tag.endswith("}g")]
+    assert {"Sub-topology 0", "Sub-topology 1", "lines", "wordcount-counts-repartition", "counts"} <= set(
+        texts
+    )
 
 
 def test_code_is_python(pystreams, program):

@@ -20,6 +20,10 @@ class GlobalTableJoin(ObjectOperation):
     joiner: UserFunction
     left: bool
 
+    @property
+    def global_table(self) -> str:
+        return self.table
+
     def open(self, environment: OperatorEnvironment) -> Operator:
         store = environment.global_store(self.table)
         encode_key, read = store.encode_key, store.read

@@ -1,0 +1,7 @@
+"""A topology as a picture: an SVG that stands alone, without scripts, fonts or anything else from elsewhere."""
+
+from __future__ import annotations
+
+from pystreams.topology.picture.drawing import picture
+
+__all__ = ["picture"]
