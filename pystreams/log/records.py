@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
+from types import ModuleType
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from pystreams.broker.port import Broker, TopicDescription
-from pystreams.errors import SerializationError, advice, reason, summarize
+from pystreams.distribution import install_command
+from pystreams.errors import ConfigError, SerializationError, advice, reason, summarize
 from pystreams.ids import TopicPartition
 from pystreams.log.positions import Place, positions_at, read_batches
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
@@ -73,6 +75,16 @@ class Records(Generic[K, V]):
         broker = self._broker()
         return self._read(broker, *self._bounds(broker))
 
+    def to_arrow(self) -> Any:
+        """All of them as a ``pyarrow.Table``: partition, offset, timestamp, key, value, where the fields of a model are
+        columns of their own. Raises ``ConfigError`` without the extra ``pandas``."""
+        return _tables().arrow_table(self, self._key, self._value)
+
+    def to_pandas(self) -> Any:
+        """All of them as a ``pandas.DataFrame`` with the columns of ``to_arrow``. Raises ``ConfigError`` as there."""
+        tables = _tables()
+        return tables.data_frame(tables.arrow_table(self, self._key, self._value))
+
     def _bounds(self, broker: Broker) -> tuple[Positions, Positions | None]:
         chosen, partitions = self._selection, self._selection.partitions
         with closing(broker.admin()) as admin:
@@ -96,6 +108,16 @@ class Records(Generic[K, V]):
             yield from islice(
                 (record for batch in batches for record in decode(batch)), self._selection.limit
             )
+
+
+def _tables() -> ModuleType:
+    try:
+        from pystreams.log import tables
+    except ImportError as error:
+        raise ConfigError(
+            "pandas and Arrow are not installed", why=str(error), hint=install_command("pandas")
+        ) from None
+    return tables
 
 
 class _Decoder:
