@@ -22,7 +22,7 @@ class SchemaChange:
 
 def change_of_keys(was: Schema, now: Schema) -> SchemaChange:
     """Keys are known by their bytes: one that has others is another key, and what was kept for it is not found."""
-    found = compare(was, now)
+    found = _compared(was, now)
     if changes_keys(found):
         grave = [one for one in found if one.rewrites or one.effect is not Effect.READS_ON]
         return SchemaChange(Effect.FAILS, told(grave, "key"), places(grave, "key"))
@@ -31,18 +31,30 @@ def change_of_keys(was: Schema, now: Schema) -> SchemaChange:
 
 def change_of_values(was: Schema, now: Schema) -> SchemaChange:
     """What becomes of values that were written as ``was`` when they are read as ``now``."""
-    found = compare(was, now)
+    found = _compared(was, now)
     effect = max((finding.effect for finding in found), default=Effect.READS_ON)
     gravest = [finding for finding in found if finding.effect is effect]
     grave = [finding for finding in found if finding.effect is not Effect.READS_ON]
     return SchemaChange(effect, told(gravest, "value"), places(grave, "value"))
 
 
+def is_schema(part: object) -> bool:
+    """Whether a part of what is told of a topology is the schema of keys or values."""
+    return isinstance(part, dict) and "format" in part
+
+
 def difference(was: Sequence[Schema], now: Sequence[Schema]) -> str:
     """All that is different about (key, value) of a topic, for people; empty if nothing is."""
     roots = ("key", "value")
     pairs = zip(roots, was, now, strict=True)
-    return "; ".join(text for root, one, other in pairs if (text := told(compare(one, other), root)))
+    return "; ".join(text for root, one, other in pairs if (text := told(_compared(one, other), root)))
+
+
+def _compared(was: Schema, now: Schema) -> list[Finding]:
+    found = compare(was, now)
+    if found or was == now:
+        return found
+    return [Finding("", Effect.READS_ON, "is described in another way, and read as before", rewrites=False)]
 
 
 def told(findings: Sequence[Finding], root: str) -> str:

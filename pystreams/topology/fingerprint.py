@@ -14,6 +14,7 @@ from pystreams.functions import UserFunction
 from pystreams.serde.base import Serde, schema_of
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, GlobalStore, SubTopology
+from pystreams.topology.changed_schemas import difference, is_schema
 from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
 
@@ -111,8 +112,17 @@ def _difference_in(part: str, was: Any, now: Any) -> str:
         if then[at] != today[at]:
             return f"{what} {then[at]} was there, where now is {today[at]}"
         if then != today:
-            return f"{what} {today[at]} was {json.dumps(then)}, now {json.dumps(today)}"
+            return f"{what} {today[at]}{_changed(then, today)}"
     return ""
+
+
+def _changed(was: list[Any], now: list[Any]) -> str:
+    """What is different about a node or a store. The schemas of keys and values stand among the rest."""
+    schemas_was, schemas_now = ([part for part in one if is_schema(part)] for one in (was, now))
+    rest_was, rest_now = ([part for part in one if not is_schema(part)] for one in (was, now))
+    if rest_was == rest_now and len(schemas_was) == len(schemas_now):
+        return f": {difference(schemas_was, schemas_now)}"
+    return f" was {json.dumps(rest_was)}, now {json.dumps(rest_now)}"
 
 
 def same_setting(one: Any, other: Any) -> bool:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
+from pystreams.topology.changed_schemas import is_schema
+
 #: A sub-topology or a global store, as ``fingerprint.shape`` gives it.
 Part = Mapping[str, Any]
 
@@ -85,9 +87,9 @@ class Steps:
             return "an internal topic" if value in self._internal else value
         if isinstance(value, list):
             return [self._nameless(item) for item in value]
+        if is_schema(value):
+            return "a type"
         if isinstance(value, dict):
-            if "format" in value:
-                return "a type"
             return {
                 name: "a step" if name in ("children", "default") else self._nameless(item)
                 for name, item in value.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def test_equal_ones_have_none():
     "changed, told",
     [
         ({"topic": "other"}, 'sub-topology 0: node KSTREAM-SOURCE-0000000000 was ["source", '),
-        ({"key": bytes}, "sub-topology 0: node KSTREAM-SOURCE-0000000000 was"),
+        ({"key": bytes}, "sub-topology 0: node KSTREAM-SOURCE-0000000000: key was text, is now bytes"),
         ({"store": "m"}, "sub-topology 0: node KSTREAM-AGGREGATE-0000000001 was"),
         ({"size": 20}, "sub-topology 0: node KSTREAM-AGGREGATE-0000000001 was"),
         ({"more": True}, "sub-topology 1 is new"),
@@ -51,6 +52,7 @@ def test_the_first_one_is_told(changed: dict[str, Any], told: str):
 def test_a_global_store_is_told_by_its_name():
     found = first_difference(shape_of(rows=str), shape_of(rows=int))
     assert found.startswith("global store rows: node KSTREAM-SOURCE-")
+    assert found.endswith(": value was text, is now int in 8 bytes")
     assert first_difference(shape_of(rows=str), shape_of(more=True, rows=str)) == "sub-topology 1 is new"
     assert first_difference(shape_of(rows=str), shape_of()) == "global store rows is gone"
 
@@ -64,3 +66,24 @@ def test_what_is_gone_is_told():
     assert first_difference(fewer, whole) == f"sub-topology 0: node {name} is new"
     stores = [{**whole[0], "stores": []}]
     assert first_difference(whole, stores) == "sub-topology 0: store n is gone"
+
+
+@dataclass
+class Cents:
+    cents: int = 0
+
+
+@dataclass
+class Euros:
+    euros: int = 0
+
+
+def test_a_field_is_told_by_its_place():
+    found = first_difference(shape_of(rows=Cents), shape_of(rows=Euros))
+    assert "value.cents is gone (perhaps it is now euros)" in found
+
+
+def test_a_shape_of_an_earlier_version_is_not_compared():
+    earlier = [{name: told for name, told in part.items() if name != "version"} for part in shape_of()]
+    found = first_difference(earlier, shape_of())
+    assert found.startswith("one was told by an earlier version of pystreams")
