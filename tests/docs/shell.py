@@ -65,7 +65,7 @@ class Shell:
     ) -> None:
         self.close()
 
-    def run(self, command: str, timeout_s: float = 120.0) -> tuple[int, str]:
+    def run(self, command: str, timeout_s: float = 300.0) -> tuple[int, str]:
         """Its exit code, and what it has written to its terminal, errors included."""
         assert self._bash.stdin is not None
         background = command.endswith("&")
