@@ -65,7 +65,10 @@ class WorkersRun:
     def says(self, pattern: str) -> re.Match[str]:
         """Wait until something has been printed."""
         search = re.compile(pattern, re.MULTILINE).search
-        eventually(lambda: search(self.text) or not self._reader.is_alive())
+        try:
+            eventually(lambda: search(self.text) or not self._reader.is_alive())
+        except AssertionError as error:
+            raise AssertionError(f"{error}; {pattern!r} is not in: {self.text}") from None
         found = search(self.text)
         assert found is not None, f"{pattern!r} is not in: {self.text}"
         return found
