@@ -33,6 +33,8 @@ from pystreams.clock import Clock, SystemClock
 from pystreams.errors import StateError, StreamsError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.hand_over_check import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
+from pystreams.runtime.last_run import LastRun, record_of, topology_topic, topology_topic_spec
+from pystreams.runtime.take_over import topology_as_kept
 from pystreams.runtime.topic_setup import TopicPlan
 from pystreams.topology.fingerprint import shape
 
@@ -110,7 +112,8 @@ class _HandOver:
             if told is not None and was_complete(told, manifest, admin):
                 return self._before(told)
             own_topic = TopicSpec(manifest_topic(self._application_id), 1, _MANIFEST_TOPIC)
-            admin.create_topics([*versions.of(topics.missing), own_topic])
+            told_in = [own_topic, topology_topic_spec(self._application_id)]
+            admin.create_topics([*versions.of(topics.missing), *told_in])
             committer.probe(self._written())
             with self._telling_its_state():
                 return self._write(admin, committer, topics, versions, before_commit)
@@ -148,7 +151,8 @@ class _HandOver:
 
     def _written(self) -> list[TopicPartition]:
         changelogs = [TopicPartition(topic, p) for _, topic, count in self._logged() for p in range(count)]
-        return [*changelogs, *self._emitted()]
+        told = TopicPartition(topology_topic(self._application_id), 0)
+        return [*changelogs, *self._emitted(), told]
 
     def _emitted(self) -> list[TopicPartition]:
         return [*self._result.written()] if self._emit else []
@@ -250,9 +254,13 @@ class _HandOver:
             manifest=manifest.to_json(),
             emitted=emitted,
         )
-        topic = manifest_topic(self._application_id)
-        write = Write(topic, 0, MANIFEST_KEY, record.to_bytes(), self._clock.now_ms())
-        committer.commit([write], offsets)
+        topic, now_ms = manifest_topic(self._application_id), self._clock.now_ms()
+        writes = [Write(topic, 0, MANIFEST_KEY, record.to_bytes(), now_ms)]
+        if record.complete:
+            # From now on all that is stored is the backfill's.
+            last = LastRun(topology_as_kept(self._result.loaded.built))
+            writes.append(record_of(self._application_id, last, now_ms))
+        committer.commit(writes, offsets)
 
 
 def _check_computed(manifest: Manifest) -> None:

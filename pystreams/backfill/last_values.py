@@ -12,9 +12,10 @@ from typing import Final
 
 from pystreams.backfill.local_disks import local_folder
 from pystreams.broker.port import Broker
-from pystreams.clock import Deadline, SystemClock
+from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TopicPartition
+from pystreams.runtime.topic_reading import SilentPartitionError, committed_batches
 from pystreams.state.formats import pack_int64
 from pystreams.state.resources import shared_resources
 from pystreams.state.rocksdb import RocksDatabase, RocksTable
@@ -25,7 +26,6 @@ MEMORY_BYTES: Final = 64 * 1024 * 1024
 #: What Python needs for an entry beside the bytes themselves.
 _ENTRY_BYTES: Final = 200
 
-_POLL_MS = 100.0
 #: A changelog that gives nothing for so long, though there must be more, cannot be read now.
 _SILENCE_MS_MAX = 60_000.0
 _TABLE = "left"
@@ -108,21 +108,8 @@ def committed_records(
     """The committed records of a changelog, batch by batch: keys, and timestamps with values (None: deleted), before
     which headers stand if they are wanted."""
     with closing(broker.admin()) as admin:
-        start = admin.beginning_offsets([partition])[partition]
-        end = admin.end_offsets([partition])[partition]
-    if start >= end:
-        return
-    # A restoring consumer's: what a transaction has not committed does not count.
-    with closing(broker.consumer("backfill-changelog", "restore")) as consumer:
-        consumer.assign({partition: start})
-        silence = Deadline(SystemClock(), _SILENCE_MS_MAX)
-        while (position := consumer.position(partition)) < end:
-            batches = consumer.poll(_POLL_MS)
-            if batches or consumer.position(partition) > position:
-                silence = Deadline(SystemClock(), _SILENCE_MS_MAX)
-            elif silence.expired():
-                raise _silent(broker, partition, position, end)
-            for batch in batches:
+        try:
+            for batch in committed_batches(broker, admin, partition, SystemClock(), _SILENCE_MS_MAX):
                 values = with_headers_joined(batch) if with_headers else batch.values
                 rows = [
                     (key, None if value is None else pack_int64(timestamp) + value)
@@ -130,6 +117,8 @@ def committed_records(
                     if key is not None
                 ]
                 yield [key for key, _ in rows], [packed for _, packed in rows]
+        except SilentPartitionError as error:
+            raise _silent(broker, partition, error.position, error.end_offset) from error
 
 
 def _silent(broker: Broker, partition: TopicPartition, position: int, end: int) -> BrokerUnavailableError:

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.console import note, show_table
-from pystreams.cli.options import SetOption, StateDirOption
-from pystreams.errors import AppLoadError
+from pystreams.cli.options import BootstrapServersOption, EmbeddedLogOption, SetOption, StateDirOption
+from pystreams.clock import SystemClock
+from pystreams.errors import AppLoadError, BrokerUnavailableError
 
 if TYPE_CHECKING:
+    from pystreams.config import StreamsConfig
+    from pystreams.runtime.last_run import LastRun
+    from pystreams.state.directory import StateDirectory
     from pystreams.topology.difference import Change
 
 _WHAT = (
@@ -27,7 +32,7 @@ def diff(
         str,
         typer.Argument(
             metavar="[OLD]",
-            help=f"{_WHAT}. Left out: the version that ran on this machine last.",
+            help=f"{_WHAT}. Left out: the version that ran last, on this log or with this state.",
             show_default=False,
         ),
     ],
@@ -37,6 +42,8 @@ def diff(
     ] = False,
     setting: SetOption = None,
     state_dir: StateDirOption = None,
+    embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
     """Show what a new version keeps, loses or must build anew: stores, repartition topics, inputs, outputs.
 
@@ -44,20 +51,29 @@ def diff(
     compared. Exit codes: [bold]0[/] it takes over as it is, member by member; [bold]1[/] content is lost or must be
     built anew; [bold]2[/] all content is kept, but all members of the old version must stop first.
 
-    [bold]pystreams diff apps.wordcount[/]: what ran here last, and apps.wordcount as it is now.
+    [bold]pystreams diff apps.wordcount[/]: what ran last, and apps.wordcount as it is now.
     [bold]pystreams diff running.json apps.wordcount[/]: after [bold]describe --format json > running.json[/] with the
     old code.
     """
     from pystreams.cli.loading import load_application
-    from pystreams.topology.difference import changes
+    from pystreams.cli.settings import settings_of
+    from pystreams.runtime.last_run import LastRun
+    from pystreams.runtime.take_over import compared
 
     if new is None:
         application = load_application(old)
-        after = _shape_of(application, setting)
-        before = _last_run(application, setting, state_dir)
+        config = settings_of(
+            application,
+            setting,
+            state_dir=state_dir,
+            embedded_log=embedded_log,
+            bootstrap_servers=bootstrap_servers,
+        )
+        last, after = _last_run(config), _shape_of(application, setting)
     else:
-        before, after = _shape(old, setting), _shape(new, setting)
-    found = changes(before["topology"], after["topology"])
+        last, after = LastRun(_shape(old, setting)["topology"]), _shape(new, setting)
+    before = {"topology": last.topology}
+    found = compared(last, after["topology"])
     outcome = _outcome(before["topology"], after["topology"], found)
     if json_:
         print(_json(outcome, after["application_id"], found))
@@ -152,19 +168,34 @@ def _shape_of(application: Any, setting: list[str] | None) -> Any:
     return json.loads(describe_json(application, setting))
 
 
-def _last_run(application: Any, setting: list[str] | None, state_dir: Path | None) -> Any:
-    from pystreams.cli.settings import settings_of
+def _last_run(config: StreamsConfig) -> LastRun:
+    """As the log has it, or the state if that cannot be asked. Raises ``AppLoadError`` if neither knows any."""
+    from pystreams.runtime.last_run import LastRun
+    from pystreams.runtime.take_over import settled
     from pystreams.state.directory import StateDirectory
 
-    config = settings_of(application, setting, state_dir=state_dir)
-    content = StateDirectory(config.state_dir, config.application_id).topology()
+    directory = StateDirectory(config.state_dir, config.application_id)
+    last = _told_by_log(config, directory)
+    if last is not None:
+        return settled(last)
+    content = directory.topology()
     if content is None:
         raise AppLoadError(
-            f"no version of {config.application_id} has run on this machine",
+            f"no version of {config.application_id} has run on this log, nor with this state",
             where=str(config.state_dir / config.application_id),
             hint="give the old version, too: its module, or a file that describe --format json wrote with its code",
         )
-    return content
+    return LastRun.from_json(content)
+
+
+def _told_by_log(config: StreamsConfig, directory: StateDirectory) -> LastRun | None:
+    from pystreams.runtime.last_run import KeptTopology
+
+    try:
+        with open_broker_of(config) as broker, open_admin(broker) as admin:
+            return KeptTopology(broker, admin, directory, config.application_id, SystemClock()).read()
+    except BrokerUnavailableError:
+        return None
 
 
 def read_shape(path: Path) -> Any:

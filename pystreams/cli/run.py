@@ -87,6 +87,16 @@ def run(
             show_default=False,
         ),
     ] = None,
+    accept_loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-loss",
+            metavar="STORE",
+            help="Start although the program has changed so that this store loses what it has stored."
+            " May stand several times.",
+            show_default=False,
+        ),
+    ] = None,
     show_config: Annotated[
         bool, typer.Option("--show-config", help="Print all settings in force, and do not run.")
     ] = False,
@@ -126,6 +136,7 @@ def run(
         "bootstrap_servers": bootstrap_servers,
         "num_stream_threads": threads,
         "allow_expired": allow_expired,
+        "accept_loss": ",".join(accept_loss) if accept_loss else None,
     }
     if create_topics and not show_config:
         _create_topics(application, setting, flags, partitions or 1)

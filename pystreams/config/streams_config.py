@@ -33,6 +33,7 @@ from pystreams.config.values import (
     serde,
     servers,
     size,
+    stores,
     text,
     token_provider,
     topic_settings,
@@ -163,6 +164,10 @@ class StreamsConfig:
     window_changelog_retention_ms: int | None = _setting(None, duration(besides=-1))
     #: Start although the outputs' retention would delete records as old as the inputs'.
     allow_expired: bool = _setting(False, flag)
+
+    #: Stores that may lose what they have stored, with commas between their names, where the program has changed so
+    #: that they cannot keep it. Without it the start is refused.
+    accept_loss: str | None = _setting(None, stores)
 
     #: How members of the group talk to each other.
     group_protocol: str = _setting("classic", choice("classic"))

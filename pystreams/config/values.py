@@ -157,6 +157,14 @@ def optimizations(given: Any) -> str:
     raise ValueError(f"none, all, or some of {', '.join(OPTIMIZATIONS)} with commas between them")
 
 
+def stores(given: Any) -> str:
+    """Names of stores, with commas between them, or a sequence of names."""
+    names = given.split(",") if isinstance(given, str) else given
+    if isinstance(names, (list, tuple, set, frozenset)) and all(isinstance(name, str) for name in names):
+        return ",".join(sorted({name.strip() for name in names} - {""}))
+    raise ValueError("names of stores with commas between them")
+
+
 def handler(given: Any) -> Any:
     """What to do with a bad record."""
     if callable(given) or given in ("fail", "continue", "dead_letter"):

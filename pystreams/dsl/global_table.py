@@ -104,6 +104,11 @@ class GlobalTables:
         """
         names = self._context.names
         options = StoreOptions.of("global_table", store)
+        if options.was is not None:
+            raise TopologyError(
+                "a global table takes no was=",
+                why="it is filled from its topic, whatever the store is called",
+            )
         # Its topic is its changelog.
         store_name = replace(options, logged=False).named(self._context, f"{topic}-")
         source_name = names.step("KSTREAM-SOURCE-", None if step is None else f"{step}-source")

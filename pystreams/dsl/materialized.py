@@ -24,6 +24,7 @@ class UntypedStoreArguments(TypedDict, total=False):
     """The keyword arguments of a step that has a store; what they mean stands in ``pystreams.dsl``."""
 
     name: str
+    was: str
     cached: bool
     logged: bool
     persistent: bool
@@ -68,6 +69,7 @@ class StoreOptions:
     history: Duration | None = None
     history_segment: Duration | None = None
     max_entries: int | None = None
+    was: str | None = None
 
     @classmethod
     def of(cls, method: str, arguments: Mapping[str, Any]) -> StoreOptions:
@@ -78,7 +80,13 @@ class StoreOptions:
                 meant = did_you_mean(argument, known)
                 message = f"{method}() got an unexpected keyword argument {argument!r}"
                 raise TypeError(f"{message}: {meant}" if meant else message)
-        return cls(**arguments)
+        options = cls(**arguments)
+        if options.was is not None and options.name is None:
+            raise TopologyError(
+                f"{method} takes was= only with name=",
+                hint=f"give the store the name that it is to have from now on: name=..., was={options.was!r}",
+            )
+        return options
 
     @property
     def kept(self) -> Kept:
@@ -124,6 +132,7 @@ class StoreOptions:
             changelog_config=self.changelog_config or {},
             of_language=not versioned,
             max_entries=self.max_entries,
+            was=self.was,
             **versioned,
         )
 
@@ -177,6 +186,7 @@ class StoreOptions:
             no_key_index=on_close and not isinstance(windows, SlidingWindows),
             changelog_config=self.changelog_config or {},
             of_language=True,
+            was=self.was,
         )
 
     def session(
@@ -195,6 +205,7 @@ class StoreOptions:
             by_time=on_close,
             changelog_config=self.changelog_config or {},
             of_language=True,
+            was=self.was,
         )
 
     def _retention_ms(self, name: str, windows: AnyTimeWindows | SessionWindows) -> int:

@@ -34,6 +34,7 @@ class JoinStoreArguments(TypedDict, total=False):
     """The keyword arguments for the stores of a join of streams; what they mean stands in ``pystreams.dsl``."""
 
     name: str
+    was: str
     logged: bool
     persistent: bool
     changelog_config: Mapping[str, str]
@@ -53,10 +54,7 @@ class _Names:
     def drawn(cls, context: Context, step: str | None, store: str | None, kind: JoinKind) -> _Names:
         names = context.names
         left_needed, right_needed = kind.value
-        suffixes = (
-            "-this-join" if left_needed else "-outer-this-join",
-            "-other-join" if right_needed else "-outer-other-join",
-        )
+        suffixes = _suffixes(kind)
         kept = (
             names.step("KSTREAM-WINDOWED-", None if step is None else f"{step}-this-windowed"),
             names.step("KSTREAM-WINDOWED-", None if step is None else f"{step}-other-windowed"),
@@ -67,18 +65,32 @@ class _Names:
         )
         merge = names.step("KSTREAM-MERGE-", None if step is None else f"{step}-merge")
         if store is None:
-            stores, number = generated, generated[0].rpartition("-")[2]
-            waiting = f"KSTREAM-OUTERSHARED-{number}"
+            number = generated[0].rpartition("-")[2]
+            stores = (f"{generated[0]}-store", f"{generated[1]}-store", f"KSTREAM-OUTERSHARED-{number}-store")
         else:
-            stores = (store + suffixes[0], store + suffixes[1])
-            waiting = store + ("-left-shared-join" if left_needed else "-outer-shared-join")
+            stores = _store_names(store, kind)
         return cls(
             kept,
             generated if step is None else (checked(step + suffixes[0]), checked(step + suffixes[1])),
             merge,
-            (f"{stores[0]}-store", f"{stores[1]}-store"),
-            f"{waiting}-store",
+            stores[:2],
+            stores[2],
         )
+
+
+def _suffixes(kind: JoinKind) -> tuple[str, str]:
+    left_needed, right_needed = kind.value
+    return (
+        "-this-join" if left_needed else "-outer-this-join",
+        "-other-join" if right_needed else "-outer-other-join",
+    )
+
+
+def _store_names(name: str, kind: JoinKind) -> tuple[str, str, str]:
+    """The stores of a join that was given a name for them: of both sides, and of what waits."""
+    this, other = _suffixes(kind)
+    waiting = "-left-shared-join" if kind.value[0] else "-outer-shared-join"
+    return f"{name}{this}-store", f"{name}{other}-store", f"{name}{waiting}-store"
 
 
 def joined(
@@ -109,12 +121,15 @@ def joined(
     context = left.context
     names = _Names.drawn(context, step, options.name, kind)
     function = UserFunction.of(joiner, "join", f"{method} {names.merge}")
+    was = (None, None, None) if options.was is None else _store_names(options.was, kind)
     stores = [
-        _kept(name, options, key, place.value, windows)
-        for name, place in zip(names.stores, (left, right), strict=True)
+        _kept(name, options, key, place.value, windows, before)
+        for name, place, before in zip(names.stores, (left, right), was, strict=False)
     ]
     waiting = (
-        None if kind is JoinKind.INNER else _waiting(names.waiting, options, key, left.value, right.value)
+        None
+        if kind is JoinKind.INNER
+        else _waiting(names.waiting, options, key, left.value, right.value, was[2])
     )
     if options.name is None:
         _note_unnamed(context, [*stores, *([waiting] if waiting else [])])
@@ -202,7 +217,12 @@ def _key_serde(this: Place, other: Place, method: str) -> AnySerde:
 
 
 def _kept(
-    name: str, options: StoreOptions, key: AnySerde, value: AnySerde, windows: JoinWindows
+    name: str,
+    options: StoreOptions,
+    key: AnySerde,
+    value: AnySerde,
+    windows: JoinWindows,
+    was: str | None,
 ) -> StoreSpec:
     """The store of one side. Each record has a key of its own in the changelog, so there is nothing to compact."""
     return StoreSpec(
@@ -219,10 +239,13 @@ def _kept(
         headers=options.persistent is False,
         of_language=True,
         changelog_config={**(options.changelog_config or {}), "cleanup.policy": "delete"},
+        was=was,
     )
 
 
-def _waiting(name: str, options: StoreOptions, key: AnySerde, left: AnySerde, right: AnySerde) -> StoreSpec:
+def _waiting(
+    name: str, options: StoreOptions, key: AnySerde, left: AnySerde, right: AnySerde, was: str | None
+) -> StoreSpec:
     """The store of records without a match."""
     value = wrapped(left, lambda one: wrapped(right, lambda two: SideValueSerde(one, two)))
     return StoreSpec(
@@ -233,6 +256,7 @@ def _waiting(name: str, options: StoreOptions, key: AnySerde, left: AnySerde, ri
         **options.kept,
         logged=options.logged,
         changelog_config=dict(options.changelog_config or {}),
+        was=was,
     )
 
 

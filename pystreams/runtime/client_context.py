@@ -12,6 +12,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.runtime.global_state import GlobalStoreView
 from pystreams.runtime.hand_over_check import HandOverCheck
+from pystreams.runtime.last_run import TopologyInUse
 from pystreams.runtime.left_out import LeftOut
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.state_cleanup import StateCleanup
@@ -34,6 +35,8 @@ class ClientContext:
     directory: StateDirectory
     cleanup: StateCleanup
     hand_over: HandOverCheck
+    #: Has the topology kept when it processes records; knows which stores have begun anew.
+    in_use: TopologyInUse
     resources: RocksResources
     process_id: str
     #: Keeps this client's names apart from those of others with the same process id.

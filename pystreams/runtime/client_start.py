@@ -17,13 +17,13 @@ from pystreams.runtime.hand_over_check import HandOverCheck
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.retention_check import check_retention
 from pystreams.runtime.state_cleanup import StateCleanup
+from pystreams.runtime.taking_over import TakingOver
 from pystreams.runtime.topic_setup import plan_topics
 from pystreams.serde import serde_for
 from pystreams.state.directory import StateDirectory
 from pystreams.state.resources import RocksResources
 from pystreams.state.worker_number import WorkerNumber
 from pystreams.topology.built import BuiltTopology
-from pystreams.topology.fingerprint import shape
 from pystreams.topology.topology import Topology
 
 log = logging.getLogger(__name__)
@@ -51,19 +51,21 @@ def prepare(
 ) -> ClientContext:
     """Everything that threads share, after all checks. ``worker`` is the number that the client had best have.
 
-    Raises ``TopicError``, ``RetentionError``, ``TopologyError``, ``StateError``.
+    Raises ``TopicError``, ``RetentionError``, ``TopologyError`` (also where stored content would be lost),
+    ``ConfigError``, ``StateError``.
     """
     config.check_guarantee(transactional=broker.transactional)
-    plan = plan_topics(admin, built, config, broker.description)
-    with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
-        check_retention(plan, built, config, admin, consumer, clock)
     hand_over = HandOverCheck(broker, admin, built, clock)
     hand_over.check()
     directory = StateDirectory(config.state_dir, config.application_id)
+    taking_over = TakingOver(built, config, broker, admin, directory, clock)
+    taking_over.check()
+    plan = plan_topics(admin, built, config, broker.description, taking_over.topics_made_anew)
+    with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
+        check_retention(plan, built, config, admin, consumer, clock)
     cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
     cleanup.at_start(config.state_cleanup_dir_max_age_ms)
-    admin.create_topics(plan.missing)
-    directory.remember_topology(shape(built))
+    in_use = taking_over.carry_out(plan)
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(
         "application %s on %s: %d sub-topologies, %d tasks; %s",
@@ -83,6 +85,7 @@ def prepare(
         directory=directory,
         cleanup=cleanup,
         hand_over=hand_over,
+        in_use=in_use,
         resources=resources,
         process_id=directory.process_id,
         worker=WorkerNumber(directory.path, worker),

@@ -19,18 +19,24 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class GroupAssignor:
     """Assigns the tasks of one topology. ``inputs`` are the input partitions of every task; ``stateful`` the tasks
-    that have stores to restore. Called by whichever member leads the group."""
+    that have stores to restore. Called by whichever member leads the group; ``fingerprint`` and ``topology``
+    (``pack_topology``) are its own."""
 
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     stateful: frozenset[TaskId]
+    fingerprint: str
+    topology: bytes
 
     def __call__(self, members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:
         """Members that cannot take part get no partitions and a plan that says why; the others share the tasks."""
-        told, errors = self._read(members)
+        told, unreadable = self._read(members)
+        refused = {member_id: Plan(error=error) for member_id, error in unreadable.items()}
         fingerprint = _fingerprint_in_force(members, told)
+        in_force = self._topology_of(fingerprint, told)
         for member_id, subscription in list(told.items()):
             if subscription.fingerprint != fingerprint:
-                errors[member_id] = _mismatch(subscription, fingerprint)
+                error = _mismatch(subscription, fingerprint)
+                refused[member_id] = Plan(error=error, topology=in_force)
                 del told[member_id]
         shutdown = any(subscription.shutdown for subscription in told.values())
         owned = {member.member_id: self._owned_tasks(member.owned) for member in members}
@@ -42,9 +48,7 @@ class GroupAssignor:
                 for member_id, s in told.items()
             ],
         )
-        result = {
-            member_id: MemberAssignment((), encode(Plan(error=error))) for member_id, error in errors.items()
-        }
+        result = {member_id: MemberAssignment((), encode(plan)) for member_id, plan in refused.items()}
         threads = sorted(tasks) if self.stateful else []
         plan = encode(
             Plan(
@@ -80,6 +84,12 @@ class GroupAssignor:
                 log.warning("member %s cannot take part: %s", member.member_id, error)
                 errors[member.member_id] = str(error)
         return told, errors
+
+    def _topology_of(self, fingerprint: str, told: Mapping[str, Subscription]) -> bytes:
+        """As the leader has it, or one of the members; empty if nobody has told it."""
+        if fingerprint == self.fingerprint:
+            return self.topology
+        return next((s.topology for s in told.values() if s.fingerprint == fingerprint and s.topology), b"")
 
     def _owned_tasks(self, owned: frozenset[TopicPartition]) -> frozenset[TaskId]:
         return frozenset(task for task, inputs in self.inputs.items() if inputs & owned)

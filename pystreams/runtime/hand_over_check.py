@@ -14,14 +14,14 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Collection, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pystreams.broker.port import Admin, Broker, CommittedOffset
-from pystreams.clock import Clock, Deadline
+from pystreams.clock import Clock
 from pystreams.errors import OffsetOutOfRangeError, StateError, TopologyError
 from pystreams.ids import TopicPartition
+from pystreams.runtime.topic_reading import SilentPartitionError, last_value
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.fingerprint import first_difference, shape
 
@@ -30,7 +30,6 @@ MANIFEST_KEY: Final = b"manifest"
 
 #: How long a hand-over's last step may take while we look at it. Who was killed within it leaves it open for longer.
 _READ_TIMEOUT_MS: Final = 10_000.0
-_POLL_MS: Final = 50.0
 
 
 def manifest_topic(application_id: str) -> str:
@@ -116,26 +115,16 @@ def read_record(
     """
     timeout_ms = _READ_TIMEOUT_MS if timeout_ms is None else timeout_ms
     partition = TopicPartition(manifest_topic(application_id), 0)
-    if partition.topic not in admin.partition_counts():
-        return None
-    last: bytes | None = None
-    end = admin.end_offsets([partition])[partition]
-    deadline = Deadline(clock, timeout_ms)
-    with closing(broker.consumer(f"{application_id}-hand-over-check", "restore")) as consumer:
-        consumer.assign(admin.beginning_offsets([partition]))
-        while consumer.position(partition) < end:
-            for batch in consumer.poll(_POLL_MS):
-                for key, value in zip(batch.keys, batch.values, strict=True):
-                    if key == MANIFEST_KEY:
-                        last = value
-            if deadline.expired():
-                raise UnderWayError(
-                    f"somebody is handing the result of a backfill over to {application_id}",
-                    where=f"{partition}, {broker.description}",
-                    why=f"its last record was not committed within {timeout_ms / 1000:g} s",
-                    hint="start when that has ended; if it was killed, hand over again (or wait for a minute: what it "
-                    "left open ends then)",
-                )
+    try:
+        last = last_value(broker, admin, partition, MANIFEST_KEY, clock, timeout_ms)
+    except SilentPartitionError as error:
+        raise UnderWayError(
+            f"somebody is handing the result of a backfill over to {application_id}",
+            where=f"{partition}, {broker.description}",
+            why=f"its last record was not committed within {timeout_ms / 1000:g} s",
+            hint="start when that has ended; if it was killed, hand over again (or wait for a minute: what it "
+            "left open ends then)",
+        ) from error
     return None if last is None else HandOverRecord.from_bytes(last, f"{partition}, {broker.description}")
 
 

@@ -6,7 +6,9 @@ tasks and endpoints can join without a new version; the version changes only whe
 
 from __future__ import annotations
 
-from typing import TypeVar
+import json
+import zlib
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,7 +21,8 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a thread tells when it joins.
 
     ``state`` holds, for each task with state on this process' disk, how far it got (the sum of its stores' changelog
-    offsets). ``shutdown`` asks the whole application to stop.
+    offsets). ``shutdown`` asks the whole application to stop. One thread of each process tells its ``topology``
+    (``pack_topology``), so that a leader with another one can say what is different.
     """
 
     fingerprint: str
@@ -27,18 +30,21 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     thread: str
     state: dict[str, int] = {}  # msgspec gives each one its own
     shutdown: bool = False
+    topology: bytes = b""
 
 
 class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the assignor tells a thread besides its partitions.
 
-    ``error`` is set if the member may not take part; ``shutdown`` if the whole application is to stop. ``owners`` says
-    who has the tasks with stores: for each sub-topology, by partition, the index in ``threads`` (-1: nobody).
+    ``error`` is set if the member may not take part, with the ``topology`` that the group runs (``pack_topology``), if
+    that is the reason and it is known; ``shutdown`` if the whole application is to stop. ``owners`` says who
+    has the tasks with stores: for each sub-topology, by partition, the index in ``threads`` (-1: nobody).
     """
 
     tasks: int = 0
     members: int = 0
     error: str = ""
+    topology: bytes = b""
     shutdown: bool = False
     threads: list[str] = []
     owners: dict[int, list[int]] = {}
@@ -50,6 +56,19 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Message = TypeVar("Message", Subscription, Plan)
+
+
+def pack_topology(shape: Any) -> bytes:
+    """What ``fingerprint.shape`` gives, small."""
+    return zlib.compress(json.dumps(shape).encode())
+
+
+def unpack_topology(packed: bytes) -> Any:
+    """Raises ``TopologyError`` for what is none."""
+    try:
+        return json.loads(zlib.decompress(packed))
+    except (ValueError, zlib.error) as error:
+        raise TopologyError("the topology that the group runs cannot be read", why=str(error)) from error
 
 
 def encode(message: Subscription | Plan) -> bytes:

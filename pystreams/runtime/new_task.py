@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from pystreams.runtime.codegen import CompiledCode
 from pystreams.runtime.linking import setting_up
 from pystreams.runtime.partition_group import HeadOrder
 from pystreams.runtime.stream_task import StreamTask, TaskServices
+from pystreams.state.begun import Begun
 from pystreams.state.cache import ThreadCache
 from pystreams.state.resources import RocksResources
 from pystreams.state.spec import StoreSpec
@@ -40,13 +41,14 @@ def new_task(
     log_change: Callable[[str], LogChange | None],
     resources: RocksResources | None = None,
     origin: str | None = None,
+    begun: Mapping[str, Begun] | None = None,
     code: CompiledCode | None = None,
     order: HeadOrder | None = None,
 ) -> NewTask:
     """Open the stores that ``specs`` describe under ``directory``, and put a task around them.
 
-    ``log_change``, ``resources`` and ``origin`` are as ``TaskState.open`` takes them, ``code`` and ``order`` as
-    ``StreamTask`` does. Raises what ``TaskState.open`` raises, and ``ProcessingError`` where a serde of the user's
+    ``log_change``, ``resources``, ``origin`` and ``begun`` are as ``TaskState.open`` takes them, ``code`` and ``order``
+    as ``StreamTask`` does. Raises what ``TaskState.open`` raises, and ``ProcessingError`` where a serde of the user's
     cannot be set up; nothing stays open then.
     """
     cell = ContextCell()
@@ -64,6 +66,7 @@ def new_task(
             resources=resources,
             expired=dropped.add,
             origin=origin,
+            begun=begun,
         )
     try:
         stream = StreamTask(

@@ -27,10 +27,18 @@ from pystreams.metrics import names
 from pystreams.runtime.client_context import ClientContext
 from pystreams.runtime.group_assignor import GroupAssignor
 from pystreams.runtime.group_wait import GroupWait
-from pystreams.runtime.membership_data import Plan, Subscription, decode_plan, encode
+from pystreams.runtime.membership_data import (
+    Plan,
+    Subscription,
+    decode_plan,
+    encode,
+    pack_topology,
+    unpack_topology,
+)
 from pystreams.runtime.progress import ThreadProgress, restore_progress, task_progress
 from pystreams.runtime.restore import Restorer
 from pystreams.runtime.stopwatch import Stopwatch
+from pystreams.runtime.take_over import topology_as_kept
 from pystreams.runtime.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.task_opening import TaskOpener
 from pystreams.runtime.thread_calls import CallQueue
@@ -40,6 +48,7 @@ from pystreams.runtime.thread_summary import ThreadSummary
 from pystreams.runtime.transitions import THREAD_SUCCESSORS, ThreadState, check_transition
 from pystreams.runtime.trouble import Trouble
 from pystreams.state.cache import ThreadCache
+from pystreams.topology.fingerprint import first_difference
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +64,8 @@ _JOINING_POLL_MS = 10.0
 _RESTORE_BESIDE_MS, _RESTORE_ALONE_MS = 20.0, 200.0
 _RETRY_PAUSE_MS = 100.0
 _SNAPSHOT_INTERVAL_MS = 100.0
+#: What a member tells the group of its topology: Kafka keeps what all members tell in one record of 1 MB.
+_TOPOLOGY_BYTES = 8_192
 
 
 class StreamThread:
@@ -93,6 +104,7 @@ class StreamThread:
         self._restorer: Restorer
         self._plan = Plan()
         self._round_records = 1
+        self._topology = pack_topology(topology_as_kept(context.built))
         self._records = 0
         self._worked = False
         self._last_commit_ms = self._clock.monotonic_ms()
@@ -191,7 +203,12 @@ class StreamThread:
             context.built.application_id,
             sorted({partition.topic for inputs in context.inputs.values() for partition in inputs}),
             self._subscription,
-            GroupAssignor(context.inputs, context.stateful),
+            GroupAssignor(
+                context.inputs,
+                context.stateful,
+                context.built.fingerprint,
+                self._topology,
+            ),
             context.instance_id(self.index),
         )
         closing.append(lambda: member.close(leave=True if self._gone_for_good else None))
@@ -211,6 +228,9 @@ class StreamThread:
                 thread=self.name,
                 state=context.local_state(),
                 shutdown=self.shutdown_requested,
+                topology=self._topology
+                if self.index == 1 and len(self._topology) <= _TOPOLOGY_BYTES
+                else b"",
             )
         )
 
@@ -294,15 +314,24 @@ class StreamThread:
                 self._group_wait = None
                 plan = decode_plan(user_data)
                 if plan.error:
-                    raise TopologyError(
-                        f"the group refuses this member: {plan.error}",
-                        where=f"application {self._context.built.application_id}, {self.name}",
-                        hint="stop the other members first, or give the changed application another application_id",
-                    )
+                    raise self._refused(plan)
                 self._plan = plan
                 if plan.shutdown:
                     self._owner.application_shutdown()
                 self._take_on(generation, partitions, plan.tasks, plan.members)
+
+    def _refused(self, plan: Plan) -> TopologyError:
+        """The group runs another topology: the one that the leader told, else the one that ran last as we started."""
+        context = self._context
+        before = context.in_use.before
+        runs = unpack_topology(plan.topology) if plan.topology else before and before.topology
+        difference = first_difference(runs, topology_as_kept(context.built)) if runs else ""
+        return TopologyError(
+            f"the group refuses this member: {plan.error}",
+            where=f"application {context.built.application_id}, {self.name}",
+            why=f"the first difference: {difference}" if difference else "",
+            hint="stop the other members first, or give the changed application another application_id",
+        )
 
     def _take_on(
         self, generation: int, partitions: tuple[TopicPartition, ...], tasks: int, members: int

@@ -357,6 +357,8 @@ class TaskManager:
     def process(self, max_records: int, now_ms: int) -> int:
         """Let each task process up to ``max_records``, or what it can in a tenth of a second; the number processed."""
         processed = 0
+        if not self._context.in_use.kept and any(map(self.buffered, self._running)):
+            self._context.in_use.processing()
         for task in self._running:
             if not self._member.can_commit():
                 # A function has hung for so long that others have the tasks by now.
@@ -382,6 +384,8 @@ class TaskManager:
             self.working = task
             punctuated |= task.stream.punctuate_wall_clock(now_ms)
         self.working = None
+        if punctuated:
+            self._context.in_use.processing()
         return punctuated
 
     def next_punctuation_ms(self) -> int | None:

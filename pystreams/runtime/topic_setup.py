@@ -49,8 +49,15 @@ class TopicPlan:
         return next((spec.config for spec in self.missing if spec.name == topic), {})
 
 
-def plan_topics(admin: Admin, built: BuiltTopology, config: StreamsConfig, where: str) -> TopicPlan:
-    """Check the user's topics and those of the application's own that exist; nothing is created yet.
+def plan_topics(
+    admin: Admin,
+    built: BuiltTopology,
+    config: StreamsConfig,
+    where: str,
+    made_anew: Collection[str] = (),
+) -> TopicPlan:
+    """Check the user's topics and those of the application's own that exist; nothing is created yet. Topics that are
+    going to be ``made_anew`` count as missing.
 
     Raises ``TopicError``, ``TopologyError``.
     """
@@ -59,7 +66,8 @@ def plan_topics(admin: Admin, built: BuiltTopology, config: StreamsConfig, where
     partitioning = resolve_partitions(built, existing)
     specs = internal_topics(built, partitioning, config)
     # Of no others: a cluster has thousands of topics, and most are none of our business.
-    found = admin.describe_topics({spec.name for spec in specs} | _written(built, config))
+    own = {spec.name for spec in specs} - set(made_anew)
+    found = admin.describe_topics(own | _written(built, config))
     unseen = sorted(name for name, topic in found.items() if not topic.config)
     if unseen:
         log.warning(

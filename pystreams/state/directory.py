@@ -208,15 +208,15 @@ class StateDirectory:
             ) from error
 
     def topology(self) -> dict[str, Any] | None:
-        """What ``remember_topology`` was told last, as ``{"application_id", "topology"}``; None: nothing."""
+        """What ``remember_topology`` was told last, with the ``application_id``; None: nothing."""
         return read_json(self.path / TOPOLOGY_FILE)
 
-    def remember_topology(self, shape: list[dict[str, Any]]) -> None:
-        """Keep what tells the topology that runs from others, for the next version to be compared with."""
+    def remember_topology(self, told: Mapping[str, Any]) -> None:
+        """Keep what tells the ``topology`` that runs from others, for the next version to be compared with."""
         make_directory(self.path)
         # Workers of one application write the same, maybe at once: each under a name of its own.
         draft = self.path / f"{TOPOLOGY_FILE}.{uuid.uuid4()}"
-        write_json(draft, {"format": FORMAT_VERSION, "application_id": self.path.name, "topology": shape})
+        write_json(draft, {"format": FORMAT_VERSION, "application_id": self.path.name, **told})
         try:
             draft.replace(self.path / TOPOLOGY_FILE)
         except OSError as error:

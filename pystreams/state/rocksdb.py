@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -153,21 +154,52 @@ class RocksDatabase:
             known = rocksdict.Rdict.list_cf(str(path), options) if (path / "CURRENT").exists() else []
             families = {name: options for name in known if name != "default"}
             self._db = rocksdict.Rdict(str(path), options, families)
+            self._options = options
+            self._families = set(families)
             for store in stores:
-                family = _PREFIX + store
-                if family not in known:
-                    self._db.create_column_family(family, options)
-                self.tables[store] = self._table(store)
+                self._open_table(store)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             with suppress(StateError):
                 self.close()
             _fail(error, "open", path)
 
-    def _table(self, store: str) -> RocksTable:
+    def _open_table(self, store: str) -> None:
         family = _PREFIX + store
-        return RocksTable(
+        if family not in self._families:
+            self._db.create_column_family(family, self._options)
+            self._families.add(family)
+        self.tables[store] = RocksTable(
             self, store, self._db.get_column_family(family), self._db.get_column_family_handle(family)
         )
+
+    def empty(self, store: str) -> None:
+        """Delete all entries of a store, one that was not opened included. Raises as opening does."""
+        family = _PREFIX + store
+        if family not in self._families:
+            return
+        opened = self.tables.pop(store, None)
+        try:
+            if opened is not None:
+                opened.close()
+            self._db.drop_column_family(family)
+            self._families.discard(family)
+            if opened is not None:
+                self._open_table(store)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            _fail(error, "write", self.path)
+
+    def copy(self, store: str, to: str) -> None:
+        """Copy the entries of a store that is not opened, if there are any, to one that is."""
+        if _PREFIX + store not in self._families:
+            return
+        self._open_table(store)
+        source = self.tables.pop(store)
+        try:
+            entries = source.walk(b"")
+            while some := dict(islice(entries, SLICE_ENTRIES - 1)):
+                self.write([(self.tables[to], some)])
+        finally:
+            source.close()
 
     def metadata(self) -> dict[bytes, bytes]:
         """Everything that was stored under ``metadata`` of a write."""
@@ -179,10 +211,11 @@ class RocksDatabase:
         self,
         changes: Iterable[tuple[RocksTable, Mapping[bytes, bytes | None]]],
         expired: Iterable[tuple[RocksTable, bytes, bytes]] = (),
-        metadata: Mapping[bytes, bytes] | None = None,
+        metadata: Mapping[bytes, bytes | None] | None = None,
     ) -> None:
-        """Write changes, deletions of all keys from one up to another, and metadata: in slices, of which the last has
-        all that is not changes. After a crash in between, the log's tail gives the same entries once more."""
+        """Write changes, deletions of all keys from one up to another, and metadata (None: deleted): in slices, of
+        which the last has all that is not changes. After a crash in between, the log's tail gives the same entries once
+        more."""
         batch = handle = None
         try:
             batch = rocksdict.WriteBatch(raw_mode=True)
@@ -202,7 +235,10 @@ class RocksDatabase:
             for table, lower, upper in expired:
                 batch.delete_range(lower, upper, table.handle)
             for name, value in (metadata or {}).items():
-                batch.put(name, value)
+                if value is None:
+                    batch.delete(name)
+                else:
+                    batch.put(name, value)
             self._db.write(batch)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             # Who keeps the error keeps this frame, whose handles would keep the database open, and locked.

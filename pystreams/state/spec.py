@@ -93,6 +93,8 @@ class StoreSpec(Generic[S]):
     segment_ms: int = 0
     #: Of key-value stores in memory: how many entries are kept, those used last; None: all.
     max_entries: int | None = None
+    #: The name under which the content lay until now: it is carried over at the next start.
+    was: str | None = None
 
     if TYPE_CHECKING:
 

@@ -26,7 +26,8 @@ class Stores:
     """Makes store specs. Serdes are types (``str``, ``int``, ``dict``, a struct …) or serdes; durations timedeltas or
     milliseconds. ``persistent=False`` keeps a store in memory, ``cached=True`` puts the thread's cache before it,
     ``logged=False`` goes without a changelog (and loses the store with the machine); ``changelog_config`` are topic
-    settings of the changelog. Source: org.apache.kafka.streams.state.Stores.
+    settings of the changelog; ``was`` is the name that the store had until now, whose content it takes over.
+    Source: org.apache.kafka.streams.state.Stores.
     """
 
     @staticmethod
@@ -39,9 +40,10 @@ class Stores:
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
+        was: str | None = None,
     ) -> StoreSpec[KeyValueStore[K, V]]:
         """Values by key."""
-        return _spec("key_value", name, key, value, persistent, cached, logged, changelog_config)
+        return _spec("key_value", name, key, value, persistent, cached, logged, changelog_config, was=was)
 
     @staticmethod
     def lru_map(
@@ -53,6 +55,7 @@ class Stores:
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
+        was: str | None = None,
     ) -> StoreSpec[KeyValueStore[K, V]]:
         """Values by key in memory, no more than ``max_entries`` for each partition: one too many deletes the entry that
         was not read or written for longest."""
@@ -60,7 +63,16 @@ class Stores:
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
             raise TopologyError(f"max_entries={most!r} is not a number of entries", where=f"store {name}")
         return _spec(
-            "key_value", name, key, value, False, cached, logged, changelog_config, max_entries=max_entries
+            "key_value",
+            name,
+            key,
+            value,
+            False,
+            cached,
+            logged,
+            changelog_config,
+            max_entries=max_entries,
+            was=was,
         )
 
     @overload
@@ -74,6 +86,7 @@ class Stores:
         cached: bool = ...,
         logged: bool = ...,
         changelog_config: Mapping[str, str] | None = ...,
+        was: str | None = ...,
         headers: Literal[False] = ...,
     ) -> StoreSpec[TimestampedKeyValueStore[K, V]]: ...
     @overload
@@ -87,6 +100,7 @@ class Stores:
         cached: bool = ...,
         logged: bool = ...,
         changelog_config: Mapping[str, str] | None = ...,
+        was: str | None = ...,
         headers: bool,
     ) -> StoreSpec[Any]: ...
     @staticmethod
@@ -99,6 +113,7 @@ class Stores:
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
+        was: str | None = None,
         headers: bool = False,
     ) -> StoreSpec[Any]:
         """(value, timestamp) by key: what tables and aggregations have. With ``headers`` also those:
@@ -112,6 +127,7 @@ class Stores:
             cached,
             logged,
             changelog_config,
+            was=was,
             headers=headers,
         )
 
@@ -124,10 +140,11 @@ class Stores:
         persistent: bool = True,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
+        was: str | None = None,
     ) -> StoreSpec[ListStore[K, V]]:
         """Any number of values by key, in the order in which they were put. Never cached; the changelog has a key's
         whole list at each change, so lists should be short. Source: ListValueStore."""
-        return _spec("list", name, key, value, persistent, False, logged, changelog_config)
+        return _spec("list", name, key, value, persistent, False, logged, changelog_config, was=was)
 
     @staticmethod
     def versioned_store(
@@ -140,6 +157,7 @@ class Stores:
         persistent: bool = True,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
+        was: str | None = None,
     ) -> StoreSpec[VersionedStore[K, V]]:
         """Values by key and time: the latest of each key, and those of ``history`` before the greatest time put. What
         is older goes a ``segment`` at a time (None: as Java chooses). Never cached. Source: KIP-889."""
@@ -159,6 +177,7 @@ class Stores:
             False,
             logged,
             changelog_config,
+            was=was,
             history_ms=history_ms,
             segment_ms=segment_ms,
         )
@@ -176,6 +195,7 @@ class Stores:
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
+        was: str | None = None,
     ) -> StoreSpec[WindowStore[K, V]]:
         """Values by key and window start. With ``retain_duplicates`` a window keeps every value put to it, and is
         never cached."""
@@ -191,6 +211,7 @@ class Stores:
             size,
             retention,
             retain_duplicates,
+            was=was,
         )
 
     @overload
@@ -207,6 +228,7 @@ class Stores:
         cached: bool = ...,
         logged: bool = ...,
         changelog_config: Mapping[str, str] | None = ...,
+        was: str | None = ...,
         headers: Literal[False] = ...,
     ) -> StoreSpec[TimestampedWindowStore[K, V]]: ...
     @overload
@@ -223,6 +245,7 @@ class Stores:
         cached: bool = ...,
         logged: bool = ...,
         changelog_config: Mapping[str, str] | None = ...,
+        was: str | None = ...,
         headers: bool,
     ) -> StoreSpec[Any]: ...
     @staticmethod
@@ -238,6 +261,7 @@ class Stores:
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
+        was: str | None = None,
         headers: bool = False,
     ) -> StoreSpec[Any]:
         """(value, timestamp) by key and window start: what windowed aggregations have. With ``headers`` also those:
@@ -254,6 +278,7 @@ class Stores:
             size,
             retention,
             retain_duplicates,
+            was=was,
             headers=headers,
         )
 
@@ -269,6 +294,7 @@ class Stores:
         cached: bool = ...,
         logged: bool = ...,
         changelog_config: Mapping[str, str] | None = ...,
+        was: str | None = ...,
         headers: Literal[False] = ...,
     ) -> StoreSpec[SessionStore[K, V]]: ...
     @overload
@@ -283,6 +309,7 @@ class Stores:
         cached: bool = ...,
         logged: bool = ...,
         changelog_config: Mapping[str, str] | None = ...,
+        was: str | None = ...,
         headers: bool,
     ) -> StoreSpec[Any]: ...
     @staticmethod
@@ -296,6 +323,7 @@ class Stores:
         cached: bool = False,
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
+        was: str | None = None,
         headers: bool = False,
     ) -> StoreSpec[Any]:
         """Values by key, start and end: what aggregations of sessions have. With ``headers`` also those:
@@ -314,6 +342,7 @@ class Stores:
             cached,
             logged,
             changelog_config,
+            was=was,
             retention_ms=retention_ms,
             headers=headers,
         )
@@ -356,6 +385,7 @@ def _window_spec(
     retention: timedelta | int,
     retain_duplicates: bool,
     *,
+    was: str | None,
     headers: bool = False,
 ) -> StoreSpec:
     size_ms, retention_ms = _milliseconds(size), _milliseconds(retention)
@@ -380,6 +410,7 @@ def _window_spec(
         window_size_ms=size_ms,
         retention_ms=retention_ms,
         retain_duplicates=retain_duplicates,
+        was=was,
         headers=headers,
     )
 

@@ -14,6 +14,7 @@ from typing import Any
 from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
 from pystreams.record import ContextCell, RecordBatch
+from pystreams.state.begun import Begun, begin_anew, mark_of
 from pystreams.state.cache import ThreadCache
 from pystreams.state.conversion import bring_into_form
 from pystreams.state.directory import (
@@ -93,6 +94,7 @@ class TaskState:
         resources: RocksResources | None = None,
         expired: Callable[[], None] = _nothing,
         origin: str | None = None,
+        begun: Mapping[str, Begun] | None = None,
     ) -> TaskState:
         """Open the stores that ``specs`` describe.
 
@@ -102,7 +104,7 @@ class TaskState:
         ``topic_of`` names the topic that a store's serdes are told (default: the store's name), unless it is filled
         from one; ``expired`` is called for each write that a window store drops because it is too late. Local state
         that was begun under another ``origin`` (a log, behind a space the hand-over that it must follow) is taken for
-        damaged; None: whatever it was.
+        damaged; None: whatever it was. A store that ``begun`` names is emptied if what it has is of before.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
@@ -124,6 +126,10 @@ class TaskState:
                     directory / ROCKSDB_DIRECTORY, durable, resources or shared_resources()
                 )
             state = cls(directory, lock, database)
+            stored = {} if database is None else database.metadata()
+            follows = None if origin is None else origin.encode()
+            if database is not None and stored and follows in (None, stored.get(b"origin")):
+                begin_anew(database, specs, begun or {}, stored)
             for spec in specs:
                 context = StoreContext(
                     spec=spec,
@@ -135,7 +141,7 @@ class TaskState:
                     expired=expired,
                 )
                 state._add(context)
-            state._load(None if origin is None else origin.encode())
+            state._load(stored, follows, dict(mark_of(*one) for one in (begun or {}).items()))
             return state
         except BaseException:
             if state is not None:
@@ -158,12 +164,13 @@ class TaskState:
         self.stores[spec.name] = store
         self._parts[spec.name] = _Part(store, layer)
 
-    def _load(self, origin: bytes | None) -> None:
+    def _load(
+        self, stored: Mapping[bytes, bytes], origin: bytes | None, begun: Mapping[bytes, bytes]
+    ) -> None:
         database = self._database
         if database is None:
             return
-        stored = database.metadata()
-        marks: dict[bytes, bytes] = {}
+        marks = {name: id for name, id in begun.items() if name not in stored}
         if origin is not None and stored.get(b"origin", b"") != origin:
             if stored:
                 raise self._of_another_origin(

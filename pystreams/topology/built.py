@@ -97,6 +97,10 @@ class BuiltTopology:
     def stores(self) -> tuple[StoreSpec, ...]:
         return tuple(spec for sub in self.subtopologies for spec in sub.stores)
 
+    def changelog(self, store: str) -> str:
+        """The changelog topic of a store of that name."""
+        return f"{self.application_id}-{store}-changelog"
+
     @property
     def internal_topics(self) -> Mapping[str, InternalTopic]:
         """All repartition topics by name."""

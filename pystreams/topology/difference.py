@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from pystreams.serde.schemas import Effect, Schema
 from pystreams.topology.changed_schemas import change_of_keys, change_of_values, difference
 from pystreams.topology.fingerprint import is_of_earlier_version
+from pystreams.topology.former_names import names_to_be, renamed
 from pystreams.topology.steps_before import Part, Steps, first_change
 
 _GENERATED = re.compile(r".*-STATE-STORE-[0-9]{10}|K(STREAM|TABLE)-[A-Z-]+-[0-9]{10}(-.*)?")
@@ -60,6 +61,7 @@ class Change:
 
 def changes(was: Sequence[Part], now: Sequence[Part]) -> list[Change]:
     """Of everything that outlives a run: what is kept first, the rest in the order of the topologies."""
+    was = renamed(was, names_to_be(was, now))
     found = [
         *_Stores(was, now).changes(),
         *_repartition_topics(was, now),
@@ -205,13 +207,13 @@ _EARLIER = (
 def _was_named(old: str | None, new: str) -> str:
     if old is None:
         return "it starts empty"
-    return f"it starts empty; perhaps it was {old}: name={old!r} keeps that one's content" + (
+    return f"it starts empty; perhaps it was {old}: was={old!r} keeps that one's content" + (
         ", and names that you give never move" if _GENERATED.fullmatch(new) else ""
     )
 
 
 def _is_named(old: str, new: str | None) -> str:
-    return "" if new is None else f"perhaps it is now {new}: name={old!r} keeps the content"
+    return "" if new is None else f"perhaps it is now {new}: was={old!r} there keeps the content"
 
 
 def _restored_otherwise(name: str, old: _Store, new: _Store) -> Change | None:

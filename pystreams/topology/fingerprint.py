@@ -16,6 +16,7 @@ from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, GlobalStore, SubTopology
 from pystreams.topology.changed_schemas import difference, is_schema
 from pystreams.topology.deferred import DeferredSerde
+from pystreams.topology.former_names import told_names
 from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
 
 #: Of what is told of a topology. It is raised when two tellings of one topology differ.
@@ -51,7 +52,7 @@ def is_of_earlier_version(shape: Any) -> bool:
 
 def without_headers(shape: Any) -> Any:
     """What is equal of two shapes if their fingerprints are."""
-    return [{what: told for what, told in part.items() if what != "headers"} for part in shape]
+    return [{what: told for what, told in part.items() if what not in ("headers", "was")} for part in shape]
 
 
 def _parts(
@@ -165,6 +166,7 @@ def _subtopology(sub: SubTopology) -> dict[str, Any]:
         "nodes": [_node(node) for node in sub.nodes],
         "stores": [_store(spec) for spec in sub.stores],
         **_headers(sub.stores),
+        **told_names(sub.stores),
         "internal": {name: topic.partitions for name, topic in sub.repartition_source_topics.items()},
         "copartitioned": sorted(sorted(group) for group in sub.copartitioned_sources),
     }

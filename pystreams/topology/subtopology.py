@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pystreams.errors import declared_at
+from pystreams.errors import TopologyError, declared_at
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import BuiltTopology, GlobalStore, InternalTopic, SubTopology
@@ -57,8 +57,25 @@ def build(plan: Plan, application_id: str, serdes: Serdes) -> BuiltTopology:
     global_stores = tuple(
         builder.global_store(nodes) for nodes in plan.groups if nodes[0].name in plan.global_stores
     )
+    _check_former_names([spec for sub in subtopologies for spec in sub.stores])
     digest = fingerprint(subtopologies, global_stores)
     return BuiltTopology(application_id, subtopologies, digest, global_stores)
+
+
+def _check_former_names(stores: Sequence[StoreSpec]) -> None:
+    """Raises ``TopologyError`` where the content of a store could not be carried over to another one."""
+    names, taken = {spec.name for spec in stores}, dict[str, str]()
+    for spec in stores:
+        if spec.was is None:
+            continue
+        if spec.was in names:
+            raise TopologyError(
+                f"store {spec.name} cannot have been {spec.was}: the application has a store of that name",
+                hint=f"leave was={spec.was!r} out, or give the other one a new name",
+            )
+        if spec.was in taken:
+            raise TopologyError(f"stores {taken[spec.was]} and {spec.name} cannot both have been {spec.was}")
+        taken[spec.was] = spec.name
 
 
 class _Builder:

@@ -222,8 +222,8 @@ def test_a_group_that_has_got_members_meanwhile_gets_no_offsets(new_log: NewLog)
     assert raw(log, TopicPartition("word-counts", 0)) == [Line(b"k", b"v", 1)]
 
 
-def _other(log: Log) -> App:
-    app = App("sums", **KEPT, state_dir=log.path / "state")
+def _other(log: Log, **settings: str) -> App:
+    app = App("sums", **{**KEPT, **settings}, state_dir=log.path / "state")
     app.table("names", key=str, value=str)
     app.stream("amounts", key=str, value=int).group_by_key(value=int).count(name="by-key")
     return app
@@ -235,7 +235,9 @@ def test_another_topology_is_refused_until_the_application_has_gone_on(new_log: 
     with pytest.raises(TopologyError, match=r"sub-topology 0: node KTABLE-SOURCE-\d+ was .*, now "):
         run_to_the_end(log, _other(log))
     run_to_the_end(log, program(log))
-    run_to_the_end(log, _other(log))
+    with pytest.raises(TopologyError, match="stored content would be lost"):
+        run_to_the_end(log, _other(log))
+    run_to_the_end(log, _other(log, accept_loss="names-STATE-STORE-0000000000,by-window"))
 
 
 def test_a_backfill_without_offsets_is_refused(new_log: NewLog) -> None:

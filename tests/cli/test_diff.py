@@ -74,7 +74,7 @@ def test_a_store_with_another_name_starts_empty(pystreams, old, new):
     assert found[("store", "sold")][0] == "loses its content"
     verdict, why = found[("store", "sales-count")]
     assert verdict == "is new"
-    assert why == "it starts empty; perhaps it was sold: name='sold' keeps that one's content"
+    assert why == "it starts empty; perhaps it was sold: was='sold' keeps that one's content"
 
 
 def test_a_generated_name_that_moved_is_told(pystreams, new, folder):
@@ -86,7 +86,7 @@ def test_a_generated_name_that_moved_is_told(pystreams, new, folder):
     was, now = "KSTREAM-AGGREGATE-STATE-STORE-0000000001", "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
     assert found[("store", was)] == [
         "loses its content",
-        f"perhaps it is now {now}: name={was!r} keeps the content",
+        f"perhaps it is now {now}: was={was!r} there keeps the content",
     ]
     assert found[("store", now)][0] == "is new"
     kept = new(

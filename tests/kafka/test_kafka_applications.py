@@ -126,6 +126,7 @@ def test_internal_topics_have_javas_names_and_settings(cluster: Cluster):
         "word-counts",
         "wordcount-counts-changelog",
         "wordcount-counts-repartition",
+        "wordcount-pystreams-topology-changelog",
     ]
     changelog, repartition = topics["wordcount-counts-changelog"], topics["wordcount-counts-repartition"]
     assert (changelog.partitions, changelog.config["cleanup.policy"]) == (3, "compact")

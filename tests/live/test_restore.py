@@ -166,7 +166,7 @@ class HoldingBroker:
 
     def consumer(self, client_id: str, purpose: str = "main") -> Any:
         consumer = self._inner.consumer(client_id, purpose)
-        return Held(consumer, self._go_on) if purpose == "restore" else consumer
+        return Held(consumer, self._go_on) if client_id.endswith("-restore-consumer") else consumer
 
 
 def test_tasks_that_are_complete_run_while_another_is_restored(log: Log) -> None:

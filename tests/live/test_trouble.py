@@ -47,7 +47,7 @@ class FaultyClient:
 
 
 class FaultyBroker:
-    """The embedded log with faulty producers and admin clients."""
+    """The embedded log with faulty admin clients, and faulty producers of threads."""
 
     def __init__(self, inner: EmbeddedBroker, fault: Fault) -> None:
         self._inner = inner
@@ -56,8 +56,9 @@ class FaultyBroker:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def producer(self, client_id: str, transactional_id: str) -> FaultyClient:
-        return FaultyClient(self._inner.producer(client_id, transactional_id), self._fault)
+    def producer(self, client_id: str, transactional_id: str) -> Any:
+        producer = self._inner.producer(client_id, transactional_id)
+        return FaultyClient(producer, self._fault) if client_id.endswith("-producer") else producer
 
     def admin(self) -> FaultyClient:
         return FaultyClient(self._inner.admin(), self._fault)

@@ -8,10 +8,19 @@ from pystreams.broker.port import MemberInfo
 from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.group_assignor import GroupAssignor
-from pystreams.runtime.membership_data import Plan, Subscription, decode_plan, decode_subscription, encode
+from pystreams.runtime.membership_data import (
+    Plan,
+    Subscription,
+    decode_plan,
+    decode_subscription,
+    encode,
+    pack_topology,
+    unpack_topology,
+)
 
 INPUTS = {TaskId(0, i): frozenset({TopicPartition("A", i), TopicPartition("B", i)}) for i in range(3)}
-ASSIGN = GroupAssignor(INPUTS, frozenset())
+TOPOLOGY = pack_topology([{"nodes": []}])
+ASSIGN = GroupAssignor(INPUTS, frozenset(), "f", TOPOLOGY)
 
 
 def member(
@@ -34,7 +43,8 @@ def test_both_inputs_of_a_task_go_to_one_member() -> None:
 
 def test_all_are_told_who_has_which_task_with_stores() -> None:
     inputs = {TaskId(sub, i): frozenset({TopicPartition(f"T{sub}", i)}) for sub in (0, 1) for i in range(3)}
-    assign = GroupAssignor(inputs, frozenset(task for task in inputs if task.subtopology == 1))
+    stateful = frozenset(task for task in inputs if task.subtopology == 1)
+    assign = GroupAssignor(inputs, stateful, "f", TOPOLOGY)
     result = assign([member("t1"), member("t2")])
     for name in ("t1", "t2"):
         plan = decode_plan(result[name].user_data)
@@ -47,7 +57,7 @@ def test_all_are_told_who_has_which_task_with_stores() -> None:
 def test_a_task_costs_a_byte_or_two_in_what_all_are_told() -> None:
     inputs = {TaskId(0, i): frozenset({TopicPartition("T", i)}) for i in range(1_000)}
     members = [member(f"t{number}") for number in range(200)]
-    told = GroupAssignor(inputs, frozenset(inputs))(members)["t0"].user_data
+    told = GroupAssignor(inputs, frozenset(inputs), "f", TOPOLOGY)(members)["t0"].user_data
     assert len(told) < 200 * len("t199 ") + 1_000 * 2 + 100
 
 
@@ -60,7 +70,18 @@ def test_a_member_with_another_topology_gets_nothing_but_the_reason() -> None:
     result = ASSIGN([member("a-new", fingerprint="g"), member("b-new", fingerprint="g"), running])
     assert len(result["old"].partitions) == 6
     assert result["a-new"].partitions == ()
-    assert "differs from the one that the group runs" in decode_plan(result["a-new"].user_data).error
+    plan = decode_plan(result["a-new"].user_data)
+    assert "differs from the one that the group runs" in plan.error
+    assert unpack_topology(plan.topology) == [{"nodes": []}]
+    assert decode_plan(result["old"].user_data).topology == b""
+
+
+def test_a_leader_that_is_refused_itself_passes_on_what_the_others_have_told() -> None:
+    leader = GroupAssignor(INPUTS, frozenset(), "g", pack_topology([]))
+    told = Subscription("f", "p", "old", topology=TOPOLOGY)
+    running = MemberInfo("old", encode(told), INPUTS[TaskId(0, 0)])
+    result = leader([member("new", fingerprint="g"), running])
+    assert decode_plan(result["new"].user_data).topology == TOPOLOGY
 
 
 def test_a_member_that_speaks_another_protocol_gets_nothing_but_the_reason() -> None:

@@ -1,0 +1,63 @@
+"""Reads a partition as far as it is written, outside of any task: changelogs, and records that an application keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from typing import Final
+
+from pystreams.broker.port import Admin, Broker
+from pystreams.clock import Clock, Deadline
+from pystreams.ids import TopicPartition
+from pystreams.record import RecordBatch
+
+_POLL_MS: Final = 50.0
+
+
+class SilentPartitionError(Exception):
+    """Nothing arrived for long before the end of a partition: a transaction is open, or a broker is away."""
+
+    def __init__(self, position: int, end_offset: int) -> None:
+        super().__init__(f"position {position} of {end_offset}")
+        self.position = position
+        self.end_offset = end_offset
+
+
+def committed_batches(
+    broker: Broker, admin: Admin, partition: TopicPartition, clock: Clock, silence_ms: float
+) -> Generator[RecordBatch]:
+    """The records up to the end that the partition has now, without those of transactions that were given up.
+
+    Raises ``SilentPartitionError`` if nothing comes for ``silence_ms``.
+    """
+    start, end = admin.beginning_offsets([partition])[partition], admin.end_offsets([partition])[partition]
+    if start >= end:
+        return
+    # A restoring consumer's: what a transaction has not committed does not count.
+    with closing(broker.consumer("changelog-reader", "restore")) as consumer:
+        consumer.assign({partition: start})
+        silence = Deadline(clock, silence_ms)
+        while (position := consumer.position(partition)) < end:
+            batches = consumer.poll(_POLL_MS)
+            if batches or consumer.position(partition) > position:
+                silence = Deadline(clock, silence_ms)
+            elif silence.expired():
+                raise SilentPartitionError(position, end)
+            yield from batches
+
+
+def last_value(
+    broker: Broker, admin: Admin, partition: TopicPartition, key: bytes, clock: Clock, silence_ms: float
+) -> bytes | None:
+    """What a compacted partition says of ``key``; None if it says nothing, or does not exist.
+
+    Raises ``SilentPartitionError`` while a record that might tell is not committed.
+    """
+    if partition.topic not in admin.partition_counts():
+        return None
+    last: bytes | None = None
+    for batch in committed_batches(broker, admin, partition, clock, silence_ms):
+        for found, value in zip(batch.keys, batch.values, strict=True):
+            if found == key:
+                last = value
+    return last

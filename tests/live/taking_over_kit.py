@@ -1,0 +1,63 @@
+"""Versions of a program that sums by key, and what they leave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from pystreams.app import App
+from pystreams.clock import SystemClock
+from pystreams.runtime.last_run import KeptTopology, LastRun
+from pystreams.state.directory import StateDirectory
+from tests.live.support import Line, Log
+
+
+@dataclass
+class One:
+    a: int = 0
+
+
+@dataclass
+class Two:
+    a: int = 0
+    b: int = 0
+
+
+@dataclass
+class Three:
+    b: int
+    a: int = 0
+
+
+def summing(
+    log: Log, kind: type, name: str = "sums", settings: dict[str, Any] | None = None, **store: Any
+) -> App:
+    app = log.app("shop", **(settings or {}))
+    sums = (
+        app.stream("in", key=str, value=int)
+        .group_by_key()
+        .aggregate(
+            lambda: kind(a=0, b=0) if kind is Three else kind(),
+            lambda found, value: kind(**{**vars(found), "a": found.a + value}),
+            value=kind,
+            name=name,
+            **store,
+        )
+    )
+    sums.to_stream().map_values(lambda found: found.a, value=int).to("out")
+    return app
+
+
+def kept(log: Log) -> LastRun | None:
+    """What the group tells of what ran last."""
+    directory = StateDirectory(log.path / "nowhere", "shop")
+    return KeptTopology(log.broker, log.admin, directory, "shop", SystemClock()).read()
+
+
+def write(log: Log, value: int) -> None:
+    log.write("in", [(key, value, 1_000) for key in "abcdef"])
+
+
+def lines(log: Log, topic: str) -> list[Counter[Line]]:
+    return [Counter(log.lines(partition).values()) for partition in log.partitions(topic)]

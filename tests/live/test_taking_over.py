@@ -1,0 +1,361 @@
+"""A new version takes over what the old one has stored: compared before it starts, carried over to new names, or
+deleted where somebody has accepted that."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pystreams import JoinWindows, Processor, SessionWindows, Stores, TimeWindows
+from pystreams.app import App
+from pystreams.errors import BrokerError, ConfigError, TopologyError
+from pystreams.ids import TopicPartition
+from pystreams.record import Record
+from pystreams.runtime.last_run import topology_topic
+from pystreams.runtime.streams import Streams
+from tests.live.support import TIMEOUT_S, Log, caught_up, run_to_the_end, running
+from tests.live.taking_over_kit import One, Three, Two, kept, lines, summing, write
+
+
+@pytest.fixture(autouse=True)
+def topics(log: Log) -> None:
+    log.create("in", "other", "out", partitions=2)
+
+
+def test_another_machine_knows_what_ran_last(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    with pytest.raises(TopologyError, match="stored content would be lost: sums"):
+        log.start(summing(log, One, "totals", {"state_dir": log.path / "elsewhere"}))
+
+
+def test_the_refusal_names_what_is_lost_and_the_ways_on(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, Two))
+    with pytest.raises(TopologyError) as refused:
+        log.start(summing(log, One))
+    assert "b" in refused.value.why
+    for way in ("--accept-loss sums", "pystreams reset"):
+        assert way in refused.value.hint
+    with pytest.raises(TopologyError, match='was="old name"'):
+        log.start(summing(log, Two, "totals"))
+
+
+def test_to_accept_what_is_not_lost_is_a_mistake_that_names_what_is(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, Two))
+    with pytest.raises(ConfigError, match=r"(?s)loses nothing: summs.*content is lost of sums"):
+        log.start(summing(log, One, settings={"accept_loss": "summs,sums"}))
+    with pytest.raises(ConfigError, match="no store loses any content"):
+        log.start(summing(log, Two, settings={"accept_loss": "sums"}))
+
+
+def test_a_start_that_processes_nothing_is_not_what_ran_last(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    before = kept(log)
+    run_to_the_end(log, summing(log, Two))
+    assert kept(log) == before
+    write(log, 5)
+    run_to_the_end(log, summing(log, Two))
+    assert kept(log) != before
+
+
+def test_nothing_is_written_while_the_topology_stays_the_same(log: Log) -> None:
+    for _ in range(3):
+        write(log, 1)
+        run_to_the_end(log, summing(log, One))
+    assert len(log.lines(TopicPartition(topology_topic("shop"), 0))) == 1
+
+
+def test_what_an_earlier_version_has_written_counts_as_long_as_it_may_be_there(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    log.write("in", [("a", 5, 2_000)])
+    run_to_the_end(log, summing(log, Two))
+    # Two could be read as Three, but for "b" to "f" there is still One.
+    with pytest.raises(TopologyError, match="an earlier version has written some of its content"):
+        log.start(summing(log, Three))
+
+
+def test_local_state_of_before_a_loss_is_not_used_by_any_machine(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    forever = {"window_changelog_retention_ms": -1}
+    elsewhere = {**forever, "state_dir": log.path / "elsewhere"}
+    windows = TimeWindows.tumbling(10_000)
+
+    def counting(settings: dict[str, Any]) -> App:
+        app = log.app("shop", **settings)
+        counted = app.stream("in", key=str, value=int).group_by_key().windowed_by(windows)
+        counts = counted.count(name="sums", retention=3_600_000).to_stream()
+        counts.map(lambda window, count: (window.key, count), key=str, value=int).to("out")
+        return app
+
+    run_to_the_end(log, counting({**elsewhere, "accept_loss": "sums"}))
+    write(log, 1)
+    run_to_the_end(log, counting(elsewhere))
+    write(log, 1)
+    # Here lies what the first version has left.
+    run_to_the_end(log, counting(forever))
+    assert log.table("out") == dict.fromkeys("abcdef", 2)
+
+
+def test_nothing_is_deleted_while_the_old_version_runs(log: Log) -> None:
+    write(log, 100)
+    old = log.start(summing(log, Two))
+    caught_up(old)
+    with pytest.raises(BrokerError, match="living members"):
+        log.start(summing(log, One, settings={"accept_loss": "sums", "state_dir": log.path / "elsewhere"}))
+    write(log, 5)
+    caught_up(old)
+    assert log.table("out") == dict.fromkeys("abcdef", 105)
+
+
+def stop(value: int) -> None:
+    raise ValueError("not now")
+
+
+def test_records_that_wait_in_a_repartition_topic_are_not_left_behind(log: Log) -> None:
+    def app(name: str) -> App:
+        app = log.app("shop")
+        first = app.stream("in", key=str, value=int).select_key(lambda key, value: key, key=str)
+        first.repartition(name=name).peek(stop).to("out")
+        return app
+
+    write(log, 100)
+    failing = log.start(app("first"))
+    failing.wait_for(lambda: failing.finished, 1000 * TIMEOUT_S)
+    with pytest.raises(TopologyError, match=r"(?s)6 records wait in it.*--until-caught-up"):
+        log.start(app("second"))
+
+
+# Other names
+
+
+def windowed(log: Log, name: str, **store: Any) -> App:
+    app = log.app("shop", dsl_store_format="HEADERS", window_changelog_retention_ms=-1)
+    grouped = app.stream("in", key=str, value=int).group_by_key()
+    grouped.windowed_by(TimeWindows.tumbling(10)).count(
+        name=f"{name}-windows", retention=100_000, **_was(store, "windows")
+    )
+    grouped.windowed_by(SessionWindows.of(5)).count(
+        name=f"{name}-sessions", retention=100_000, **_was(store, "sessions")
+    )
+    other = app.stream("other", key=str, value=int)
+    joined = app.stream("in2", key=str, value=int).outer_join(
+        other,
+        lambda a, b: (a or 0) + (b or 0),
+        windows=JoinWindows.of(1_000),
+        value=int,
+        name=f"{name}-join",
+        **_was(store, "join"),
+    )
+    joined.to("out")
+    return app
+
+
+def _was(store: dict[str, Any], suffix: str) -> dict[str, Any]:
+    return {"was": f"{store['was']}-{suffix}"} if store else {}
+
+
+def test_windows_sessions_and_joins_keep_keys_times_and_headers(log: Log) -> None:
+    log.create("in2", partitions=2)
+    log.write("in", [(key, value, 10 * value) for key in "abcdef" for value in range(5)])
+    log.write("in2", [(key, 1, 10) for key in "abc"])
+    run_to_the_end(log, windowed(log, "old"))
+    stores = [
+        "windows",
+        "sessions",
+        "join-outer-this-join-store",
+        "join-outer-other-join-store",
+        "join-outer-shared-join-store",
+    ]
+    before = {store: lines(log, f"shop-old-{store}-changelog") for store in stores}
+    assert any(before["join-outer-shared-join-store"])
+    run_to_the_end(log, windowed(log, "new", was="old"))
+    assert {store: lines(log, f"shop-new-{store}-changelog") for store in stores} == before
+    assert not [topic for topic in log.admin.partition_counts() if topic.startswith("shop-old-")]
+    # Once more, with the same program.
+    run_to_the_end(log, windowed(log, "new", was="old"))
+    assert {store: lines(log, f"shop-new-{store}-changelog") for store in stores} == before
+
+
+def test_a_generated_name_becomes_a_given_one(log: Log) -> None:
+    def app(**store: Any) -> App:
+        app = log.app("shop")
+        app.stream("in", key=str, value=int).group_by_key().count(**store).to_stream().to("out")
+        return app
+
+    write(log, 1)
+    run_to_the_end(log, app())
+    write(log, 1)
+    run_to_the_end(log, app(name="counts", was="KSTREAM-AGGREGATE-STATE-STORE-0000000001"))
+    assert log.table("out") == dict.fromkeys("abcdef", 2)
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_a_store_of_a_processor_keeps_its_content(log: Log, logged: bool) -> None:
+    class Sum(Processor[str, int, str, int]):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def init(self, context: Any) -> None:
+            super().init(context)
+            self.sums = context.store(self.name)
+
+        def process(self, record: Record[str, int]) -> None:
+            self.sums.put(record.key, (self.sums.get(record.key) or 0) + record.value)
+            self.context.forward(record.with_value(self.sums.get(record.key)))
+
+    def app(name: str, was: str | None) -> App:
+        app = log.app("shop")
+        store = Stores.key_value_store(name, str, int, logged=logged, was=was)
+        stream = app.stream("in", key=str, value=int)
+        stream.process(lambda: Sum(name), stores=[store], key=str, value=int).to("out")
+        return app
+
+    write(log, 100)
+    run_to_the_end(log, app("old", None))
+    write(log, 5)
+    for _ in range(2):
+        run_to_the_end(log, app("new", "old"))
+        assert log.table("out") == dict.fromkeys("abcdef", 105)
+    with pytest.raises(TopologyError, match="stored content would be lost: new"):
+        log.start(app("old", None))
+
+
+class Killed(BaseException):
+    """Nobody catches it: as good as the end of the process, for what is on the disk."""
+
+
+class DiesOnTheWay:
+    """A log that ends the process at a step of a take-over."""
+
+    def __init__(self, inner: Any, at: str) -> None:
+        self._inner = inner
+        self._at = at
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def transactional_producer(self, client_id: str, transactional_id: str) -> Any:
+        return _Dying(self._inner.transactional_producer(client_id, transactional_id), self._at, "send", 2)
+
+    def group_committer(self, client_id: str, group: str, transactional_id: str) -> Any:
+        return _Dying(self._inner.group_committer(client_id, group, transactional_id), self._at, "commit", 2)
+
+    def admin(self) -> Any:
+        return _Dying(self._inner.admin(), self._at, "delete_topics", 1)
+
+
+class _Dying:
+    def __init__(self, inner: Any, at: str, method: str, calls: int) -> None:
+        self._inner = inner
+        self._method = method if method == at else None
+        self._left = calls
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name != self._method:
+            return found
+
+        def called(*arguments: Any) -> Any:
+            self._left -= 1
+            if not self._left:
+                raise Killed
+            return found(*arguments)
+
+        return called
+
+
+@pytest.mark.parametrize("at", ["send", "commit", "delete_topics"])
+def test_a_carry_over_that_is_killed_is_done_again(log: Log, at: str) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    before = lines(log, "shop-sums-changelog")
+    new = summing(log, One, "totals", was="sums")
+    with pytest.raises(Killed):
+        Streams(new, broker=DiesOnTheWay(log.broker, at)).start()  # type: ignore[arg-type]
+    write(log, 5)
+    streams = log.start(summing(log, One, "totals", was="sums"))
+    caught_up(streams)
+    assert log.table("out") == dict.fromkeys("abcdef", 105)
+    after = lines(log, "shop-totals-changelog")
+    assert all(copied >= was for copied, was in zip(after, before, strict=True))
+    assert sum(map(Counter.total, after)) == 12
+
+
+def test_after_a_killed_carry_over_the_old_version_can_go_on(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    with pytest.raises(Killed):
+        Streams(summing(log, One, "totals", was="sums"), broker=DiesOnTheWay(log.broker, "send")).start()  # type: ignore[arg-type]
+    write(log, 5)
+    run_to_the_end(log, summing(log, One))
+    assert log.table("out") == dict.fromkeys("abcdef", 105)
+    assert "shop-totals-changelog" not in log.admin.partition_counts()
+
+
+def test_members_that_start_together_carry_over_once(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    write(log, 5)
+    clients: list[Streams] = []
+    failures: list[BaseException] = []
+    together = threading.Barrier(3)
+
+    def start(number: int) -> None:
+        settings = {"state_dir": log.path / f"machine-{number}"}
+        together.wait()
+        try:
+            clients.append(log.start(summing(log, One, "totals", settings, was="sums")))
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=start, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    for client in clients:
+        running(client)
+    caught_up(clients[0])
+    assert log.table("out") == dict.fromkeys("abcdef", 105)
+    assert sum(map(Counter.total, lines(log, "shop-totals-changelog"))) == 12
+
+
+def test_a_former_name_is_no_part_of_what_members_compare(log: Log) -> None:
+    plain, renamed = (
+        summing(log, One, "totals", **store).build().build("shop") for store in ({}, {"was": "sums"})
+    )
+    assert plain.fingerprint == renamed.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda grouped: grouped.count(was="sums"), "only with name="),
+        (
+            lambda grouped: (grouped.count(name="a"), grouped.count(name="b", was="a")),
+            "has a store of that name",
+        ),
+        (
+            lambda grouped: (grouped.count(name="a", was="x"), grouped.count(name="b", was="x")),
+            "cannot both have been x",
+        ),
+    ],
+)
+def test_former_names_that_make_no_sense_are_told(log: Log, make: Callable[[Any], Any], told: str) -> None:
+    def build() -> None:
+        app = log.app("shop")
+        make(app.stream("in", key=str, value=int).group_by_key())
+        app.build().build("shop")
+
+    with pytest.raises(TopologyError, match=told):
+        build()
