@@ -146,7 +146,7 @@ class Manifest:
                 raise TopologyError(
                     "the backfill was begun for another application",
                     why=f"the {what} was {was}, now it is {now}",
-                    hint="begin a new backfill in another staging folder",
+                    hint="begin a new backfill in another staging folder: also if only pystreams has another version",
                 )
 
     def to_json(self) -> str:
