@@ -122,7 +122,7 @@ class Log:
         """A topic's partitions, offsets and settings. Raises ``TopicError`` if there is none of that name."""
         self.flush()
         with self._admin() as admin:
-            return topic_info(admin, existing_topic(admin, name, self.description))
+            return topic_info(admin, self._existing(admin, name))
 
     def create_topic(
         self,
@@ -147,7 +147,7 @@ class Log:
             # A topic that is created again under this name is another one: the producer must not know the old one.
             self._close_writer()
             with self._admin() as admin:
-                existing_topic(admin, name, self.description)
+                self._existing(admin, name)
                 admin.delete_topics([name])
 
     def delete_records(self, topic: str, before: Place) -> int:
@@ -320,7 +320,10 @@ class Log:
 
     def _topic(self, name: str) -> TopicDescription:
         with self._admin() as admin:
-            return existing_topic(admin, name, self.description)
+            return self._existing(admin, name)
+
+    def _existing(self, admin: Admin, name: str) -> TopicDescription:
+        return existing_topic(admin, name, self.description, "log.create_topic({!r})")
 
     def _serde(self, given: Any) -> AnySerde:
         serde: AnySerde = BYTES if given is None else serde_for(given)

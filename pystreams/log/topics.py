@@ -52,8 +52,10 @@ def topic_info(admin: Admin, topic: TopicDescription) -> TopicInfo:
     )
 
 
-def existing_topic(admin: Admin, name: str, where: str) -> TopicDescription:
-    """The topic of that name. Raises ``TopicError`` that names the nearest and how to create it."""
+def existing_topic(
+    admin: Admin, name: str, where: str, how_to_create: str = "pystreams topics create {}"
+) -> TopicDescription:
+    """The topic of that name. Raises ``TopicError`` that names the nearest and ``how_to_create`` it."""
     topics = admin.describe_topics()
     if name not in topics:
         known = [topic for topic in topics if not is_internal(topic)]
@@ -61,7 +63,7 @@ def existing_topic(admin: Admin, name: str, where: str) -> TopicDescription:
             f"There is no topic {name}",
             where=where,
             why=f"its topics: {listing(known)}",
-            hint=did_you_mean(name, topics) or f"create it: pystreams topics create {name}",
+            hint=did_you_mean(name, topics) or f"create it: {how_to_create.format(name)}",
         )
     return topics[name]
 
