@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from pystreams import open_log
+from pystreams.clock import Deadline, SystemClock
 
 
 @pytest.fixture
@@ -158,3 +166,25 @@ def test_an_empty_topic_says_that_it_is_empty(pystreams, topic):
     consumed = pystreams("consume", topic)
     assert consumed.code == 0
     assert "t is empty" in consumed.err
+
+
+def test_lines_of_a_slow_pipe_are_there_soon_and_an_interrupt_says_how_many(folder, topic):
+    with subprocess.Popen(
+        [sys.executable, "-m", "pystreams", "produce", topic],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as running:
+        assert running.stdin is not None
+        running.stdin.write("a\nb\n")
+        running.stdin.flush()
+        deadline = Deadline(SystemClock(), 30_000)
+        with open_log() as log:
+            while log.describe_topic(topic).records < 2 and not deadline.expired():
+                threading.Event().wait(0.02)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=30)
+    assert "Interrupted: wrote 2 records to t, up to line 2." in said
+    assert "Traceback" not in said
+    assert running.returncode == 130
