@@ -19,7 +19,7 @@ def require_own(folder: Folder) -> None:
     an archive's own, backfills would not see those, and all other readers would see their records twice."""
     found = folder.files(ParquetSource.suffixes) if folder.exists("") else []
     if found == [""]:
-        raise StateError(f"{folder.shown} is a file, and no folder", hint="archive to another place")
+        raise StateError(f"{folder.shown} is a file, not a folder", hint="archive to another place")
     if found:
         raise StateError(
             f"the folder {folder.shown} has Parquet files that no archive run wrote",

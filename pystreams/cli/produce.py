@@ -198,8 +198,11 @@ def _write(
                 batches.send(topic.name, where, record.key, record.value, timestamp, record.headers)
                 progress.update(batches.sent)
     except StreamsError as error:
-        place = lines.name if error.where.startswith("line ") else f"{lines.name}, line {number}"
-        error.extend(where=place, hint=f"{_counted(batches.committed)} before that went into {topic.name}")
+        before = "" if error.where.startswith("line ") or not number else f", behind line {number}"
+        error.extend(
+            where=lines.name + before,
+            hint=f"{_counted(batches.committed)} before that went into {topic.name}",
+        )
         raise
     except KeyboardInterrupt:
         note(f"Interrupted: wrote {_counted(batches.committed)} to {topic.name}, up to line {number:,}.")

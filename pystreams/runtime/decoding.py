@@ -238,6 +238,6 @@ def _cell(i: int, item: Any, decode: Callable[[Any], Any], what: str, refused: d
     except SchemaRegistryError:
         raise
     except Exception as error:  # noqa: BLE001 - serdes raise what they like
-        error.add_note(f"while the {what} was deserialized")
+        error.add_note(f"it is the record's {what} that cannot be read")
         refused.setdefault(i, Refusal("undecodable", error))
         return None

@@ -110,7 +110,7 @@ class Failures:
         if not self._handlers.dead_letter_dropped or topic is None or dropped == self._moved:
             return
         self._moved = dropped
-        error = DroppedRecordError(f"record dropped: {reason}")
+        error = DroppedRecordError(f"step {step} dropped the record: {reason}")
         self._dead_letter(self._context(step, error, None, None))
 
     def count_drop(self, step: str, reason: str, fate: Fate = Fate.DROPPED, error: str = "") -> None:

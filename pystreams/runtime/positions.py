@@ -61,7 +61,7 @@ def start_positions(
 def _reset(task: TaskId, partition: TopicPartition, reset: str, beginning: int, end: int) -> int:
     if reset == "none":
         raise OffsetOutOfRangeError(
-            f"nothing is committed for {partition}",
+            f"there is no committed offset to start from for {partition}",
             where=f"task {task}",
             why="its auto_offset_reset is none, so a start without committed offsets is refused",
             hint="set auto_offset_reset to earliest, latest or by_duration:PT1H, or set the group's offsets by hand",

@@ -91,7 +91,7 @@ def check_folder(folder: str | Path, backfill_id: str | None, *, replace_other: 
         )
     target = Path(folder)
     if target.exists() and not target.is_dir():
-        raise StateError(f"{target} is a file, and no folder", hint="choose a folder")
+        raise StateError(f"{target} is a file, not a folder", hint="choose a folder")
     found = _backfill_in(target)
     if found is not None and found != backfill_id and not replace_other:
         raise StateError(

@@ -50,6 +50,6 @@ def test_a_task_without_state_goes_on_at_the_nearest_end() -> None:
 
 
 def test_none_refuses_to_start_without_a_committed_offset() -> None:
-    with pytest.raises(OffsetOutOfRangeError, match="nothing is committed for in-0"):
+    with pytest.raises(OffsetOutOfRangeError, match="no committed offset to start from for in-0"):
         start(None, reset="none")
     assert start(15, reset="none") == 15

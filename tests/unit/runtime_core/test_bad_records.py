@@ -40,7 +40,7 @@ def test_by_default_a_record_that_does_not_decode_stops_the_task_when_it_is_next
     assert harness.task.positions()[IN].offset == 1
     message = str(caught.value)
     assert "in-0 offset 1" in message
-    assert "while the value was deserialized" in message
+    assert "it is the record's value that cannot be read" in message
     assert "deserialization_exception_handler" in message
 
 

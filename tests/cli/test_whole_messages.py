@@ -1,0 +1,294 @@
+"""Every kind of error is read as its user sees it: the whole message, which says what happened, where, why, what to do.
+
+The texts stand in ``whole_messages/``, one a class. What differs from run to run is replaced: folders, times, ports.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Message
+
+from pystreams import Streams, errors
+from pystreams.app import App
+from pystreams.broker.embedded import EmbeddedBroker
+from pystreams.broker.embedded.membership import EmbeddedMember
+from pystreams.broker.kafka.producer import KafkaProducer
+from pystreams.broker.port import CommittedOffset
+from pystreams.clock import SystemClock
+from pystreams.errors import StreamsError
+from pystreams.ids import TopicPartition
+from pystreams.state.directory import OFFSETS_FILE, DirectoryLock, read_json
+from tests.unit.broker.log_helpers import deal
+from tests.unit.serde.schema_registry_server import running
+
+TEXTS = Path(__file__).parent / "whole_messages"
+#: What users meet: all classes, but the root, which is never raised itself.
+KINDS = {
+    name: kind
+    for name, kind in vars(errors).items()
+    if inspect.isclass(kind)
+    and issubclass(kind, StreamsError)
+    and kind is not StreamsError
+    and name[0] != "_"
+}
+
+SHOP = """
+from pystreams import App
+
+app = App("shop")
+orders = app.stream("orders", key=str, value=str)
+"""
+
+
+class Prompt:
+    """A user at a prompt in an empty folder, with topics ``orders`` and ``out``."""
+
+    def __init__(
+        self, folder: Path, pystreams: Callable[..., Any], environment: Callable[[str, str], None]
+    ) -> None:
+        self.folder = folder
+        self.command = pystreams
+        self.environment = environment
+        for topic in ("orders", "out"):
+            self.command("topics", "create", topic)
+
+    def error(self, *arguments: str, stdin: str = "") -> str:
+        """What a command that fails says on standard error, from ``Error:`` on."""
+        ended = self.command(*arguments, stdin=stdin)
+        assert ended.code, ended
+        assert "Traceback" not in ended.err
+        return str(ended.err[ended.err.index("Error: ") :])
+
+    def run(self, lines: str, *arguments: str, records: str = "k:v\n") -> str:
+        """The same of ``pystreams run shop.py``, with these lines in it, over these records."""
+        (self.folder / "shop.py").write_text(SHOP + lines, encoding="utf-8")
+        if records:
+            self.command("produce", "orders", "--key-separator", ":", stdin=records)
+        return self.error("run", "shop.py", "--until-caught-up", *arguments)
+
+    def broker(self) -> EmbeddedBroker:
+        """The log of the folder."""
+        return EmbeddedBroker(self.folder / ".pystreams" / "log.db", SystemClock())
+
+    def member(self, broker: EmbeddedBroker, name: str) -> EmbeddedMember:
+        """One instance of the application."""
+        member = broker.member(name, "shop", ["orders"], name.encode, deal("orders", 1))
+        member.poll()
+        return member
+
+
+@pytest.fixture
+def prompt(folder: Path, pystreams: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Prompt:
+    return Prompt(folder, pystreams, monkeypatch.setenv)
+
+
+Make = Callable[[Prompt], str]
+MAKERS: dict[str, Make] = {}
+
+
+def tells(kind: type[StreamsError]) -> Callable[[Make], Make]:
+    """The function gives the whole message of an error of this class."""
+
+    def register(make: Make) -> Make:
+        assert MAKERS.setdefault(kind.__name__, make) is make
+        return make
+
+    return register
+
+
+def raised(kind: type[StreamsError], call: Callable[[], object]) -> str:
+    """The whole message of what a program gets."""
+    with pytest.raises(kind) as caught:
+        call()
+    assert type(caught.value) is kind
+    return f"{kind.__name__}: {caught.value}\n"
+
+
+# The program, its settings, and where it is
+
+
+@tells(errors.TopologyError)
+def a_function_of_the_wrong_arity(prompt: Prompt) -> str:
+    return prompt.run("def shout():\n    return 'HO'\n\norders.map_values(shout, step='shout').to('out')\n")
+
+
+@tells(errors.ConfigError)
+def a_misspelt_setting(prompt: Prompt) -> str:
+    return prompt.run("app = App('shop', comit_interval_ms=10)\n")
+
+
+@tells(errors.AppLoadError)
+def a_misspelt_file(prompt: Prompt) -> str:
+    (prompt.folder / "shop.py").write_text(SHOP, encoding="utf-8")
+    return prompt.error("run", "shopp.py")
+
+
+# Records
+
+
+@tells(errors.SerializationError)
+def a_value_of_another_type(prompt: Prompt) -> str:
+    return prompt.run("app = App('shop')\napp.stream('orders', key=str, value=int, step='read').to('out')\n")
+
+
+@tells(errors.ProcessingError)
+def a_function_that_fails(prompt: Prompt) -> str:
+    return prompt.run("orders.map_values(lambda order: int(order), step='number').to('out', value=int)\n")
+
+
+@tells(errors.ProductionError)
+def a_value_that_cannot_be_written(prompt: Prompt) -> str:
+    return prompt.run("orders.map_values(str.upper, step='shout').to('out', value=int, step='write')\n")
+
+
+@tells(errors.DroppedRecordError)
+def a_dead_letter(prompt: Prompt) -> str:
+    prompt.command("topics", "create", "dead")
+    prompt.command("produce", "orders", stdin="a record without a key\n")
+    (prompt.folder / "shop.py").write_text(
+        SHOP + "orders.group_by_key().count(name='counts', step='count')\n", encoding="utf-8"
+    )
+    settings = ("errors_dead_letter_queue_topic_name=dead", "dead_letter_dropped_records=true")
+    ended = prompt.command("run", "shop.py", "--until-caught-up", *(f"--set={one}" for one in settings))
+    assert ended.code == 0, ended
+    (letter,) = prompt.command("consume", "dead", "--json").lines
+    return "".join(f"{name}: {text}\n" for name, text in json.loads(letter)["headers"] if "stack" not in name)
+
+
+@tells(errors.DeliveryError)
+def a_broker_that_does_not_answer_in_time(prompt: Prompt) -> str:
+    class Nobody:
+        def end_offsets(self, partitions: Any) -> dict[Any, int]:
+            return {}
+
+        def describe_topics(self, names: Any) -> dict[Any, Any]:
+            return {}
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        settings = {"bootstrap.servers": address, "enable.idempotence": True, "log_level": 0}
+        producer = KafkaProducer(settings, "shop-1", SystemClock(), Nobody())
+        report = Message(topic="out", partition=0, key=b"k", value=b"v")
+        producer._delivered(KafkaError(KafkaError._MSG_TIMED_OUT), report)
+        try:
+            return raised(errors.DeliveryError, lambda: producer.commit({}, None))
+        finally:
+            producer.close()
+
+
+# Schema registries
+
+
+@tells(errors.SchemaRegistryError)
+def a_schema_that_the_registry_does_not_have(prompt: Prompt) -> str:
+    with running() as registry:
+        prompt.environment("PYSTREAMS_SCHEMA_REGISTRY_URL", registry.url)
+        return prompt.error("produce", "orders", "--value-type", "avro", stdin='{"id": 1}\n')
+
+
+@tells(errors.SchemaRegistryUnavailableError)
+def a_registry_that_is_away(prompt: Prompt) -> str:
+    prompt.environment("PYSTREAMS_SCHEMA_REGISTRY_URL", "http://127.0.0.1:1")
+    return prompt.error("produce", "orders", "--value-type", "avro", stdin='{"id": 1}\n')
+
+
+# State
+
+
+@tells(errors.StateError)
+def a_store_that_is_not_there(prompt: Prompt) -> str:
+    app = App("shop")
+    app.table("orders", key=str, value=str, name="orders")
+    return raised(errors.StateError, lambda: Streams(app).store("order"))
+
+
+@tells(errors.StateLockedError)
+def a_task_that_another_one_holds(prompt: Prompt) -> str:
+    directory = prompt.folder / "state" / "shop" / "0_1"
+    held = DirectoryLock(directory)
+    try:
+        return raised(errors.StateLockedError, lambda: DirectoryLock(directory))
+    finally:
+        held.release()
+
+
+@tells(errors.StateCorruptedError)
+def a_file_that_is_damaged(prompt: Prompt) -> str:
+    offsets = prompt.folder / OFFSETS_FILE
+    offsets.write_text('{"format": 1, "off', encoding="utf-8")
+    return raised(errors.StateCorruptedError, lambda: read_json(offsets))
+
+
+# The log
+
+
+@tells(errors.BrokerError)
+def a_reset_while_the_application_runs(prompt: Prompt) -> str:
+    (prompt.folder / "shop.py").write_text(SHOP, encoding="utf-8")
+    with closing(prompt.broker()) as broker, closing(prompt.member(broker, "one")):
+        return prompt.error("reset", "shop.py")
+
+
+@tells(errors.BrokerUnavailableError)
+def a_kafka_that_is_away(prompt: Prompt) -> str:
+    return prompt.error("topics", "list", "--bootstrap-servers", "127.0.0.1:1")
+
+
+@tells(errors.TopicError)
+def a_topic_that_is_missing(prompt: Prompt) -> str:
+    return prompt.run("app.stream('payments').to('out')\n", records="")
+
+
+@tells(errors.OffsetOutOfRangeError)
+def a_start_without_offsets_that_is_refused(prompt: Prompt) -> str:
+    return prompt.run("orders.to('out')\n", "-s", "auto_offset_reset=none")
+
+
+@tells(errors.RetentionError)
+def records_older_than_the_retention_of_what_they_go_to(prompt: Prompt) -> str:
+    prompt.command("topics", "alter", "out", "--config", "retention.ms=604800000")
+    with closing(prompt.broker()) as broker, closing(broker.producer("test", "test")) as producer:
+        producer.send("orders", 0, b"k", b"v", 1_357_000_000_000, ())
+        producer.commit({}, None)
+    return prompt.run("orders.to('out')\n", records="")
+
+
+@tells(errors.TaskMigratedError)
+def a_commit_of_what_another_member_holds(prompt: Prompt) -> str:
+    with (
+        closing(prompt.broker()) as broker,
+        closing(prompt.member(broker, "one")) as member,
+        closing(broker.producer("test", "test")) as producer,
+    ):
+        member.claim([])
+        offsets = {TopicPartition("orders", 0): CommittedOffset(1)}
+        return raised(errors.TaskMigratedError, lambda: producer.commit(offsets, member))
+
+
+def normalized(text: str, folder: Path) -> str:
+    """Without what differs from run to run."""
+    text = text.replace(str(folder), "FOLDER").replace(str(Path(__file__)), "THIS_FILE")
+    text = re.sub(r"\b\d\d:\d\d:\d\d\b", "HH:MM:SS", text)
+    text = re.sub(r"\b1\d{12}\b", "TIME_MS", text)
+    text = re.sub(r"(?<=127\.0\.0\.1:)\d{3,}", "PORT", text)
+    return re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID", text)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_whole_message(name: str, prompt: Prompt) -> None:
+    told = normalized(MAKERS[name](prompt), prompt.folder)
+    assert told == (TEXTS / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def test_every_kind_of_error_has_its_text() -> None:
+    assert MAKERS.keys() == KINDS.keys()
+    assert {path.stem for path in TEXTS.iterdir()} == KINDS.keys()
