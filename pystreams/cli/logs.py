@@ -54,7 +54,8 @@ class _Handler(logging.Handler):
             if self.options.as_json:
                 _write(json_line(record, self.options.worker))
             elif record.name == COMMAND_LOG:
-                messages().print(record.getMessage(), markup=False, style="dim")
+                style = "dim" if record.levelno < logging.WARNING else "yellow"
+                messages().print(record.getMessage(), markup=False, style=style)
             else:
                 _write(self.format(record))
         except Exception:  # noqa: BLE001 - as all handlers of logging
