@@ -13,7 +13,7 @@ import pytest
 from apps import flights_report
 from tests.docs.manual import DOCS, sections
 from tests.docs.shell import Shell
-from tests.docs.walk import WITHOUT_HASTE, file_of, walk
+from tests.docs.walk import file_of, walk
 
 ROOT = DOCS.parent
 README = ROOT / "README.md"
@@ -38,7 +38,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     """A terminal in a folder with the applications and ``.venv``."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
     shutil.copytree(ROOT / "apps", tmp_path / "apps", ignore=shutil.ignore_patterns("__pycache__"))
-    with Shell(tmp_path, WITHOUT_HASTE) as shell:
+    with Shell(tmp_path, {}) as shell:
         yield shell
 
 

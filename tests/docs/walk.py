@@ -22,9 +22,6 @@ from types import MappingProxyType
 from tests.docs.manual import EXAMPLE, Block, expected, sections
 from tests.docs.shell import Shell
 
-#: Updates of one key are merged until a commit: on a machine that is busy a commit may come between two words.
-WITHOUT_HASTE = {"PYSTREAMS_COMMIT_INTERVAL_MS": "30000"}
-
 #: Fences that a page of this kind may have; "no-run" is code of others, or a part of a file.
 KINDS = re.compile(
     r"^(console|bash|text|mermaid|(python|java|bash) no-run|(python|toml|yaml|dockerfile|ini|json))$"

@@ -12,7 +12,7 @@ import pytest
 
 from pystreams.distribution import __version__
 from tests.docs.shell import Shell
-from tests.docs.walk import WITHOUT_HASTE, walk
+from tests.docs.walk import walk
 from tests.package.build_kit import ROOT
 
 #: What the extra ``backfill`` brings, by the names under which it is imported.
@@ -36,7 +36,7 @@ print(json.dumps({"missing": missing, "count": count, "from": pystreams.__path__
 @pytest.fixture
 def shell(clean_environment: Path, tmp_path: Path) -> Iterator[Shell]:
     """A terminal in an empty folder, with the environment activated."""
-    with Shell(tmp_path, WITHOUT_HASTE) as shell:
+    with Shell(tmp_path, {}) as shell:
         assert shell.run(f". {clean_environment}/bin/activate") == (0, "")
         yield shell
 
