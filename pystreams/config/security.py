@@ -204,7 +204,7 @@ def _unsecured(options: Mapping[str, str]) -> UnsecuredToken:
     principal = options.get(f"{_UNSECURED}PrincipalClaimName", "sub")
     if not claims.get(principal):
         raise ConfigError(
-            "sasl.jaas.config names nobody",
+            "sasl.jaas.config does not name a user",
             why=f"the unsecured token has no claim {principal!r}",
             hint=f'add {_UNSECURED}StringClaim_{principal}="NAME"',
         )

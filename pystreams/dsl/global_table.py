@@ -106,7 +106,7 @@ class GlobalTables:
         options = StoreOptions.of("global_table", store)
         if options.was is not None:
             raise TopologyError(
-                "a global table takes no was=",
+                "a global table does not take was=",
                 why="it is filled from its topic, whatever the store is called",
             )
         # Its topic is its changelog.

@@ -118,7 +118,7 @@ class StoreOptions:
     def key_value(self, name: str, key: AnySerde, value: AnySerde) -> StoreSpec:
         """The store of a table. ``key`` and ``value`` are for what was not given here."""
         if self.retention is not None:
-            raise TopologyError(f"store {name} has no windows, so it takes no retention=")
+            raise TopologyError(f"store {name} has no windows, so it does not take retention=")
         versioned = self._versioned(name)
         self._check_entries(name)
         return StoreSpec(
@@ -152,7 +152,7 @@ class StoreOptions:
         """What a versioned store has besides; empty for another one."""
         if self.history is None:
             if self.history_segment is not None:
-                raise TopologyError(f"store {name} keeps no versions, so it takes no history_segment=")
+                raise TopologyError(f"store {name} keeps no versions, so it does not take history_segment=")
             return {}
         if self.name is None:
             raise TopologyError(
@@ -210,10 +210,12 @@ class StoreOptions:
 
     def _retention_ms(self, name: str, windows: AnyTimeWindows | SessionWindows) -> int:
         if self.history is not None or self.history_segment is not None:
-            raise TopologyError(f"store {name} has windows, so it takes no history=", hint="give retention=")
+            raise TopologyError(
+                f"store {name} has windows, so it does not take history=", hint="give retention="
+            )
         if self.max_entries is not None:
             raise TopologyError(
-                f"store {name} has windows, so it takes no max_entries=", hint="give retention="
+                f"store {name} has windows, so it does not take max_entries=", hint="give retention="
             )
         least = windows.retention_ms
         retention_ms = least if self.retention is None else milliseconds(self.retention, "retention")

@@ -164,7 +164,7 @@ def refuse_stream_arguments(method: str, windows: object, key: object, arguments
     given += arguments
     if given:
         raise TopologyError(
-            f"{method} with a table takes no {', '.join(f'{name}=' for name in given)}",
+            f"{method} with a table does not take {', '.join(f'{name}=' for name in given)}",
             why="a record is joined with the row that is there now; only streams are joined over a time",
             hint="join with a stream, or leave the argument out",
         )
@@ -177,7 +177,7 @@ def _options(method: str, arguments: Mapping[str, Any]) -> StoreOptions:
     foreign = [name for name in arguments if name not in JoinStoreArguments.__annotations__]
     if foreign:
         raise TopologyError(
-            f"{method} of two streams takes no {', '.join(f'{name}=' for name in foreign)}",
+            f"{method} of two streams does not take {', '.join(f'{name}=' for name in foreign)}",
             why="its stores are never cached, and keep records for the size and grace of the windows",
         )
     return options

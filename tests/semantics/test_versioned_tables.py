@@ -131,12 +131,12 @@ def misuses() -> list[tuple[Build, str]]:
 
     return [
         (table(history=5), "needs a name for its store"),
-        (table(name="v", history_segment=5), "takes no history_segment="),
+        (table(name="v", history_segment=5), "does not take history_segment="),
         (table(name="v", history=-1), "history must be at least 0 ms"),
         (table(name="v", history="1 h"), "history='1 h' is not a duration"),
         (
             lambda builder: windowed(builder).count(name="c", history=5),
-            "has windows, so it takes no history=",
+            "has windows, so it does not take history=",
         ),
         (lambda builder: builder.global_table("g", name="v", history=5), "cannot keep a history"),
         (

@@ -151,7 +151,7 @@ def test_name_and_password_come_from_either_place_and_not_from_both():
         ),
         (
             sasl("OAUTHBEARER", **{"sasl.jaas.config": f"{OAUTH} required unsecuredLoginListClaim_s=',a';"}),
-            "names nobody",
+            "does not name a user",
         ),
     ],
 )

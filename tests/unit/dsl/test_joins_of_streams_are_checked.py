@@ -89,7 +89,7 @@ def test_other_windows_are_refused_by_name(left: Any, right: Any) -> None:
 def test_a_join_with_a_table_takes_nothing_of_a_join_with_a_stream(
     given: dict[str, Any], builder: StreamsBuilder, left: Any
 ) -> None:
-    with pytest.raises(TopologyError, match=f"join with a table takes no {next_key(given)}="):
+    with pytest.raises(TopologyError, match=f"join with a table does not take {next_key(given)}="):
         left.join(builder.table("t", key=str, value=str), pair, **given)
 
 
