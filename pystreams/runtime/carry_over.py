@@ -73,28 +73,31 @@ class CarryOver:
             try:
                 return self._alone(last_run, plan)
             except BrokerError as error:
-                done = self._by_another(last_run, plan, deadline)
+                log.info("what is stored cannot be taken over now: %s", error)
+                done = self._by_another(last_run, plan, deadline, error)
                 if done is not None:
                     return done
-                if deadline.expired() or self._admin.group_members(self._application_id):
-                    raise
-                log.info("somebody else is at it: %s", error.what)
 
     def _by_another(
         self,
         last_run: Callable[[], LastRun | None],
         plan: Callable[[LastRun], TakeOver],
         deadline: Deadline,
+        error: BrokerError,
     ) -> LastRun | None:
-        """What holds when somebody else has done it; None if nobody does within a few seconds."""
+        """What holds when somebody else has done it; None if nobody has within a few seconds. Raises ``error`` if
+        nobody will: the old version runs, or there is no time left."""
         pause, patience = threading.Event(), Deadline(self._clock, _BY_ANOTHER_MS)
-        while True:
+        while not patience.expired():
+            # Asked first: whoever has done it joins the group after that.
+            members = self._admin.group_members(self._application_id)
             last = last_run()
             if last is not None and not plan(last).changes_data:
                 return last
-            if patience.expired() or deadline.expired() or self._admin.group_members(self._application_id):
-                return None
+            if members or deadline.expired():
+                raise error
             pause.wait(_PAUSE_S)
+        return None
 
     def _alone(self, last_run: Callable[[], LastRun | None], plan: Callable[[LastRun], TakeOver]) -> LastRun:
         committer = self._broker.group_committer(

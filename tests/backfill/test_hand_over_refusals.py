@@ -162,7 +162,7 @@ def test_what_the_log_does_not_take_is_refused_before_it_is_told(
 
     with monkeypatch.context() as patch:
         patch.setattr(EmbeddedGroupCommitter, "probe", forbidden)
-        is_refused_at_last(log, result, "1 forbidden")
+        is_refused_at_last(log, result, "2 forbidden")
     run_to_the_end(log, program(log))
 
 

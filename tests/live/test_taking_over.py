@@ -330,6 +330,24 @@ def test_members_that_start_together_carry_over_once(log: Log) -> None:
     assert sum(map(Counter.total, lines(log, "shop-totals-changelog"))) == 12
 
 
+def test_who_comes_second_goes_on_though_the_first_has_joined_the_group_by_then(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    first = summing(log, One, "totals", {"state_dir": log.path / "first"}, was="sums")
+
+    class ComesSecond(DiesOnTheWay):
+        def group_committer(self, client_id: str, group: str, transactional_id: str) -> Any:
+            running(log.start(first))
+            raise BrokerError("somebody else is writing")
+
+    second = Streams(summing(log, One, "totals", was="sums"), broker=ComesSecond(log.broker, ""))  # type: ignore[arg-type]
+    second.start()
+    assert second.close(1000 * TIMEOUT_S)
+    write(log, 5)
+    run_to_the_end(log, first)
+    assert log.table("out") == dict.fromkeys("abcdef", 105)
+
+
 def test_a_former_name_is_no_part_of_what_members_compare(log: Log) -> None:
     plain, renamed = (
         summing(log, One, "totals", **store).build().build("shop") for store in ({}, {"was": "sums"})
