@@ -102,7 +102,7 @@ def test_a_table_has_no_outer_join_with_a_stream(builder: StreamsBuilder, left: 
 def test_its_stores_are_neither_cached_nor_kept_for_another_time(
     given: dict[str, Any], left: Any, right: Any
 ) -> None:
-    with pytest.raises(TopologyError, match="join of two streams takes no"):
+    with pytest.raises(TopologyError, match="join of two streams does not take"):
         left.join(right, pair, windows=WINDOWS, **given)
 
 
