@@ -102,8 +102,9 @@ class KafkaGroupCommitter:
         manager = self._client._transaction_manager
         try:
             self._client.begin_transaction()
-            for one in [self._send(record) for record in records]:
-                one.get(_TIMEOUT_MS / 1000)
+            # One by one: behind one that failed the client tells of any other only that some has.
+            for record in records:
+                self._send(record).get(_TIMEOUT_MS / 1000)
             group = ConsumerGroupMetadata(group_id=self._group)
             for told in _requests(offsets):
                 self._wait(manager.send_offsets_to_transaction(told, group))
