@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pystreams.serde.schemas import Effect, Finding, Schema, changes_keys, compare
+from pystreams.serde.schemas import Effect, Finding, Schema
 
 _TOLD_MAX = 4
 
@@ -22,6 +22,8 @@ class SchemaChange:
 
 def change_of_keys(was: Schema, now: Schema) -> SchemaChange:
     """Keys are known by their bytes: one that has others is another key, and what was kept for it is not found."""
+    from pystreams.serde.schemas.comparison import changes_keys
+
     found = _compared(was, now)
     if changes_keys(found):
         grave = [one for one in found if one.rewrites or one.effect is not Effect.READS_ON]
@@ -51,6 +53,8 @@ def difference(was: Sequence[Schema], now: Sequence[Schema]) -> str:
 
 
 def _compared(was: Schema, now: Schema) -> list[Finding]:
+    from pystreams.serde.schemas.comparison import compare
+
     found = compare(was, now)
     if found or was == now:
         return found

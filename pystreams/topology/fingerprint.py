@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -35,8 +34,10 @@ def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[Gl
     place); timestamp extractors and partitioners; caching, topic settings, and whether stores keep headers, which may
     change between runs.
     """
+    from hashlib import sha256
+
     text = json.dumps([_VERSION, without_headers(_parts(subtopologies, global_stores))], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256(text.encode()).hexdigest()
 
 
 def shape(built: BuiltTopology) -> list[dict[str, Any]]:

@@ -31,7 +31,6 @@ from pystreams.topology.built import BuiltTopology
 from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.describe import describe
 from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
-from pystreams.topology.picture import picture
 from pystreams.topology.subtopology import Plan, Serdes, build
 from pystreams.topology.wiring import Wiring
 from pystreams.topology.wrapping import WrapperSetting, provided_stores, wrapped_supplier
@@ -64,6 +63,8 @@ class Topology(Wiring):
 
     def picture(self) -> str:
         """An SVG of the sub-topologies, with their steps and stores, and the topics between them."""
+        from pystreams.topology.picture import picture
+
         fills = frozenset(self._global_sources.values())
         groups = self.node_groups()
         return picture(

@@ -1,24 +1,30 @@
-"""``import pystreams`` is quick: commands start at once, and worker processes do."""
+"""``import pystreams`` is quick: commands start at once, and worker processes do.
+
+How long it takes is told in what some modules of Python's own take on the same machine at the same time: a busy
+processor, whose caches others use, needs twice as long for either.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from statistics import median
 
 import pytest
 
-LIMIT_MS = 200
+#: It was 2.1 when this was written: 125 ms beside 60 ms.
+TIMES_MAX = 3
 
 #: Of the processor, so that others on the machine do not count.
 MEASURE = """
 import time
 start = time.process_time()
-import pystreams
+import {}
 print((time.process_time() - start) * 1000)
 """
 
-#: What has a native library or is large; each is loaded by what needs it.
+YARDSTICK = "argparse, asyncio, email.message, unittest"
+
+#: What has a native library or is large, and what few need; each is loaded by what needs it.
 HEAVY = [
     "rocksdict",
     "confluent_kafka",
@@ -30,6 +36,9 @@ HEAVY = [
     "sqlite3",
     "asyncio",
     "pyspark",
+    "difflib",
+    "hashlib",
+    "html",
 ]
 
 
@@ -37,9 +46,12 @@ def python(program: str) -> str:
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
 
-def test_importing_takes_less_than_200_ms():
-    python(MEASURE)  # Warm: bytecode is compiled, files are in the system's cache.
-    assert median(float(python(MEASURE)) for _ in range(10)) < LIMIT_MS
+def test_importing_takes_three_times_as_long_as_some_of_pythons_modules_at_most():
+    own, yardstick = MEASURE.format("pystreams"), MEASURE.format(YARDSTICK)
+    python(own)  # Warm: bytecode is compiled, files are in the system's cache.
+    pairs = [(float(python(own)), float(python(yardstick))) for _ in range(10)]
+    ours, theirs = (min(times) for times in zip(*pairs, strict=True))
+    assert ours < TIMES_MAX * theirs
 
 
 @pytest.mark.parametrize("module", ["pystreams", "pystreams.serde", "pystreams.config", "pystreams.topology"])

@@ -13,7 +13,6 @@ from pystreams.serde.schema_registry.base import RegistrySerde, SchemaText, regi
 from pystreams.serde.schema_registry.clients import clients_module
 from pystreams.serde.schema_registry.plain import plain_codec
 from pystreams.serde.schema_registry.settings import Part, SchemaRegistry, SchemaUse, SubjectName
-from pystreams.serde.schemas.avro import normal_form
 from pystreams.serde.schemas.finding import Schema
 from pystreams.serde.schemas.pydantic_types import typed_schema
 from pystreams.serde.shapes import type_name
@@ -102,6 +101,8 @@ class AvroSerde(RegistrySerde[T]):
         return _again, (type(self), self.record_name, self._use, self._schema, self.type)
 
     def bytes_schema(self) -> Schema:
+        from pystreams.serde.schemas.avro import normal_form
+
         given = self._schema
         return {
             "format": "avro",

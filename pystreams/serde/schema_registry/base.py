@@ -11,7 +11,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from hashlib import sha256
 from time import monotonic
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
@@ -53,6 +52,8 @@ class SchemaText:
 def registered(*texts: str | bytes) -> Schema:
     """What tells registered schemas apart in what a serde says of its bytes: a record begins with its schema's id, so
     that another text, even of the same fields, makes other bytes of a key."""
+    from hashlib import sha256
+
     digest = sha256()
     for text in texts:
         digest.update(text.encode() if isinstance(text, str) else text)

@@ -1,8 +1,8 @@
-"""What the bytes of serdes hold, told as data, and how what one wrote is read by another."""
+"""What the bytes of serdes hold, told as data (``finding``), and how what one wrote is read by another
+(``comparison``, which no application loads that only runs)."""
 
 from __future__ import annotations
 
-from pystreams.serde.schemas.comparison import changes_keys, compare
 from pystreams.serde.schemas.finding import Effect, Finding, Schema
 
-__all__ = ["Effect", "Finding", "Schema", "changes_keys", "compare"]
+__all__ = ["Effect", "Finding", "Schema"]

@@ -10,7 +10,8 @@ import pytest
 from pystreams.errors import SerializationError
 from pystreams.serde import FaustSerde
 from pystreams.serde.base import schema_of
-from pystreams.serde.schemas import Effect, Finding, compare
+from pystreams.serde.schemas import Effect, Finding
+from pystreams.serde.schemas.comparison import compare
 
 
 class Line(faust.Record):

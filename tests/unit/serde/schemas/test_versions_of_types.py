@@ -11,7 +11,8 @@ import pytest
 
 from pystreams.serde import JsonSerde, ListSerde, MsgpackSerde, Serde, TimeWindowedSerde, serde_for
 from pystreams.serde.base import schema_of
-from pystreams.serde.schemas import Effect, changes_keys, compare
+from pystreams.serde.schemas import Effect
+from pystreams.serde.schemas.comparison import changes_keys, compare
 
 READS, LOSES, FAILS = Effect.READS_ON, Effect.LOSES, Effect.FAILS
 

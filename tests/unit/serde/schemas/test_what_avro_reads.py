@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from pystreams.serde import AvroSerde
 from pystreams.serde.base import schema_of
-from pystreams.serde.schemas import Effect, Finding, changes_keys, compare
+from pystreams.serde.schemas import Effect, Finding
+from pystreams.serde.schemas.comparison import changes_keys, compare
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 VALUES: dict[str, list[Any]] = {

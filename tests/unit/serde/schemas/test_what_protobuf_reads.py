@@ -10,7 +10,8 @@ from google.protobuf.message import DecodeError
 
 from pystreams.serde import ProtobufSerde
 from pystreams.serde.base import schema_of
-from pystreams.serde.schemas import Effect, Finding, compare
+from pystreams.serde.schemas import Effect, Finding
+from pystreams.serde.schemas.comparison import compare
 
 Proto = descriptor_pb2.FieldDescriptorProto
 

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from pystreams.errors import SerializationError
 from pystreams.serde import JsonSerde, MsgpackSerde, Serde
 from pystreams.serde.base import schema_of
-from pystreams.serde.schemas import Effect, Finding, changes_keys, compare
+from pystreams.serde.schemas import Effect, Finding
+from pystreams.serde.schemas.comparison import changes_keys, compare
 
 UTC = dt.UTC
 
