@@ -13,6 +13,7 @@ import pytest
 
 from apps import wordcount
 from pystreams import Streams
+from pystreams.runtime.last_run import topology_topic
 from tests.interop.java_side import JavaSide
 from tests.kafka.support import Cluster
 from tests.live.support import eventually, running
@@ -106,7 +107,7 @@ def test_a_count_goes_from_java_to_us_and_back_and_every_record_is_counted_once(
     shifts.java(**settings)  # with the state that it left: what we did comes from the changelog
     shifts.ours(until_done=True)
     print(f"words counted at each hand-over: {shifts.at_hand_overs} of {expected.total()}")
-    assert set(cluster.admin.describe_topics()) == names
+    assert set(cluster.admin.describe_topics()) == {*names, topology_topic("wordcount")}
     assert all(a < b for a, b in zip(shifts.at_hand_overs, shifts.at_hand_overs[1:], strict=False))
     assert counts_in_order(cluster) == {word: list(range(1, n + 1)) for word, n in expected.items()}
     assert cluster.table("wordcount-counts-changelog") == expected
