@@ -310,6 +310,11 @@ class Admin(Protocol):
         """The topics that exist among ``names`` (None: all)."""
         ...
 
+    def topic_id(self, name: str) -> str | None:
+        """What tells a topic from another one that had, or will have, the same name. None: there is no such topic, or
+        nobody tells."""
+        ...
+
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
         """Create topics; one that exists already with the same partition count is left as it is.
 

@@ -147,7 +147,16 @@ class KeptTopology:
             return None
         if not local.get("processed", True):
             return None
+        if local.get("beginning") not in (None, self.beginning()):
+            return None  # the application was reset since, perhaps by another machine
         return LastRun.from_json(local)
+
+    def beginning(self) -> str | None:
+        """Names the time since the application was made or reset, alike for all machines. None: nobody can tell.
+
+        A reset deletes the topic with all others, so the next topic of its name is another one.
+        """
+        return self._admin.topic_id(self._partition.topic)
 
     def create_topic(self) -> None:
         """Make room for it. Where that is not permitted, the local state alone knows what ran."""
@@ -175,8 +184,8 @@ class KeptTopology:
 
     def remember(self, last: LastRun, *, processed: bool = True) -> None:
         """With the local state. Where nothing was ``processed``, it is there to be looked at."""
-        told = {**last.to_json(), "log": self._broker.log_id, "processed": processed}
-        self._directory.remember_topology(told)
+        told = {"log": self._broker.log_id, "beginning": self.beginning(), "processed": processed}
+        self._directory.remember_topology({**last.to_json(), **told})
 
     def record(self, last: LastRun) -> Write:
         return record_of(self._application_id, last, self._clock.now_ms())
@@ -219,6 +228,8 @@ class TopologyInUse:
         self.before = last
         #: What holds once records are processed.
         self.now = LastRun(topology) if last is None else last.followed_by(topology)
+        #: Local state of before it is stale.
+        self.beginning = kept.beginning()
         #: Nothing is left to do.
         self.kept = last == self.now or (last is None and not stores)
         self._kept_topology = kept

@@ -41,15 +41,16 @@ def new_task(
     log_change: Callable[[str], LogChange | None],
     resources: RocksResources | None = None,
     origin: str | None = None,
+    beginning: str | None = None,
     begun: Mapping[str, Begun] | None = None,
     code: CompiledCode | None = None,
     order: HeadOrder | None = None,
 ) -> NewTask:
     """Open the stores that ``specs`` describe under ``directory``, and put a task around them.
 
-    ``log_change``, ``resources``, ``origin`` and ``begun`` are as ``TaskState.open`` takes them, ``code`` and ``order``
-    as ``StreamTask`` does. Raises what ``TaskState.open`` raises, and ``ProcessingError`` where a serde of the user's
-    cannot be set up; nothing stays open then.
+    ``log_change``, ``resources``, ``origin``, ``beginning`` and ``begun`` are as ``TaskState.open`` takes them,
+    ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskState.open`` raises, and ``ProcessingError`` where
+    a serde of the user's cannot be set up; nothing stays open then.
     """
     cell = ContextCell()
     application_id = services.config.application_id
@@ -66,6 +67,7 @@ def new_task(
             resources=resources,
             expired=dropped.add,
             origin=origin,
+            beginning=beginning,
             begun=begun,
         )
     try:

@@ -79,6 +79,7 @@ class TaskOpener:
             log_change=log_changes.get,
             resources=context.resources,
             origin=state_origin(context.broker, context.hand_over.attempt),
+            beginning=context.in_use.beginning,
             begun=context.in_use.now.begun,
             code=self._compiled(task_id),
         )

@@ -94,6 +94,7 @@ class TaskState:
         resources: RocksResources | None = None,
         expired: Callable[[], None] = _nothing,
         origin: str | None = None,
+        beginning: str | None = None,
         begun: Mapping[str, Begun] | None = None,
     ) -> TaskState:
         """Open the stores that ``specs`` describe.
@@ -104,7 +105,8 @@ class TaskState:
         ``topic_of`` names the topic that a store's serdes are told (default: the store's name), unless it is filled
         from one; ``expired`` is called for each write that a window store drops because it is too late. Local state
         that was begun under another ``origin`` (a log, behind a space the hand-over that it must follow) is taken for
-        damaged; None: whatever it was. A store that ``begun`` names is emptied if what it has is of before.
+        damaged, and so is that of another ``beginning``, which is of before a reset; None: whatever it was. A store
+        that ``begun`` names is emptied if what it has is of before.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
@@ -141,7 +143,8 @@ class TaskState:
                     expired=expired,
                 )
                 state._add(context)
-            state._load(stored, follows, dict(mark_of(*one) for one in (begun or {}).items()))
+            marks = dict(mark_of(*one) for one in (begun or {}).items())
+            state._load(stored, {**marks, **state._of_this_time(stored, follows, beginning)})
             return state
         except BaseException:
             if state is not None:
@@ -164,19 +167,37 @@ class TaskState:
         self.stores[spec.name] = store
         self._parts[spec.name] = _Part(store, layer)
 
-    def _load(
-        self, stored: Mapping[bytes, bytes], origin: bytes | None, begun: Mapping[bytes, bytes]
-    ) -> None:
-        database = self._database
-        if database is None:
-            return
-        marks = {name: id for name, id in begun.items() if name not in stored}
-        if origin is not None and stored.get(b"origin", b"") != origin:
-            if stored:
+    def _of_this_time(
+        self, stored: Mapping[bytes, bytes], origin: bytes | None, beginning: str | None
+    ) -> dict[bytes, bytes]:
+        """The marks of the log and of the time that the stores follow. Raises ``StateError`` for others than theirs:
+        offsets of changelogs mean nothing in others that have their names."""
+        if self._database is None:
+            return {}
+        marks = {}
+        if origin is not None:
+            if stored and stored.get(b"origin", b"") != origin:
                 raise self._of_another_origin(
                     stored.get(b"origin", b"an unknown log").decode(), origin.decode()
                 )
             marks[b"origin"] = origin
+        if beginning is not None:
+            marks[b"beginning"] = beginning.encode()
+            if stored.get(b"beginning", beginning.encode()) != beginning.encode():
+                raise StateCorruptedError(
+                    "the local state of a task is of the time before the application was reset",
+                    where=str(self.directory),
+                    why="its changelogs were deleted since, perhaps from another machine",
+                    hint="the task's stores will be deleted and restored; one that nothing restores starts empty",
+                )
+        return marks
+
+    def _load(self, stored: Mapping[bytes, bytes], following: Mapping[bytes, bytes]) -> None:
+        """``following`` are the marks of what the stores follow."""
+        database = self._database
+        if database is None:
+            return
+        marks = {name: id for name, id in following.items() if name not in stored}
         for name, part in self._parts.items():
             if not part.durable:
                 continue

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from pystreams.cli.reset import carry_out, plan_reset
 from pystreams.errors import BrokerError, TopologyError
 from tests.kafka.support import Cluster
 from tests.live.support import caught_up, run_to_the_end
@@ -61,3 +62,14 @@ def test_nothing_is_deleted_while_the_old_version_runs(cluster: Cluster) -> None
     write(cluster, 5)
     caught_up(old)
     assert cluster.table("out") == dict.fromkeys("abcdef", 105)
+
+
+def test_what_another_machine_has_of_before_a_reset_is_restored(cluster: Cluster) -> None:
+    run_to_the_end(cluster, summing(cluster, One))
+    elsewhere = cluster.path / "elsewhere"
+    # Nothing that was written is processed again.
+    carry_out(cluster.admin, plan_reset(cluster.admin, cluster.broker, "shop", ["in"], elsewhere, "latest"))
+    for settings in ({"state_dir": elsewhere}, None):
+        write(cluster, 5)
+        run_to_the_end(cluster, summing(cluster, One, settings=settings))
+    assert cluster.table("out") == dict.fromkeys("abcdef", 10)

@@ -52,6 +52,11 @@ class EmbeddedAdmin:
             found = catalog.load_topics(self._database, None)
         return {name: len(topic.partition_ids) for name, topic in found.items()}
 
+    def topic_id(self, name: str) -> str | None:
+        with self._mutex:
+            found = catalog.load_topics(self._database, [name])
+        return str(found[name].topic_id) if name in found else None
+
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
         """``config`` holds every setting that the log obeys, defaults included."""
         with self._mutex:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka import TopicPartition as Location
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclOperation
@@ -50,6 +50,10 @@ _REQUEST_TIMEOUT_MIN_S: Final = 0.1
 
 _EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+
+#: What brokers say that give topics no ids.
+_NO_ID: Final = str(Uuid(0, 0))
+_NOT_TO_BE_SEEN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 
 #: Kafka's own.
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -95,6 +99,17 @@ class KafkaAdmin:
         """The number of partitions of every topic: much less work for the brokers than ``describe_topics``. Kafka's own
         topics are left out."""
         return {name: count for name, count in self._partition_counts().items() if name not in _INTERNAL}
+
+    def topic_id(self, name: str) -> str | None:
+        """None, too, where the login may not see the topic, and from brokers before 2.8, which give topics no ids."""
+        future = self._client.describe_topics(TopicCollection([name]), request_timeout=_TIMEOUT_S)[name]
+        try:
+            found = future.result().topic_id
+        except KafkaException as exception:
+            if error_of(exception).code() in _NOT_TO_BE_SEEN:
+                return None
+            raise self._failure(exception, "A topic cannot be described", name) from None
+        return None if found is None or str(found) == _NO_ID else str(found)
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
         """Returns once the brokers know them. Also raises ``ConfigError`` for settings that Kafka refuses."""
