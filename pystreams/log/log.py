@@ -15,8 +15,8 @@ from pystreams.broker.port import Admin, Broker, TopicDescription
 from pystreams.clock import SystemClock
 from pystreams.config import StreamsConfig
 from pystreams.config.values import as_text
-from pystreams.errors import BrokerError, ConfigError, StreamsError
-from pystreams.log.batches import BatchWriter
+from pystreams.errors import ConfigError, StreamsError
+from pystreams.log.batches import BatchWriter, closed_log
 from pystreams.log.connection import log_config
 from pystreams.log.output import HeadersGiven, Produced, TopicOutput
 from pystreams.log.positions import Place, check_place, positions_at
@@ -145,10 +145,12 @@ class Log:
         """Delete a topic with all its records. Raises ``TopicError`` if there is none of that name."""
         with self._mutex:
             # A topic that is created again under this name is another one: the producer must not know the old one.
-            self._close_writer()
+            if self._writer is not None:
+                self._writer.renew()
             with self._admin() as admin:
                 self._existing(admin, name)
                 admin.delete_topics([name])
+            self._outputs.clear()
 
     def delete_records(self, topic: str, before: Place) -> int:
         """Delete what lies before a place (see ``consume``), as retention does, and give the number of offsets that are
@@ -295,7 +297,8 @@ class Log:
             self._closed = True
             atexit.unregister(self.close)
             try:
-                self._close_writer()
+                if self._writer is not None:
+                    self._writer.close()
             finally:
                 broker, self._broker = self._broker, None
                 if broker is not None:
@@ -304,9 +307,7 @@ class Log:
     def _open(self, *, create: bool) -> Broker:
         with self._mutex:
             if self._closed:
-                raise BrokerError(
-                    "The log is closed", where=self.description, hint="open it anew: open_log()"
-                )
+                raise closed_log(self.description)
             if self._broker is None:
                 self._broker = open_broker(
                     self._config, self._clock, if_missing=None if create else _IF_MISSING
@@ -347,12 +348,6 @@ class Log:
             with self._mutex:
                 writer = self._writer = self._writer or BatchWriter(self._open(create=False), CLIENT_ID)
         return writer
-
-    def _close_writer(self) -> None:
-        writer, self._writer = self._writer, None
-        self._outputs.clear()
-        if writer is not None:
-            writer.close()
 
 
 def _check_options(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +25,7 @@ WAL_BYTES_MAX = 64 << 20
 
 
 class Database:
-    """One connection. Not for two threads at once.
+    """One connection. Not for two threads at once, but any thread may close it.
 
     Transactions are explicit; outside of one, each statement sees the latest commit. Every method raises
     ``BrokerUnavailableError`` while another process holds the file for too long, and ``BrokerError`` for what SQLite
@@ -34,6 +35,8 @@ class Database:
     def __init__(self, path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
         self._busy_timeout_ms = busy_timeout_ms
+        #: Held while SQLite works: a connection that is closed meanwhile takes the process down.
+        self._mutex = threading.RLock()
         try:
             self._connection = sqlite3.connect(
                 path, timeout=busy_timeout_ms / 1000, isolation_level=None, check_same_thread=False
@@ -51,14 +54,16 @@ class Database:
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a statement."""
         try:
-            return self._execute(statement, parameters).fetchall()
+            with self._mutex:
+                return self._execute(statement, parameters).fetchall()
         except sqlite3.Error as error:
             raise self._translated(error) from error
 
     def row(self, statement: str, parameters: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """The first row of a statement, or None."""
         try:
-            row: tuple[Any, ...] | None = self._execute(statement, parameters).fetchone()
+            with self._mutex:
+                row: tuple[Any, ...] | None = self._execute(statement, parameters).fetchone()
         except sqlite3.Error as error:
             raise self._translated(error) from error
         return row
@@ -68,24 +73,29 @@ class Database:
     ) -> Generator[tuple[Any, ...], None, None]:
         """Rows one by one; close the iterator early and SQLite reads no further."""
         try:
-            cursor = self._execute(statement, parameters)
+            with self._mutex:
+                cursor = self._execute(statement, parameters)
             try:
-                yield from cursor
+                while (row := self._next_row(cursor)) is not None:
+                    yield row
             finally:
-                cursor.close()
+                with self._mutex:
+                    cursor.close()
         except sqlite3.Error as error:
             raise self._translated(error) from error
 
     def write(self, statement: str, parameters: Sequence[Any] = ()) -> int:
         """Execute a statement; the number of rows it changed."""
         try:
-            return self._execute(statement, parameters).rowcount
+            with self._mutex:
+                return self._execute(statement, parameters).rowcount
         except sqlite3.Error as error:
             raise self._translated(error) from error
 
     def write_many(self, statement: str, parameters: Sequence[Sequence[Any]]) -> None:
         try:
-            self._connection.executemany(statement, parameters)
+            with self._mutex:
+                self._connection.executemany(statement, parameters)
         except sqlite3.Error as error:
             raise self._translated(error) from error
 
@@ -97,9 +107,7 @@ class Database:
             yield
             self.rows("COMMIT")
         except BaseException:
-            # SQLite has rolled back by itself after some errors (a full disk, for one).
-            if self._connection.in_transaction:
-                self._connection.rollback()
+            self._roll_back()
             raise
 
     @contextmanager
@@ -109,18 +117,35 @@ class Database:
         try:
             yield
         finally:
-            self._connection.rollback()
+            self._roll_back()
 
     def data_version(self) -> int:
         """A number that changes when another connection has committed. 3.5 µs."""
         try:
-            version: int = self._execute("PRAGMA data_version").fetchone()[0]
+            with self._mutex:
+                version: int = self._execute("PRAGMA data_version").fetchone()[0]
         except sqlite3.Error as error:
             raise self._translated(error) from error
         return version
 
     def close(self) -> None:
-        self._connection.close()
+        """Wait for the statement that another thread executes, and close the connection."""
+        with self._mutex:
+            self._connection.close()
+
+    def _roll_back(self) -> None:
+        try:
+            with self._mutex:
+                # SQLite has rolled back by itself after some errors (a full disk, for one).
+                if self._connection.in_transaction:
+                    self._connection.rollback()
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
+
+    def _next_row(self, cursor: sqlite3.Cursor) -> tuple[Any, ...] | None:
+        with self._mutex:
+            row: tuple[Any, ...] | None = cursor.fetchone()
+            return row
 
     def _translated(self, error: sqlite3.Error) -> StreamsError:
         # Extended codes carry the primary one in their low byte.
