@@ -24,7 +24,7 @@ from pystreams.dsl.operators.foreign_key_join import (
 )
 from pystreams.dsl.operators.table import TableSource
 from pystreams.dsl.origins import TopicOrigin
-from pystreams.dsl.serdes import computed, given_or
+from pystreams.dsl.serdes import given_or, returned_by
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde import BYTES
@@ -216,7 +216,7 @@ class _Join:
 
     def _value(self, name: str, joiner: UserFunction) -> AnySerde:
         inputs = (self._this._place.value, self._other._place.value)
-        return computed(self._store.value, f"the value that {name} computes", joiner.location, *inputs)
+        return returned_by(self._store.value, f"the value that {name} computes", joiner, *inputs)
 
 
 def _by_key_alone(partitioner: Any, step: str) -> Any:

@@ -10,7 +10,7 @@ from pystreams.dsl.context import Context, Place
 from pystreams.dsl.materialized import StoreOptions, UntypedStoreArguments
 from pystreams.dsl.operators.global_table_join import GlobalTableJoin
 from pystreams.dsl.operators.table import TableSource
-from pystreams.dsl.serdes import TypeOrSerde, computed
+from pystreams.dsl.serdes import TypeOrSerde, returned_by
 from pystreams.dsl.sources import source_node, source_serdes
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
@@ -204,10 +204,10 @@ def joined_with_global(
     )
     node = ProcessorGraphNode(name, operation, keeps_null_keys=left)
     place.add(node)
-    serde = computed(
+    serde = returned_by(
         value,
         f"the value that {name} computes",
-        operation.joiner.location,
+        operation.joiner,
         place.value,
         other._store.value_serde,
     )

@@ -13,7 +13,7 @@ from pystreams.dsl.join_windows import JoinWindows
 from pystreams.dsl.operators.join import StreamTableJoin
 from pystreams.dsl.operators.value_getter import JoinKind
 from pystreams.dsl.repartition import repartition_node
-from pystreams.dsl.serdes import TypeOrSerde, check_keys_meet, computed
+from pystreams.dsl.serdes import TypeOrSerde, check_keys_meet, returned_by
 from pystreams.dsl.stream_joins import JoinStoreArguments
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
@@ -366,8 +366,8 @@ class Joins(Generic[K, V]):
             keeps_null_keys=left,
         )
         place.add(node)
-        serde = computed(
-            value, f"the value that {name} computes", function.location, place.value, other._place.value
+        serde = returned_by(
+            value, f"the value that {name} computes", function, place.value, other._place.value
         )
         return self._at(Place(place.context, name, node, sources, place.key, serde))
 

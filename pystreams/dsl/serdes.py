@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import BuiltinFunctionType
 from typing import Any
 
+from pystreams.dsl.annotations import Returned, returned_type
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde import BYTES, STR, serde_for
@@ -35,27 +36,49 @@ def read_from_topic(given: Any, what: str) -> AnySerde:
 
 
 def computed(given: Any, what: str, location: str, *inputs: AnySerde) -> AnySerde:
-    """The serde of what the function at ``location`` returns.
+    """The serde of what is computed at ``location``, where nothing but ``given`` tells its type.
 
-    Nothing tells its type. Text is assumed if it is made from text, since splitting lines and picking words is what
-    most untyped programs do (and writing anything else as text fails at once); else the type must be given.
+    Text is assumed if it is made from text, since splitting lines and picking words is what most untyped programs do
+    (and writing anything else as text fails at once); else the type must be given.
     """
-    text = STR if inputs and all(is_text(serde) for serde in inputs) else None
-    return given_or(given, DeferredSerde(what, text, location=location))
+    return given_or(given, DeferredSerde(what, _text_of_text(inputs), location=location))
 
 
-def returned_by(given: Any, what: str, function: UserFunction, *inputs: AnySerde) -> AnySerde:
-    """As ``computed``, where the value is what ``function`` itself returns: a type given as the function (``int``)
-    returns its own values, and ``len`` a number. A type that no serde is known for must be told like any other."""
+def returned_by(
+    given: Any, what: str, function: UserFunction, *inputs: AnySerde, part: Returned = Returned.WHOLE
+) -> AnySerde:
+    """The serde of what ``function`` returns, or of a part of it. A type given as the function (``int``) returns its
+    own values, and ``len`` a number. A function's annotation tells its type where no default serde is configured; else
+    as ``computed``."""
     kind: Any = function.call
     if isinstance(kind, BuiltinFunctionType):
         kind = _RETURNS.get(kind)
-    if given is None and isinstance(kind, type):
+    if given is None and part is Returned.WHOLE and isinstance(kind, type):
         try:
             return serde_for(kind)
         except TopologyError:
             return DeferredSerde(what, location=function.location)
-    return computed(given, what, function.location, *inputs)
+    if given is not None:
+        return serde_for(given)
+    fallback = _annotated(function, part, inputs)
+    return DeferredSerde(what, fallback, location=function.location)
+
+
+def _annotated(function: UserFunction, part: Returned, inputs: tuple[AnySerde, ...]) -> AnySerde | None:
+    """The serde of the annotated type; that of text, or none, where there is no annotation or no serde for it."""
+    text = _text_of_text(inputs)
+    annotation = returned_type(function.call, part)
+    subclass_of_str = isinstance(annotation, type) and issubclass(annotation, str)
+    if annotation is None or (text is not None and subclass_of_str):
+        return text
+    try:
+        return serde_for(annotation)
+    except TopologyError:
+        return text
+
+
+def _text_of_text(inputs: tuple[AnySerde, ...]) -> AnySerde | None:
+    return STR if inputs and all(is_text(serde) for serde in inputs) else None
 
 
 #: Builtin functions whose values have one type whatever they are called with.
@@ -63,10 +86,12 @@ _RETURNS: dict[Any, type] = {len: int, hash: int, ord: int, chr: str, repr: str,
 
 
 def aggregate_serde(initializer: UserFunction, store: str) -> AnySerde:
-    """The serde of an aggregate whose type was not given: ``initializer`` may be the type itself."""
+    """The serde of an aggregate whose type was not given: ``initializer`` may be the type itself, or tell it in
+    its annotation."""
     if isinstance(initializer.call, type):
         return serde_for(initializer.call)
-    return DeferredSerde(f"the aggregate in store {store}", location=initializer.location)
+    fallback = _annotated(initializer, Returned.WHOLE, ())
+    return DeferredSerde(f"the aggregate in store {store}", fallback, location=initializer.location)
 
 
 def is_text(serde: AnySerde) -> bool:

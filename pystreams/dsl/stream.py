@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, Unpack, overload
 
 from pystreams.dsl import branches, grouped, table
+from pystreams.dsl.annotations import Returned
 from pystreams.dsl.context import Place
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.stateless import (
@@ -25,7 +26,7 @@ from pystreams.dsl.operators.table import TableSource
 from pystreams.dsl.origins import TopicOrigin
 from pystreams.dsl.processing import Processing
 from pystreams.dsl.repartition import repartition_node
-from pystreams.dsl.serdes import TypeOrSerde, common, computed, given_or, returned_by
+from pystreams.dsl.serdes import TypeOrSerde, common, given_or, returned_by
 from pystreams.errors import TopologyError
 from pystreams.functions import Form, UserFunction
 from pystreams.processor import Partitioner, RecordContext
@@ -95,7 +96,8 @@ class KStream(Processing[K, V]):
     ) -> KStream[Any, Any]:
         """Each record replaced by the (key, value) that ``mapper`` gives. Prefer ``map_values`` if the key stays."""
         name, function = self._named("map", "KSTREAM-MAP-", step, mapper)
-        return self._rekeyed(name, Map(function), key, self._computed_value(value, name, function))
+        serdes = self._computed(name, function, (key, Returned.KEY), (value, Returned.VALUE))
+        return self._rekeyed(name, Map(function), *serdes)
 
     @overload
     def map_values(
@@ -147,7 +149,8 @@ class KStream(Processing[K, V]):
     ) -> KStream[Any, Any]:
         """Each record replaced by the (key, value) pairs that ``mapper`` gives."""
         name, function = self._named("flat_map", "KSTREAM-FLATMAP-", step, mapper)
-        return self._rekeyed(name, FlatMap(function), key, self._computed_value(value, name, function))
+        serdes = self._computed(name, function, (key, Returned.KEY_OF_EACH), (value, Returned.VALUE_OF_EACH))
+        return self._rekeyed(name, FlatMap(function), *serdes)
 
     @overload
     def flat_map_values(
@@ -170,7 +173,8 @@ class KStream(Processing[K, V]):
     ) -> KStream[K, Any]:
         """Each record replaced by one for each value that ``mapper`` gives, with the same key."""
         name, function = self._named("flat_map_values", "KSTREAM-FLATMAPVALUES-", step, mapper)
-        serde = self._computed_value(value, name, function)
+        what = f"the value that {name} computes"
+        serde = returned_by(value, what, function, self._place.value, part=Returned.EACH)
         return self._then(name, FlatMapValues(function), value=serde, changes_value=True)
 
     @overload
@@ -412,8 +416,15 @@ class KStream(Processing[K, V]):
         name = self._place.context.names.step(prefix, step)
         return name, UserFunction.of(function, form, f"{method} {name}")
 
-    def _computed_value(self, given: Any, name: str, function: UserFunction) -> AnySerde:
-        return computed(given, f"the value that {name} computes", function.location, self._place.value)
+    def _computed(
+        self, name: str, function: UserFunction, key: tuple[Any, Returned], value: tuple[Any, Returned]
+    ) -> tuple[AnySerde, AnySerde]:
+        """The serdes of key and value, each from what was given and the part of what ``function`` returns."""
+        text = self._place.value
+        new_key = returned_by(key[0], f"the key that {name} computes", function, text, part=key[1])
+        return new_key, returned_by(
+            value[0], f"the value that {name} computes", function, text, part=value[1]
+        )
 
     def _then(
         self, name: str, operation: Operation, *, value: AnySerde | None = None, changes_value: bool = False
@@ -425,11 +436,10 @@ class KStream(Processing[K, V]):
         return KStream(replace(place, name=name, node=node, value=value or place.value))
 
     def _rekeyed(
-        self, name: str, operation: Map | FlatMap | SelectKey, key: Any, value: AnySerde
+        self, name: str, operation: Map | FlatMap | SelectKey, key: AnySerde, value: AnySerde
     ) -> KStream[Any, Any]:
         """A step that changes the key."""
         place = self._place
         node = ProcessorGraphNode(name, operation, changes_key=True)
         place.add(node)
-        serde = computed(key, f"the key that {name} computes", operation.mapper.location, place.value)
-        return KStream(Place(place.context, name, node, place.sources, serde, value, True))
+        return KStream(Place(place.context, name, node, place.sources, key, value, True))

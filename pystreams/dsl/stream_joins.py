@@ -12,7 +12,7 @@ from pystreams.dsl.materialized import StoreOptions
 from pystreams.dsl.operators.stateless import Forward
 from pystreams.dsl.operators.stream_join import KeepForJoin, SelfJoin, StreamJoin
 from pystreams.dsl.operators.value_getter import JoinKind
-from pystreams.dsl.serdes import common, computed
+from pystreams.dsl.serdes import common, returned_by
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde import serde_for
@@ -152,9 +152,7 @@ def joined(
         keeps_null_keys=kind is not JoinKind.INNER,
     )
     context.graph.add(node, left.node, right.node)
-    value = computed(
-        types[1], f"the value that {names.merge} computes", function.location, left.value, right.value
-    )
+    value = returned_by(types[1], f"the value that {names.merge} computes", function, left.value, right.value)
     return Place(context, names.merge, node, sources, key, value)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, Unpack, cast, overload
 
 from pystreams.dsl import stream, suppressed, table_grouped
+from pystreams.dsl.annotations import Returned
 from pystreams.dsl.context import Place
 from pystreams.dsl.joined_tables import TableJoins
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
@@ -226,8 +227,9 @@ class KTable(TableJoins[K, V]):
         node = ProcessorGraphNode(name, TableRepartition(function, self._origin.versioned))
         place.add(node)
         self._origin.send_old_values(force=True)
-        new_key = computed(key, f"the key that {name} computes", function.location, place.value)
-        new_value = computed(value, f"the value that {name} computes", function.location, place.value)
+        what = f"that {name} computes"
+        new_key = returned_by(key, f"the key {what}", function, place.value, part=Returned.KEY)
+        new_value = returned_by(value, f"the value {what}", function, place.value, part=Returned.VALUE)
         grouped = Place(place.context, name, node, place.sources, new_key, new_value)
         return table_grouped.KGroupedTable(grouped, repartition)
 

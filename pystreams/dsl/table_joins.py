@@ -11,7 +11,7 @@ from pystreams.dsl.materialized import StoreOptions
 from pystreams.dsl.operators.table_join import TableJoin, TableJoinMerge
 from pystreams.dsl.operators.value_getter import JoinKind
 from pystreams.dsl.origins import JoinOrigin
-from pystreams.dsl.serdes import check_keys_meet, computed, given_or
+from pystreams.dsl.serdes import check_keys_meet, given_or, returned_by
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.topology.graph import JoinGraphNode
@@ -55,10 +55,10 @@ def joined(
     this_name = names.step("KTABLE-JOINTHIS-", None if step is None else f"{step}-join-this")
     other_name = names.step("KTABLE-JOINOTHER-", None if step is None else f"{step}-join-other")
     key = given_or(options.key, this._place.key)
-    value = computed(
+    value = returned_by(
         options.value,
         f"the value that {name} computes",
-        function.location,
+        function,
         this._place.value,
         other._place.value,
     )

@@ -39,7 +39,7 @@ class DeferredSerde(Serde[object]):
                 f"{needed_by} needs to know the type of {self.origin}",
                 where=self.location,
                 why="no type was given on the way, and no default is configured",
-                hint=f"give the type where it is computed, as in {argument}=str, "
+                hint=f"give the type where it is computed, as in {argument}=str or in the function's annotation, "
                 f"or set default_{argument}_serde",
             )
         return serde if self._wrap is None else self._wrap(serde)

@@ -1,0 +1,73 @@
+"""What the annotation of a user's function tells of the values that it returns."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator, Iterable
+from enum import Enum
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+#: Types that tell nothing.
+_SILENT = (Any, object, NoneType)
+
+
+class Returned(Enum):
+    """Which part of what a function returns is meant."""
+
+    WHOLE = ()
+    KEY = (0,)
+    VALUE = (1,)
+    EACH = ("each",)
+    KEY_OF_EACH = ("each", 0)
+    VALUE_OF_EACH = ("each", 1)
+
+
+def returned_type(function: Callable[..., Any], part: Returned = Returned.WHOLE) -> Any:
+    """The type of that part of what ``function`` returns, without its ``None``; None where no annotation tells it.
+
+    An annotation with names that exist for type checkers alone (``if TYPE_CHECKING``) tells nothing.
+    """
+    annotation = _without_none(_return_annotation(function))
+    for step in part.value:
+        annotation = _without_none(_each(annotation) if step == "each" else _of_pair(annotation, step))
+    silent = annotation in _SILENT or isinstance(annotation, TypeVar)
+    return None if silent else annotation
+
+
+def _return_annotation(function: Callable[..., Any]) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    try:
+        written = getattr(function, "__annotations__", {}).get("return")
+        names = getattr(function, "__globals__", {})
+        alone: Any = SimpleNamespace(__annotations__={"return": written})
+        return get_type_hints(alone, globalns=names)["return"]
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        return None
+
+
+def _without_none(annotation: Any) -> Any:
+    """``X`` of ``X | None``: None is null, and no serde writes it."""
+    if get_origin(annotation) not in (Union, UnionType):
+        return annotation
+    others = [argument for argument in get_args(annotation) if argument is not NoneType]
+    return others[0] if len(others) == 1 else annotation
+
+
+def _of_pair(annotation: Any, index: int) -> Any:
+    arguments = get_args(annotation)
+    pair = get_origin(annotation) is tuple and len(arguments) == 2 and Ellipsis not in arguments
+    return arguments[index] if pair else None
+
+
+def _each(annotation: Any) -> Any:
+    """``X`` of ``list[X]``, ``Iterator[X]``, ``Generator[X, None, None]``, ``tuple[X, ...]``."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is tuple:
+        return arguments[0] if len(arguments) == 2 and arguments[1] is Ellipsis else None
+    iterable = isinstance(origin, type) and issubclass(origin, Iterable)
+    one_type = len(arguments) == 1 or origin is Generator
+    return arguments[0] if iterable and one_type else None
