@@ -74,7 +74,7 @@ def test_urls_of_files_for_workers_stay_as_they_are():
         (["--hand-over", "snapshot:s3a://bucket/tables"], 2, "give a folder by its path"),
         (["--staging", "s3a://bucket/staging"], 2, "without Spark nothing can be staged"),
         (["--staging", "wordcount.file"], 1, "Not a directory"),
-        (["--hand-over", "snapshot:wordcount.file"], 1, "is a file, and no folder"),
+        (["--hand-over", "snapshot:wordcount.file"], 1, "is a file, not a folder"),
         (["--commit-records", "0"], 2, "--commit-records"),
         (["--resume", "--overwrite"], 2, "--resume does not go with --overwrite"),
         (["--from-snapshot", "tables"], 2, "--hand-over kafka or"),

@@ -288,7 +288,7 @@ def test_a_place_with_files_of_others_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="that no archive run wrote") as raised:
         archive(history(5), ["lines"], str(tmp_path))
     assert "mine.parquet" in raised.value.why
-    with pytest.raises(StateError, match="is a file, and no folder"):
+    with pytest.raises(StateError, match="is a file, not a folder"):
         archive(history(5), ["lines"], str(place / "mine.parquet"))
     assert not ArchiveLog(Folder(str(tmp_path))).exists()
 
