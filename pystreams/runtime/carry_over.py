@@ -21,7 +21,13 @@ from uuid import uuid4
 
 from pystreams.broker.port import Admin, Broker, CommittedOffset, TopicSpec, TransactionalProducer
 from pystreams.clock import Clock, Deadline
-from pystreams.errors import BrokerError, BrokerUnavailableError, TopicError
+from pystreams.errors import (
+    BrokerError,
+    BrokerUnavailableError,
+    ProductionError,
+    StreamsError,
+    TopicError,
+)
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from pystreams.runtime.last_run import KeptTopology, LastRun, Unfinished
@@ -36,7 +42,8 @@ log = logging.getLogger(__name__)
 #: How many records are copied in one transaction where the log sets no bound: memory does.
 _RECORDS_MAX: Final = 20_000
 _SILENCE_MS: Final = 60_000.0
-#: How long a start waits in all for others that are at it, and how long before it looks whether they still live.
+#: How long a start tries while nothing moves, and how long others that are at it may stand still before they are taken
+#: for dead.
 _PATIENCE_MS: Final = 120_000.0
 _BY_ANOTHER_MS: Final = 10_000.0
 _PAUSE_S: Final = 0.2
@@ -61,43 +68,73 @@ class CarryOver:
         self._application_id = built.application_id
         self._specs = specs
         self._clock = clock
+        self._deadline = Deadline(clock, _PATIENCE_MS)
+        self._begun: Unfinished | None = None
 
     def run(self, last_run: Callable[[], LastRun | None], plan: Callable[[LastRun], TakeOver]) -> LastRun:
         """Do what ``plan`` makes of the ``last_run``, and give what holds then. If somebody else is at it, wait until
         that is done: members of one application start together.
 
-        Raises ``BrokerError`` while the group has members; what ``plan`` raises.
+        Raises ``BrokerError`` while the group has members, and for what cannot be done; what ``plan`` raises.
         """
-        deadline = Deadline(self._clock, _PATIENCE_MS)
+        self._deadline = Deadline(self._clock, _PATIENCE_MS)
+        failure: StreamsError | None = None
         while True:
+            done = self._by_another(last_run, plan, failure)
+            if done is not None:
+                return done
             try:
                 return self._alone(last_run, plan)
-            except BrokerError as error:
+            # Sending fails with the second of them when somebody else takes over.
+            except (BrokerError, ProductionError) as error:
+                if self._is_own(error, last_run()):
+                    raise
+                failure = error
                 log.info("what is stored cannot be taken over now: %s", error)
-                done = self._by_another(last_run, plan, deadline, error)
-                if done is not None:
-                    return done
+
+    def _is_own(self, error: StreamsError, last: LastRun | None) -> bool:
+        """Whether nobody else can be the reason of a failure, and nothing is gained by another attempt."""
+        mine = last is not None and last.unfinished is not None and last.unfinished == self._begun
+        return mine and not isinstance(error, BrokerUnavailableError)
 
     def _by_another(
         self,
         last_run: Callable[[], LastRun | None],
         plan: Callable[[LastRun], TakeOver],
-        deadline: Deadline,
-        error: BrokerError,
+        failure: StreamsError | None,
     ) -> LastRun | None:
-        """What holds when somebody else has done it; None if nobody has within a few seconds. Raises ``error`` if
-        nobody will: the old version runs, or there is no time left."""
+        """What holds when somebody else has done it; None if nobody is at it, or nothing has moved for a few seconds.
+
+        Whoever begins ends the attempts of others, so who is slow must be left alone. An own ``failure`` means that
+        somebody may have begun who has not told it yet; it is raised if nobody will be done: the old version runs, or
+        there is no time left.
+        """
         pause, patience = threading.Event(), Deadline(self._clock, _BY_ANOTHER_MS)
-        while not patience.expired():
+        seen: object = None
+        while True:
             # Asked first: whoever has done it joins the group after that.
             members = self._admin.group_members(self._application_id)
             last = last_run()
-            if last is not None and not plan(last).changes_data:
+            if last is None or not (todo := plan(last)).changes_data:
                 return last
-            if members or deadline.expired():
-                raise error
+            if failure is not None and (members or self._deadline.expired()):
+                raise failure
+            if last.unfinished is None and failure is None:
+                return None
+            if (found := self._progress(last, todo)) != seen:
+                if seen is not None:
+                    self._deadline = Deadline(self._clock, _PATIENCE_MS)
+                seen, patience = found, Deadline(self._clock, _BY_ANOTHER_MS)
+            if members or patience.expired():
+                return None
             pause.wait(_PAUSE_S)
-        return None
+
+    def _progress(self, last: LastRun, todo: TakeOver) -> object:
+        """Differs whenever somebody who is at it has come further."""
+        there = self._admin.partition_counts()
+        names = map(self._built.changelog, (*todo.dropped, *todo.carried))
+        partitions = [TopicPartition(name, number) for name in names for number in range(there.get(name, 0))]
+        return last.unfinished, self._admin.end_offsets(partitions)
 
     def _alone(self, last_run: Callable[[], LastRun | None], plan: Callable[[LastRun], TakeOver]) -> LastRun:
         committer = self._broker.group_committer(
@@ -110,7 +147,7 @@ class CarryOver:
             todo = plan(last)
             if not todo.changes_data:
                 return last
-            begun = Unfinished(uuid4().hex, todo.dropped, todo.carried)
+            begun = self._begun = Unfinished(uuid4().hex, todo.dropped, todo.carried)
             committer.commit([self._kept.record(replace(settled(last), unfinished=begun))], {})
             self._require(begun)
             self._make_anew(todo, [] if last.unfinished is None else self._spoilt(last.unfinished))
@@ -120,7 +157,7 @@ class CarryOver:
             then = self._with_beginnings(todo)
             committer.commit([self._kept.record(then)], self._offsets(todo.carried))
         self._kept.remember(then)
-        self._clean_up(todo)
+        self.clean_up(then)
         return then
 
     def _require(self, begun: Unfinished) -> None:
@@ -196,7 +233,9 @@ class CarryOver:
         begun = dict(then.begun)
         begun |= {store: Begun(uuid4().hex) for store in (*todo.dropped, *todo.carried.values())}
         begun |= {new: Begun(uuid4().hex, old) for new, old in todo.carried.items()}
-        return replace(then, begun=begun)
+        left_over = {*then.left_over, *todo.dropped, *todo.carried.values()}
+        needed = {store for store in left_over if self._built.changelog(store) in self._specs}
+        return replace(then, begun=begun, left_over=tuple(sorted(left_over - needed)))
 
     def _offsets(self, carried: Mapping[str, str]) -> dict[TopicPartition, CommittedOffset]:
         """Those that remember something of a store under its former name, with its name."""
@@ -209,9 +248,10 @@ class CarryOver:
                 told[partition] = CommittedOffset(at.offset, replace(metadata, entries=entries).encode())
         return told
 
-    def _clean_up(self, todo: TakeOver) -> None:
-        names = (*todo.carried.values(), *todo.dropped)
-        topics = [topic for topic in map(self._built.changelog, names) if topic not in self._specs]
+    def clean_up(self, last: LastRun) -> None:
+        """Delete the changelogs that nobody needs any more. Whoever was killed before it leaves that to the next start.
+        Raises nothing: where it is not permitted, a store of such a name gets a new changelog before it begins."""
+        topics = [topic for topic in map(self._built.changelog, last.left_over) if topic not in self._specs]
         try:
             self._delete(topics)
         except BrokerError as error:

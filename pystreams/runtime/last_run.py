@@ -66,10 +66,13 @@ class LastRun:
     begun: Mapping[str, Begun] = field(default_factory=dict)
     accepted: tuple[str, ...] = ()
     unfinished: Unfinished | None = None
+    #: Stores that are no more, whose changelogs may be there still: one of that name must not be restored from there.
+    left_over: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         content: dict[str, Any] = {"topology": self.topology, "earlier": self.earlier}
         content["accepted"] = self.accepted
+        content["left_over"] = self.left_over
         content["begun"] = {store: [one.id, one.was] for store, one in self.begun.items()}
         if self.unfinished is not None:
             told = self.unfinished
@@ -86,6 +89,7 @@ class LastRun:
             {store: Begun(*one) for store, one in content.get("begun", {}).items()},
             tuple(content.get("accepted", ())),
             None if unfinished is None else Unfinished(unfinished[0], tuple(unfinished[1]), unfinished[2]),
+            tuple(content.get("left_over", ())),
         )
 
     def followed_by(self, topology: Shape) -> LastRun:
@@ -158,16 +162,25 @@ class KeptTopology:
         """
         return self._admin.topic_id(self._partition.topic)
 
-    def create_topic(self) -> None:
-        """Make room for it. Where that is not permitted, the local state alone knows what ran."""
-        if self._partition.topic in self._admin.partition_counts():
+    def create_topic(self, *, needed: bool) -> None:
+        """Make room for it. Where that is not permitted, the local state alone knows what ran, unless it is ``needed``:
+        then it raises ``BrokerError``."""
+        topic = self._partition.topic
+        if topic in self._admin.partition_counts():
             return
         try:
             self._admin.create_topics([topology_topic_spec(self._application_id)])
         except BrokerError as error:
+            if needed:
+                raise BrokerError(
+                    f"what {self._application_id} has stored is deleted or moved only where others can see it",
+                    where=self._broker.description,
+                    why=f"topic {topic} does not exist, and cannot be created: {error.what}",
+                    hint="have it created (one partition, cleanup.policy=compact), with the right to write to it",
+                ) from error
             log.warning(
                 "what this application stores is known on this machine only, because %s cannot be created: %s",
-                self._partition.topic,
+                topic,
                 error,
             )
 

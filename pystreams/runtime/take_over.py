@@ -31,7 +31,8 @@ class TakeOver:
     """What becomes of stored data when a topology takes over from ``last``.
 
     ``dropped`` stores begin anew, or go; ``carried`` ones, by name, have the content of a former name from now on;
-    of the ``accepted`` ones somebody has accepted what they lose. ``notes`` are for people.
+    of the ``accepted`` ones somebody has accepted what they lose. ``losses`` tell what that is, ``notes`` what else
+    people may want to know.
     """
 
     last: LastRun
@@ -39,6 +40,7 @@ class TakeOver:
     dropped: tuple[str, ...] = ()
     carried: Mapping[str, str] = field(default_factory=dict)
     accepted: tuple[str, ...] = ()
+    losses: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -70,7 +72,11 @@ def topology_as_kept(built: BuiltTopology) -> Shape:
 def settled(last: LastRun) -> LastRun:
     """What is left of a take-over that somebody has begun and not finished: what it was to drop is gone, what it was to
     carry over lies where it lay."""
-    return last if last.unfinished is None else without_stores(last, last.unfinished.dropped)
+    return without_stores(last, _dropped_before(last))
+
+
+def _dropped_before(last: LastRun) -> tuple[str, ...]:
+    return () if last.unfinished is None else last.unfinished.dropped
 
 
 def without_stores(last: LastRun, dropped: Collection[str]) -> LastRun:
@@ -102,7 +108,7 @@ def plan_take_over(
     found = compared(before, now)
     losing = _losing_stores(before, now, found) | _losing_topics(before, now, found, waiting)
     of_stores = {name: change for name, change in losing.items() if change.kind == "store"}
-    _check_accepted(accepted, of_stores, before, where)
+    _check_accepted(accepted, of_stores, last, where)
     refused = [change for name, change in losing.items() if name not in accepted]
     if refused:
         raise _refusal(refused, built.application_id, where)
@@ -112,14 +118,17 @@ def plan_take_over(
         if new not in of_stores or of_stores[new].verdict not in _NOTHING_LEFT
     }
     former = {new: old for old, new in names.items()}
+    begun_anew = [
+        former.get(name, name) for name, change in of_stores.items() if change.verdict in _NOTHING_LEFT
+    ]
     return TakeOver(
         last,
         topology_as_kept(built),
-        tuple(
-            former.get(name, name) for name, change in of_stores.items() if change.verdict in _NOTHING_LEFT
-        ),
+        (*begun_anew, *(name for name in _stores(now) if name in last.left_over and name not in carried)),
         carried,
-        tuple(of_stores),
+        # Of a start that was killed what it has dropped is accepted, too.
+        (*of_stores, *(name for name in _dropped_before(last) if name in accepted)),
+        tuple(map(_told, of_stores.values())),
         tuple(_told(change) for change in found if _is_news(change)),
     )
 
@@ -178,11 +187,11 @@ def _outlives_a_run(told: Sequence[object]) -> bool:
 
 
 def _check_accepted(
-    accepted: Collection[str], losing: Mapping[str, Change], before: LastRun, where: str
+    accepted: Collection[str], losing: Mapping[str, Change], last: LastRun, where: str
 ) -> None:
     """Who accepts what is not lost has mistaken the name, or the program. Who has accepted it before may say it again:
-    a setting stays where it is when the application is started next."""
-    wrong = sorted(set(accepted).difference(losing, before.accepted))
+    a setting stays where it is when the application is started next, also after a start that was killed on the way."""
+    wrong = sorted(set(accepted).difference(losing, last.accepted, _dropped_before(last)))
     if not wrong:
         return
     raise ConfigError(

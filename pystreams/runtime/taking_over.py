@@ -62,15 +62,19 @@ class TakingOver:
         self._admin.create_topics([spec for spec in topics.missing if spec.name not in anew])
         stores = bool(built.stores or built.internal_topics)
         if stores:
-            self._kept.create_topic()
+            self._kept.create_topic(needed=todo is not None and todo.changes_data)
         if todo is not None:
             for note in todo.notes:
                 log.info("%s", note)
-        if todo is not None and todo.changes_data:
+            for loss in todo.losses:
+                log.warning("as accept_loss says, content is lost: %s", loss)
+        if todo is not None and (todo.changes_data or todo.last.left_over):
             specs = {spec.name: spec for spec in internal_topics(built, topics.partitioning, self._config)}
-            last = CarryOver(self._broker, self._admin, self._kept, built, specs, self._clock).run(
-                self._last, self._plan
-            )
+            carry_over = CarryOver(self._broker, self._admin, self._kept, built, specs, self._clock)
+            if todo.changes_data:
+                last = carry_over.run(self._last, self._plan)
+            else:
+                carry_over.clean_up(todo.last)
         in_use = TopologyInUse(self._kept, last, topology_as_kept(built), stores=stores)
         if last is None:
             self._kept.remember(in_use.now, processed=False)

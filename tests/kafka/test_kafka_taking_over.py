@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from pystreams.cli.reset import carry_out, plan_reset
-from pystreams.errors import BrokerError, TopologyError
+from pystreams.errors import BrokerError, StreamsError, TopologyError
+from pystreams.runtime import carry_over
+from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
 from tests.live.support import caught_up, run_to_the_end
 from tests.live.taking_over_kit import One, Two, kept, lines, summing, write
@@ -73,3 +78,63 @@ def test_what_another_machine_has_of_before_a_reset_is_restored(cluster: Cluster
         write(cluster, 5)
         run_to_the_end(cluster, summing(cluster, One, settings=settings))
     assert cluster.table("out") == dict.fromkeys("abcdef", 10)
+
+
+class Slow:
+    """A cluster to which each copied record takes its time."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def transactional_producer(self, client_id: str, transactional_id: str) -> Any:
+        return _SlowProducer(self._inner.transactional_producer(client_id, transactional_id))
+
+
+class _SlowProducer:
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def send(self, *arguments: Any) -> None:
+        time.sleep(0.7)
+        self._inner.send(*arguments)
+
+
+def test_who_starts_while_content_is_copied_lets_that_end(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In all the copy takes longer than who is dead is waited for, and no step of it does.
+    monkeypatch.setattr(carry_over, "_BY_ANOTHER_MS", 2_500.0)
+    run_to_the_end(cluster, summing(cluster, One))
+    slow: Any = Slow(cluster.broker)
+    failures: list[StreamsError] = []
+    clients = [
+        Streams(
+            summing(cluster, One, "totals", {"state_dir": cluster.path / f"machine-{number}"}, was="sums"),
+            broker=slow,
+        )
+        for number in range(2)
+    ]
+
+    def start(client: Streams) -> None:
+        try:
+            client.start()
+        except StreamsError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=start, args=(client,)) for client in clients]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    try:
+        assert not failures
+        assert sum(map(Counter.total, lines(cluster, "shop-totals-changelog"))) == 6
+    finally:
+        for client in clients:
+            client.close()

@@ -61,3 +61,47 @@ def write(log: Log, value: int) -> None:
 
 def lines(log: Log, topic: str) -> list[Counter[Line]]:
     return [Counter(log.lines(partition).values()) for partition in log.partitions(topic)]
+
+
+class Killed(BaseException):
+    """Nobody catches it: as good as the end of the process, for what is on the disk."""
+
+
+class DiesOnTheWay:
+    """A log that ends the process at a step of a take-over."""
+
+    def __init__(self, inner: Any, at: str) -> None:
+        self._inner = inner
+        self._at = at
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def transactional_producer(self, client_id: str, transactional_id: str) -> Any:
+        return _Dying(self._inner.transactional_producer(client_id, transactional_id), self._at, "send", 2)
+
+    def group_committer(self, client_id: str, group: str, transactional_id: str) -> Any:
+        return _Dying(self._inner.group_committer(client_id, group, transactional_id), self._at, "commit", 2)
+
+    def admin(self) -> Any:
+        return _Dying(self._inner.admin(), self._at, "delete_topics", 1)
+
+
+class _Dying:
+    def __init__(self, inner: Any, at: str, method: str, calls: int) -> None:
+        self._inner = inner
+        self._method = method if method == at else None
+        self._left = calls
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name != self._method:
+            return found
+
+        def called(*arguments: Any) -> Any:
+            self._left -= 1
+            if not self._left:
+                raise Killed
+            return found(*arguments)
+
+        return called

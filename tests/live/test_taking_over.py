@@ -18,7 +18,7 @@ from pystreams.record import Record
 from pystreams.runtime.last_run import topology_topic
 from pystreams.runtime.streams import Streams
 from tests.live.support import TIMEOUT_S, Log, caught_up, run_to_the_end, running
-from tests.live.taking_over_kit import One, Three, Two, kept, lines, summing, write
+from tests.live.taking_over_kit import DiesOnTheWay, One, Three, Two, kept, lines, summing, write
 
 
 @pytest.fixture(autouse=True)
@@ -227,78 +227,6 @@ def test_a_store_of_a_processor_keeps_its_content(log: Log, logged: bool) -> Non
         assert log.table("out") == dict.fromkeys("abcdef", 105)
     with pytest.raises(TopologyError, match="stored content would be lost: new"):
         log.start(app("old", None))
-
-
-class Killed(BaseException):
-    """Nobody catches it: as good as the end of the process, for what is on the disk."""
-
-
-class DiesOnTheWay:
-    """A log that ends the process at a step of a take-over."""
-
-    def __init__(self, inner: Any, at: str) -> None:
-        self._inner = inner
-        self._at = at
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def transactional_producer(self, client_id: str, transactional_id: str) -> Any:
-        return _Dying(self._inner.transactional_producer(client_id, transactional_id), self._at, "send", 2)
-
-    def group_committer(self, client_id: str, group: str, transactional_id: str) -> Any:
-        return _Dying(self._inner.group_committer(client_id, group, transactional_id), self._at, "commit", 2)
-
-    def admin(self) -> Any:
-        return _Dying(self._inner.admin(), self._at, "delete_topics", 1)
-
-
-class _Dying:
-    def __init__(self, inner: Any, at: str, method: str, calls: int) -> None:
-        self._inner = inner
-        self._method = method if method == at else None
-        self._left = calls
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if name != self._method:
-            return found
-
-        def called(*arguments: Any) -> Any:
-            self._left -= 1
-            if not self._left:
-                raise Killed
-            return found(*arguments)
-
-        return called
-
-
-@pytest.mark.parametrize("at", ["send", "commit", "delete_topics"])
-def test_a_carry_over_that_is_killed_is_done_again(log: Log, at: str) -> None:
-    write(log, 100)
-    run_to_the_end(log, summing(log, One))
-    before = lines(log, "shop-sums-changelog")
-    new = summing(log, One, "totals", was="sums")
-    with pytest.raises(Killed):
-        Streams(new, broker=DiesOnTheWay(log.broker, at)).start()  # type: ignore[arg-type]
-    write(log, 5)
-    streams = log.start(summing(log, One, "totals", was="sums"))
-    caught_up(streams)
-    assert log.table("out") == dict.fromkeys("abcdef", 105)
-    after = lines(log, "shop-totals-changelog")
-    assert all(copied >= was for copied, was in zip(after, before, strict=True))
-    assert sum(map(Counter.total, after)) == 12
-
-
-def test_after_a_killed_carry_over_the_old_version_can_go_on(log: Log) -> None:
-    write(log, 100)
-    run_to_the_end(log, summing(log, One))
-    with pytest.raises(Killed):
-        Streams(summing(log, One, "totals", was="sums"), broker=DiesOnTheWay(log.broker, "send")).start()  # type: ignore[arg-type]
-    write(log, 5)
-    run_to_the_end(log, summing(log, One))
-    assert log.table("out") == dict.fromkeys("abcdef", 105)
-    assert "shop-totals-changelog" not in log.admin.partition_counts()
 
 
 def test_members_that_start_together_carry_over_once(log: Log) -> None:
