@@ -14,6 +14,7 @@ from pystreams.runtime.global_state import GlobalStoreView
 from pystreams.runtime.hand_over_check import HandOverCheck
 from pystreams.runtime.last_run import TopologyInUse
 from pystreams.runtime.left_out import LeftOut
+from pystreams.runtime.positions import offset_ago
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.state_cleanup import StateCleanup
 from pystreams.state.directory import StateDirectory
@@ -74,9 +75,8 @@ class ClientContext:
         return chosen or self.config.auto_offset_reset
 
     def offset_ago(self, partition: TopicPartition, duration_ms: int) -> int:
-        """The first offset whose record is at most ``duration_ms`` old by its timestamp; the end offset if none is."""
-        time_ms = max(0, self.clock.now_ms() - duration_ms)
-        return self.admin.offsets_for_times({partition: time_ms})[partition]
+        """See ``positions.offset_ago``."""
+        return offset_ago(self.admin, self.clock, partition, duration_ms)
 
     def everything_is_committed(self) -> bool:
         """True if the group's committed offsets are the end offsets of all inputs."""

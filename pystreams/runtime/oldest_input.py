@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from pystreams.broker.port import Admin, Consumer
@@ -12,6 +13,7 @@ from pystreams.config import StreamsConfig
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, RecordBatch
 from pystreams.runtime.linking import serdes_of
+from pystreams.runtime.positions import offset_ago, reset_position
 from pystreams.runtime.topic_setup import TopicPlan
 from pystreams.serde.base import AnySerde
 from pystreams.timestamps import (
@@ -52,8 +54,17 @@ def oldest_inputs(
     }
     beginnings, ends = admin.beginning_offsets(list(inputs)), admin.end_offsets(list(inputs))
     committed = admin.group_offsets(built.application_id)
-    starts = {p: max(beginnings[p], committed[p].offset if p in committed else 0) for p in inputs}
-    waiting = {p: start for p, start in starts.items() if start < ends[p]}
+    waiting: dict[TopicPartition, int] = {}
+    for partition, source in inputs.items():
+        if partition in committed:
+            start = max(beginnings[partition], committed[partition].offset)
+        else:
+            reset = (source.auto_offset_reset if source is not None else None) or config.auto_offset_reset
+            start = reset_position(
+                partition, reset, beginnings[partition], ends[partition], partial(offset_ago, admin, clock)
+            )
+        if start < ends[partition]:
+            waiting[partition] = start
     oldest: dict[str, Oldest] = {}
     for batch in _first_batches(consumer, waiting, ends, clock):
         partition = TopicPartition(batch.topic, batch.partition)

@@ -1,11 +1,12 @@
-"""Where a task starts to read its inputs. Pure."""
+"""Where a task starts to read its inputs."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
 
-from pystreams.broker.port import CommittedOffset
+from pystreams.broker.port import Admin, CommittedOffset
+from pystreams.clock import Clock
 from pystreams.config import reset_duration_ms
 from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TaskId, TopicPartition
@@ -35,11 +36,9 @@ def start_positions(
         beginning, end = beginnings[partition], ends[partition]
         if offset is None:
             reset = reset_of(partition.topic)
-            duration_ms = reset_duration_ms(reset)
-            if duration_ms is not None:
-                positions[partition] = offset_ago(partition, duration_ms)
-            else:
-                positions[partition] = _reset(task, partition, reset, beginning, end)
+            if reset == "none":
+                raise _no_offset(task, partition)
+            positions[partition] = reset_position(partition, reset, beginning, end, offset_ago)
         elif beginning <= offset.offset <= end:
             positions[partition] = offset.offset
         elif stateful:
@@ -58,15 +57,34 @@ def start_positions(
     return positions
 
 
-def _reset(task: TaskId, partition: TopicPartition, reset: str, beginning: int, end: int) -> int:
-    if reset == "none":
-        raise OffsetOutOfRangeError(
-            f"there is no committed offset to start from for {partition}",
-            where=f"task {task}",
-            why="its auto_offset_reset is none, so a start without committed offsets is refused",
-            hint="set auto_offset_reset to earliest, latest or by_duration:PT1H, or set the group's offsets by hand",
-        )
+def reset_position(
+    partition: TopicPartition,
+    reset: str,
+    beginning: int,
+    end: int,
+    offset_ago: Callable[[TopicPartition, int], int],
+) -> int:
+    """Where a partition without a committed offset begins by its ``auto_offset_reset``; with ``none`` nothing of it is
+    read."""
+    duration_ms = reset_duration_ms(reset)
+    if duration_ms is not None:
+        return offset_ago(partition, duration_ms)
     return beginning if reset == "earliest" else end
+
+
+def offset_ago(admin: Admin, clock: Clock, partition: TopicPartition, duration_ms: int) -> int:
+    """The first offset whose record is at most ``duration_ms`` old by its timestamp; the end offset if none is."""
+    time_ms = max(0, clock.now_ms() - duration_ms)
+    return admin.offsets_for_times({partition: time_ms})[partition]
+
+
+def _no_offset(task: TaskId, partition: TopicPartition) -> OffsetOutOfRangeError:
+    return OffsetOutOfRangeError(
+        f"there is no committed offset to start from for {partition}",
+        where=f"task {task}",
+        why="its auto_offset_reset is none, so a start without committed offsets is refused",
+        hint="set auto_offset_reset to earliest, latest or by_duration:PT1H, or set the group's offsets by hand",
+    )
 
 
 def _out_of_range(

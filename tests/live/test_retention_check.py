@@ -69,6 +69,20 @@ def test_it_can_be_allowed(log: Log) -> None:
     run_to_the_end(log, counting(log, allow_expired=True))
 
 
+@pytest.mark.parametrize("reset", ["latest", "by_duration:PT1H"])
+def test_records_that_the_application_begins_behind_do_not_count(log: Log, reset: str) -> None:
+    old_records(log, WEEK)
+    run_to_the_end(log, counting(log, auto_offset_reset=reset))
+    assert log.table("out") == {}
+
+
+def test_a_sources_own_beginning_counts(log: Log) -> None:
+    old_records(log, WEEK)
+    app = log.app("copying", auto_offset_reset="latest")
+    app.stream("in", key=str, value=int, auto_offset_reset="earliest").to("out")
+    assert "2013-01-01" in refused(log, app)
+
+
 def test_young_records_and_topics_without_limit_pass(log: Log) -> None:
     log.create("in")
     log.create("out", config=WEEK)
