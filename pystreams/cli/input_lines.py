@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -49,6 +50,9 @@ def input_lines(file: Path | None, *, csv: bool) -> Iterator[InputLines]:
     if file is None:
         if sys.stdin.isatty():
             messages().print("A line is a record. End with Ctrl-D.", style="dim")
+        if isinstance(sys.stdin, TextIOWrapper):
+            # As a file is read, whatever the locale says.
+            sys.stdin.reconfigure(encoding="utf-8-sig", newline="" if csv else None)
         yield InputLines(sys.stdin, "standard input")
         return
     try:

@@ -19,6 +19,7 @@ from pystreams.times import read_time
 
 #: What an error shows of a line.
 _SHOWN_CHARACTERS: Final = 200
+_CELL_CHARACTERS_MAX: Final = 1 << 30
 #: A number as JSON writes it; 007 and 1.000,5 stay text.
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -132,6 +133,8 @@ class CsvRows:
     as_text: frozenset[str]
 
     def __call__(self, lines: Iterable[str]) -> Iterator[InputRecord]:
+        # A cell may be as large as a record: the topic decides.
+        csv.field_size_limit(_CELL_CHARACTERS_MAX)
         rows = csv.reader(lines, strict=True)
         try:
             names = next(rows, [])

@@ -182,7 +182,6 @@ def _write(
     try:
         with batches, reading_progress(lines, clock) as progress:
             for record in reader(lines):
-                number = record.line
                 timestamp = at if record.timestamp is None else record.timestamp
                 timestamp = clock.now_ms() if timestamp is None else timestamp
                 if not 0 <= timestamp <= LAST_MS:
@@ -196,6 +195,7 @@ def _write(
                 elif where is not None and not 0 <= where < topic.partitions:
                     raise _no_partition(topic, where, record.line)
                 batches.send(topic.name, where, record.key, record.value, timestamp, record.headers)
+                number = record.line
                 progress.update(batches.sent)
     except StreamsError as error:
         before = "" if error.where.startswith("line ") or not number else f", behind line {number}"

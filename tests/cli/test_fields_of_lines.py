@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,3 +156,26 @@ def test_records_that_retention_deletes_are_warned_about_once(pystreams):
     lines = '{"at": 1}\n{"at": 2}\n'
     written = pystreams("produce", "week", "--timestamp-field", "at", stdin=lines)
     assert written.err.count("retention.ms=-1") == 1
+
+
+def test_a_pipe_is_read_as_a_file_is(pystreams, topic):
+    piped = b'\xef\xbb\xbfid,note\r\n1,"a\r\nb"\r\n'
+    written = subprocess.run(
+        [sys.executable, "-m", "pystreams", "produce", topic, "--csv", "--key-field", "id"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        input=piped,
+        capture_output=True,
+        check=False,
+    )
+    assert written.returncode == 0, written.stderr
+    from_pipe = shown(pystreams)
+    Path("rows.csv").write_bytes(piped)
+    pystreams("produce", topic, "--csv", "--key-field", "id", "--file", "rows.csv")
+    assert [line[1:] for line in from_pipe] == [("1", '{"id":1,"note":"a\\r\\nb"}')]
+    assert [line[1:] for line in shown(pystreams)] == 2 * [line[1:] for line in from_pipe]
+
+
+def test_a_cell_may_be_as_large_as_a_record(pystreams, topic):
+    written = pystreams("produce", topic, "--csv", stdin=f"text\n{'x' * 200_000}\n")
+    assert written.code == 0, written.err
+    assert shown(pystreams)[0][2] == f'{{"text":"{"x" * 200_000}"}}'

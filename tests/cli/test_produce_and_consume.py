@@ -14,6 +14,7 @@ import pytest
 
 from pystreams import open_log
 from pystreams.clock import Deadline, SystemClock
+from pystreams.log.batches import BatchWriter
 
 
 @pytest.fixture
@@ -188,3 +189,17 @@ def test_lines_of_a_slow_pipe_are_there_soon_and_an_interrupt_says_how_many(fold
     assert "Interrupted: wrote 2 records to t, up to line 2." in said
     assert "Traceback" not in said
     assert running.returncode == 130
+
+
+def test_an_interrupt_names_the_last_line_that_was_sent(pystreams, topic, monkeypatch):
+    send = BatchWriter.send
+
+    def interrupted(self, topic, partition, key, value, timestamp, headers):
+        if value == b"c":
+            raise KeyboardInterrupt
+        send(self, topic, partition, key, value, timestamp, headers)
+
+    monkeypatch.setattr(BatchWriter, "send", interrupted)
+    stopped = pystreams("produce", topic, stdin="a\nb\nc\nd\n")
+    assert stopped.code == 130
+    assert "Interrupted: wrote 2 records to t, up to line 2." in stopped.err
