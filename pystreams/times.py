@@ -23,7 +23,7 @@ def to_ms(time: Time | Duration) -> int:
     if isinstance(time, timedelta):
         return time // timedelta(milliseconds=1)
     if not isinstance(time, int):
-        raise TypeError(f"{time!r} is not a whole number of milliseconds")
+        raise TypeError(f"{time!r} is not a time: give a datetime, a timedelta, or milliseconds as an int")
     return time
 
 

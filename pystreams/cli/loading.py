@@ -128,6 +128,8 @@ def _import_failed(reference: str, error: BaseException) -> AppLoadError:
         hint = f"install the package that holds {error.name.partition('.')[0]}, or mend the import"
     elif isinstance(error, ImportError) and "no known parent package" in str(error):
         hint = "a file that imports relative to its package is run as a module of it: " + _dotted(reference)
+    elif isinstance(error, AttributeError) and error.name is not None:
+        hint = did_you_mean(error.name, (name for name in dir(error.obj) if not name.startswith("_")))
     return AppLoadError(what, where=user_lines(error), hint=hint)
 
 
@@ -189,6 +191,12 @@ def _article(noun: str) -> str:
     return f"{'an' if noun[0].lower() in 'aeiou' else 'a'} {noun}"
 
 
+def _in_a_module_of(package: ModuleType) -> str:
+    """Where a package without an application is likely to have one; nothing for what is not a package."""
+    modules = {module.name for module in pkgutil.iter_modules(getattr(package, "__path__", ()))}
+    return f"did you mean {package.__name__}.{DEFAULT_ATTRIBUTE}?" if DEFAULT_ATTRIBUTE in modules else ""
+
+
 def _only(module: ModuleType, target: str) -> Any:
     found = _applications(module)
     if DEFAULT_ATTRIBUTE in found:
@@ -202,7 +210,8 @@ def _only(module: ModuleType, target: str) -> Any:
             where=str(getattr(module, "__file__", target)),
             why=f"none of its attributes is an App, a StreamsBuilder or a Topology"
             f" (it has {listing(name for name in vars(module) if not name.startswith('_'))})",
-            hint=f'write {DEFAULT_ATTRIBUTE} = App("my-application") in it, and build the topology from that',
+            hint=_in_a_module_of(module)
+            or f'write {DEFAULT_ATTRIBUTE} = App("my-application") in it, and build the topology from that',
         )
     names = sorted(distinct.values())
     raise AppLoadError(

@@ -60,7 +60,9 @@ def check_retention(
     possible = _expired({topic: reach.possible for topic, reach in written.items()}, limits, now_ms)
     doubtful = {topic: found for topic, found in possible.items() if topic not in expired}
     if expired and not config.allow_expired:
-        raise _error("would be deleted", plan, expired, "start with allow_expired")
+        raise _error(
+            "would be deleted", plan, expired, "start with --allow-expired (the setting allow_expired)"
+        )
     for fate, found in (("would be deleted", expired), ("may be deleted", doubtful)):
         if found:
             log.warning("%s", _error(fate, plan, found))

@@ -136,8 +136,8 @@ class Store:
     def wrong_key(self, key: Any) -> TypeError:
         """What it means that ``key`` cannot be written."""
         return TypeError(
-            f"a key of type {type(key).__name__} is none of store {self.name}, whose keys are {self.spec.key_serde!r}: "
-            "give the store or table the type of its keys (key=)"
+            f"a key of type {type(key).__name__} does not fit store {self.name}, "
+            f"whose keys are {self.spec.key_serde!r}: give the store or table the type of its keys (key=)"
         )
 
     def _bound(self, key: Any) -> bytes | None:

@@ -172,3 +172,16 @@ def test_the_line_that_failed_is_shown_once(pystreams, program):
     answered = pystreams("describe", "failing_once")
     assert answered.code == 3
     assert answered.err.count("failing_once.py:1") == 1
+
+
+def test_a_package_whose_module_app_has_the_application_is_told_so(program):
+    program("rental/__init__.py", "")
+    program("rental/app.py", PROGRAM.format(name="app"))
+    assert "did you mean rental.app?" in refusal("rental")
+
+
+def test_a_misspelt_step_is_told_with_those_that_may_be_meant(program):
+    program("misspelt.py", 'from pystreams import App\napp = App("a")\napp.stream("in").map_value(len)\n')
+    text = refusal("misspelt")
+    assert "'KStream' object has no attribute 'map_value'" in text
+    assert "did you mean map_values" in text

@@ -116,6 +116,8 @@ def test_times_are_milliseconds_or_datetimes_or_now(log, topic):
     for wrong in (-1, 1 << 63):
         with pytest.raises(SerializationError, match=f"cannot have the timestamp {wrong}"):
             log.produce(topic, "d", timestamp=wrong)
+    with pytest.raises(TypeError, match="'2013-01-01' is not a time: give a datetime"):
+        log.produce(topic, "d", timestamp="2013-01-01")
 
 
 def test_headers_are_pairs_or_a_mapping(log, topic):

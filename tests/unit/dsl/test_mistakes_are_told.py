@@ -87,7 +87,7 @@ def test_a_row_that_is_looked_up_by_a_key_of_another_type(table):
     app = App("a")
     app.stream("in", key=str, value=str).join(app.table("t", value=str, **table), lambda x, y: x).to("out")
     with pytest.raises(
-        ProcessingError, match=r"a key of type str is none of store t.*, whose keys are bytes"
+        ProcessingError, match=r"a key of type str does not fit store t.*, whose keys are bytes"
     ):
         play(app, ("in", "k", "v", 1))
 
@@ -100,7 +100,7 @@ def test_a_store_that_is_asked_for_a_key_of_another_type():
     app = App("a")
     stores = [Stores.key_value_store("s", str, int)]
     app.stream("in", key=str, value=str).process(Looks, stores=stores).to("out")
-    with pytest.raises(ProcessingError, match="a key of type int is none of store s, whose keys are str"):
+    with pytest.raises(ProcessingError, match="a key of type int does not fit store s, whose keys are str"):
         play(app, ("in", "k", "v", 1))
 
 
