@@ -122,11 +122,17 @@ def test_ctrl_c_before_anything_has_begun_ends_everything(log, start):
 
 
 def test_a_second_ctrl_c_kills_what_does_not_stop(log, folder, start):
-    wait = "import time\n\n\ndef wait(line):\n    time.sleep(600)\n    return [line]\n\n"
+    stuck = folder / "is-stuck"
+    wait = (
+        "import time\nfrom pathlib import Path\n\n\n"
+        f"def wait(line):\n    Path({str(stuck)!r}).touch()\n    time.sleep(600)\n    return [line]\n\n"
+    )
     (folder / "stuck.py").write_text(wait + WORDCOUNT.replace("str.split", "wait"), encoding="utf-8")
-    write_lines(log, 10)
     run = start("stuck", "--workers", "2")
+    # Records come when both run: a worker that is stuck before lets no other one into the group.
     run.says("running")
+    write_lines(log, 10)
+    eventually(stuck.exists)
     run.send(signal.SIGINT)
     run.says("Stopping: the workers commit")
     run.send(signal.SIGINT)
