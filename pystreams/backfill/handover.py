@@ -34,7 +34,7 @@ from pystreams.errors import StateError, StreamsError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.hand_over_check import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
 from pystreams.runtime.last_run import LastRun, record_of, topology_topic, topology_topic_spec
-from pystreams.runtime.take_over import topology_as_kept
+from pystreams.runtime.take_over_plan import topology_as_kept
 from pystreams.runtime.topic_setup import TopicPlan
 from pystreams.topology.fingerprint import shape
 

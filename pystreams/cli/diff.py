@@ -58,7 +58,7 @@ def diff(
     from pystreams.cli.loading import load_application
     from pystreams.cli.settings import settings_of
     from pystreams.runtime.last_run import LastRun
-    from pystreams.runtime.take_over import compared
+    from pystreams.runtime.take_over_plan import compared
 
     if new is None:
         application = load_application(old)
@@ -171,13 +171,13 @@ def _shape_of(application: Any, setting: list[str] | None) -> Any:
 def _last_run(config: StreamsConfig) -> LastRun:
     """As the log has it, or the state if that cannot be asked. Raises ``AppLoadError`` if neither knows any."""
     from pystreams.runtime.last_run import LastRun
-    from pystreams.runtime.take_over import settled
+    from pystreams.runtime.take_over_plan import without_unfinished
     from pystreams.state.directory import StateDirectory
 
     directory = StateDirectory(config.state_dir, config.application_id)
     last = _told_by_log(config, directory)
     if last is not None:
-        return settled(last)
+        return without_unfinished(last)
     content = directory.topology()
     if content is None:
         raise AppLoadError(

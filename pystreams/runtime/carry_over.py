@@ -32,7 +32,7 @@ from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from pystreams.runtime.last_run import KeptTopology, LastRun, Unfinished
 from pystreams.runtime.offset_metadata import OffsetMetadata
-from pystreams.runtime.take_over import TakeOver, settled
+from pystreams.runtime.take_over_plan import TakeOver, without_unfinished
 from pystreams.runtime.topic_reading import SilentPartitionError, committed_batches
 from pystreams.state.begun import Begun
 from pystreams.topology.built import BuiltTopology
@@ -148,7 +148,7 @@ class CarryOver:
             if not todo.changes_data:
                 return last
             begun = self._begun = Unfinished(uuid4().hex, todo.dropped, todo.carried)
-            committer.commit([self._kept.record(replace(settled(last), unfinished=begun))], {})
+            committer.commit([self._kept.record(replace(without_unfinished(last), unfinished=begun))], {})
             self._require(begun)
             self._make_anew(todo, [] if last.unfinished is None else self._spoilt(last.unfinished))
             for new, old in todo.carried.items():

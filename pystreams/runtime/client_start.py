@@ -13,11 +13,11 @@ from pystreams.dsl.builder import Buildable, topology_of
 from pystreams.errors import TopicError
 from pystreams.metrics import Metrics
 from pystreams.runtime.client_context import ClientContext
+from pystreams.runtime.client_take_over import ClientTakeOver
 from pystreams.runtime.hand_over_check import HandOverCheck
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.retention_check import check_retention
 from pystreams.runtime.state_cleanup import StateCleanup
-from pystreams.runtime.taking_over import TakingOver
 from pystreams.runtime.topic_setup import plan_topics
 from pystreams.serde import serde_for
 from pystreams.state.directory import StateDirectory
@@ -58,14 +58,14 @@ def prepare(
     hand_over = HandOverCheck(broker, admin, built, clock)
     hand_over.check()
     directory = StateDirectory(config.state_dir, config.application_id)
-    taking_over = TakingOver(built, config, broker, admin, directory, clock)
-    taking_over.check()
-    plan = plan_topics(admin, built, config, broker.description, taking_over.topics_made_anew)
+    take_over = ClientTakeOver(built, config, broker, admin, directory, clock)
+    take_over.check()
+    plan = plan_topics(admin, built, config, broker.description, take_over.topics_made_anew)
     with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
         check_retention(plan, built, config, admin, consumer, clock)
     cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
     cleanup.at_start(config.state_cleanup_dir_max_age_ms)
-    in_use = taking_over.carry_out(plan)
+    in_use = take_over.carry_out(plan)
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(
         "application %s on %s: %d sub-topologies, %d tasks; %s",

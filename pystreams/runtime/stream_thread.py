@@ -38,7 +38,7 @@ from pystreams.runtime.membership_data import (
 from pystreams.runtime.progress import ThreadProgress, restore_progress, task_progress
 from pystreams.runtime.restore import Restorer
 from pystreams.runtime.stopwatch import Stopwatch
-from pystreams.runtime.take_over import topology_as_kept
+from pystreams.runtime.take_over_plan import topology_as_kept
 from pystreams.runtime.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.task_opening import TaskOpener
 from pystreams.runtime.thread_calls import CallQueue

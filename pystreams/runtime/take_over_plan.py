@@ -50,7 +50,7 @@ class TakeOver:
 
     def then(self) -> LastRun:
         """What holds when that is done."""
-        left = without_stores(settled(self.last), self.dropped)
+        left = without_stores(without_unfinished(self.last), self.dropped)
         names = {old: new for new, old in self.carried.items()}
         left = replace(
             left,
@@ -69,7 +69,7 @@ def topology_as_kept(built: BuiltTopology) -> Shape:
     return kept
 
 
-def settled(last: LastRun) -> LastRun:
+def without_unfinished(last: LastRun) -> LastRun:
     """What is left of a take-over that somebody has begun and not finished: what it was to drop is gone, what it was to
     carry over lies where it lay."""
     return without_stores(last, _dropped_before(last))
@@ -103,7 +103,7 @@ def plan_take_over(
     ``accepted`` are the stores that may lose what they have; ``where`` is for errors. Raises ``TopologyError`` if
     another one would lose something, ``ConfigError`` if one of them would not.
     """
-    before, now = settled(last), shape(built)
+    before, now = without_unfinished(last), shape(built)
     names = names_to_be(before.topology, now)
     found = compared(before, now)
     losing = _losing_stores(before, now, found) | _losing_topics(before, now, found, waiting)

@@ -11,7 +11,7 @@ from pystreams.config import StreamsConfig
 from pystreams.ids import TopicPartition
 from pystreams.runtime.carry_over import CarryOver
 from pystreams.runtime.last_run import KeptTopology, LastRun, TopologyInUse
-from pystreams.runtime.take_over import TakeOver, plan_take_over, topology_as_kept
+from pystreams.runtime.take_over_plan import TakeOver, plan_take_over, topology_as_kept
 from pystreams.runtime.topic_setup import TopicPlan, internal_topics
 from pystreams.state.directory import StateDirectory
 from pystreams.topology.built import BuiltTopology
@@ -20,7 +20,7 @@ from pystreams.topology.former_names import renamed
 log = logging.getLogger(__name__)
 
 
-class TakingOver:
+class ClientTakeOver:
     """The take-over of one client."""
 
     def __init__(
