@@ -42,8 +42,9 @@ class App(StreamsBuilder):
     def run(self, *, until_caught_up: bool = False) -> None:
         """Run until Ctrl-C or SIGTERM, or until everything that is in the log has been processed.
 
-        What stopped the application is raised. For more control: ``Streams(app.build(), app.config)``.
+        Settings of the environment (``PYSTREAMS_...``) override the application's own. What stopped the application is
+        raised. For more control: ``Streams(app)``.
         """
         from pystreams.runtime.streams import Streams
 
-        Streams(self.build(), self.config).run(until_caught_up=until_caught_up)
+        Streams(self).run(until_caught_up=until_caught_up)

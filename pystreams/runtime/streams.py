@@ -11,6 +11,7 @@ Source: org.apache.kafka.streams.KafkaStreams.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -18,7 +19,7 @@ from datetime import timedelta
 from pystreams.broker.connecting import open_broker
 from pystreams.broker.port import Broker
 from pystreams.clock import Clock, SystemClock
-from pystreams.config import StreamsConfig
+from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.dsl.builder import Buildable
 from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, names
@@ -67,12 +68,16 @@ class Streams:
         worker: int = 1,
     ) -> None:
         """``application`` is an ``App`` (which brings its configuration), a ``StreamsBuilder`` or a ``Topology``.
-        Without ``broker`` the configuration names the log. ``worker`` numbers the clients that share a state directory:
-        it is part of their threads' names, and the next one that is free is taken if another client has it.
+
+        The environment (``PYSTREAMS_...``) overrides an ``App``'s own configuration; ``config`` is in force as it is.
+        Without ``broker`` the configuration names the log. ``worker`` numbers the clients that share a state
+        directory: it is part of their threads' names, and the next one that is free is taken if another client has it.
 
         Raises ``TopologyError``, ``ConfigError``.
         """
-        config = config if config is not None else getattr(application, "config", None)
+        own = getattr(application, "config", None)
+        if config is None and own is not None:
+            config = own.override(settings_from_environment(os.environ))
         if config is None:
             raise ConfigError(
                 "a topology alone does not say how to run it",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pystreams import App, Streams
 from pystreams.config import StreamsConfig, merge_settings, settings_from_environment
 from pystreams.errors import ConfigError
 
@@ -107,3 +108,19 @@ def test_what_is_in_force_is_text_for_every_setting():
     assert shown["default_key_serde"] == "bytes"
     assert shown["topic_config"] == "retention.ms='-1'"
     assert set(shown) == set(StreamsConfig.__dataclass_fields__)
+
+
+def test_a_client_in_a_program_obeys_the_environment_as_commands_do(monkeypatch):
+    app = App("app", poll_ms=1, num_stream_threads=1)
+    app.stream("in").to("out")
+    monkeypatch.setenv("PYSTREAMS_POLL_MS", "2")
+    monkeypatch.setenv("PYSTREAMS_BOOTSTRAP_SERVERS", "localhost:1")
+    c = Streams(app).config
+    assert (c.poll_ms, c.bootstrap_servers, c.num_stream_threads) == (2, "localhost:1", 1)
+
+
+def test_a_configuration_that_a_client_is_given_is_in_force_as_it_is(monkeypatch):
+    app = App("app", poll_ms=1)
+    app.stream("in").to("out")
+    monkeypatch.setenv("PYSTREAMS_POLL_MS", "2")
+    assert Streams(app, app.config).config == app.config
