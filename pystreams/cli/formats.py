@@ -78,9 +78,32 @@ def _read_window(text: str) -> bytes:
 def _show_window(data: bytes) -> str:
     """A windowed key of Java's, of text."""
     key = printable(data[:-8]) if len(data) > 8 else None
-    if key is None or data[-8:-5] not in (b"\x00\x00\x00", b"\x00\x00\x01"):
+    if key is None or not _is_time(data[-8:]):
         raise ValueError("not a text and the start of a window")
     return f"{key}@{show_time(struct.unpack('>q', data[-8:])[0])}"
+
+
+def _read_session(text: str) -> bytes:
+    key, _, times = text.rpartition("@")
+    start, _, end = times.partition("/")
+    try:
+        return key.encode() + struct.pack(">qq", read_time(end), read_time(start))
+    except ConfigError as error:
+        raise ValueError(f"{error.what}: write KEY@START/END") from None
+
+
+def _show_session(data: bytes) -> str:
+    """The key of a session, Java's, of text: the end stands before the start."""
+    key = printable(data[:-16]) if len(data) > 16 else None
+    if key is None or not (_is_time(data[-16:-8]) and _is_time(data[-8:])):
+        raise ValueError("not a text with the end and the start of a session")
+    end, start = struct.unpack(">qq", data[-16:])
+    return f"{key}@{show_time(start)}/{show_time(end)}"
+
+
+def _is_time(data: bytes) -> bool:
+    """Whether 8 bytes are a time in ms since 1970 that is not far from ours."""
+    return data[:3] in (b"\x00\x00\x00", b"\x00\x00\x01")
 
 
 def printable(data: bytes) -> str | None:
@@ -107,6 +130,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("uuid", lambda text: str(uuid.UUID(text)).encode(), bytes.decode),
             Format("json", _read_json, _show_json),
             Format("windowed", _read_window, _show_window),
+            Format("session", _read_session, _show_session),
             Format("hex", bytes.fromhex, bytes.hex),
         )
     }
@@ -121,17 +145,20 @@ FORMAT_NAMES = listing([*FORMATS, *SCHEMA_FORMATS], most=len(FORMATS) + len(SCHE
 
 def guessed(data: bytes) -> str:
     """The name of the format that bytes seem to have: ``json`` for all text, which may be JSON; 8 bytes that are not
-    text are a 64-bit integer, text followed by a plausible time is a window, the rest is hex."""
+    text are a 64-bit integer, text followed by a plausible time is a window, by two of them a session, the rest is
+    hex."""
     text = printable(data)
     if text is not None:
         return "json"
     if len(data) == 8:
         return "int"
-    try:
-        _show_window(data)
-    except ValueError:
-        return "hex"
-    return "windowed"
+    for name in ("windowed", "session"):
+        try:
+            FORMATS[name].show(data)
+        except ValueError:
+            continue
+        return name
+    return "hex"
 
 
 def _show_guessed(data: bytes) -> str:

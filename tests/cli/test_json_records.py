@@ -84,6 +84,10 @@ def test_every_record_comes_back_equal_to_the_byte(
             b"AA" + (1_356_998_400_000).to_bytes(8, "big"),
             '"value": "AA@2013-01-01T00:00:00Z", "value_type": "windowed"',
         ),
+        (
+            b"AA" + (1_356_998_460_000).to_bytes(8, "big") + (1_356_998_400_000).to_bytes(8, "big"),
+            '"value": "AA@2013-01-01T00:00:00Z/2013-01-01T00:01:00Z", "value_type": "session"',
+        ),
         (b"[1,\n2]", r'"value": "[1,\n2]"'),
     ],
 )

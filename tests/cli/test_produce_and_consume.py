@@ -67,6 +67,18 @@ def test_windowed_keys_are_recognised(pystreams, topic):
     assert "AA@2013-01-01T00:00:00Z" in pystreams("consume", topic).out
 
 
+def test_keys_of_sessions_are_recognised_and_written_again(pystreams, topic):
+    start, end = 1_356_998_400_000, 1_356_998_460_000
+    key = b"AA".hex() + end.to_bytes(8, "big").hex() + start.to_bytes(8, "big").hex()
+    pystreams("produce", topic, "-k", "=", "--key-type", "hex", stdin=f"{key}=x\n")
+    shown = "AA@2013-01-01T00:00:00Z/2013-01-01T00:01:00Z"
+    assert pystreams("consume", topic).lines[0].split("\t")[1] == shown
+    assert pystreams("consume", topic, "--key-type", "session").lines[0].split("\t")[1] == shown
+    pystreams("produce", topic, "-k", "=", "--key-type", "session", stdin=f"{shown}=y\n")
+    keys = [line.split("\t")[1] for line in pystreams("consume", topic, "--key-type", "hex").lines]
+    assert keys == [key, key]
+
+
 def test_a_line_of_the_wrong_type_is_named_and_the_lines_before_it_are_kept(pystreams, topic):
     failed = pystreams("produce", topic, "--value-type", "int", stdin="1\n2\nthree\n4\n")
     assert failed.code == 1
