@@ -139,7 +139,8 @@ class StreamsConfig:
     production_exception_handler: Any = _setting("fail", handler)
     #: Where ``dead_letter`` handlers put records.
     errors_dead_letter_queue_topic_name: str | None = _setting(None, text)
-    #: Also put there the input records that steps drop: null keys and values, windows that have closed.
+    #: Also put there the input records that steps drop: null keys and values, windows that have closed,
+    #: negative timestamps.
     dead_letter_dropped_records: bool = _setting(False, flag)
 
     #: Which rewritings of the topology are allowed: ``none``, ``all``, or some of ``reuse.ktable.source.topics``,

@@ -201,7 +201,7 @@ class Failures:
         self._cell.record = (rows.topic, rows.partition, offset, timestamp, rows.raw_headers(position))
         error = refusal.error
         if error is None:
-            self.count_drop(step, "negative timestamp")
+            self.drop(step, "negative timestamp")
             return
         context = self._context(step, error, None, None)
         if refusal.kind == "invalid_time":
