@@ -105,6 +105,17 @@ def test_local_state_of_before_a_loss_is_not_used_by_any_machine(log: Log) -> No
     assert log.table("out") == dict.fromkeys("abcdef", 2)
 
 
+def test_what_is_lost_with_permission_is_told_once(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, Two))
+    for _ in range(2):
+        run_to_the_end(log, summing(log, One, settings={"accept_loss": "sums"}))
+    told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert told == [
+        "as accept_loss says, content is lost: store sums loses a part of its content: value.b is gone"
+    ]
+
+
 def test_nothing_is_deleted_while_the_old_version_runs(log: Log) -> None:
     write(log, 100)
     old = log.start(summing(log, Two))
