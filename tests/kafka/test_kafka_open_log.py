@@ -98,6 +98,15 @@ def test_a_record_that_the_broker_refuses_is_told_with_those_that_may_be_lost(lo
     assert [record.value for record in log.consume("t")] == [b"1", b"2"]
 
 
+def test_a_record_that_is_refused_with_its_neighbours_is_told_by_its_own_fault(log: Log):
+    log.create_topic("orders", config=KEPT)
+    far_ahead = 4_000_000_000_000
+    with pytest.raises(ProductionError) as refused:
+        log.produce_many("orders", [("a", b"x", 1), ("a", b"x", 2), ("a", b"x", far_ahead)])
+    assert "different" not in refused.value.why
+    assert "timestamp" in refused.value.why
+
+
 def test_the_login_is_given_as_an_application_gives_it(secure: SecureServer, certificates: Certificates):
     login = {
         "security_protocol": "SASL_SSL",

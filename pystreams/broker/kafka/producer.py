@@ -110,6 +110,8 @@ class KafkaProducer:
         self._unreported = 0
         self._changelogs: set[tuple[str, int]] = set()
         self._failure: StreamsError | None = None
+        #: The failure is that of a record that is at fault itself.
+        self._faulty = False
         self._connect()
 
     def _connect(self) -> None:
@@ -277,8 +279,11 @@ class KafkaProducer:
         refused = self._refused(error, topic, partition)
         if self._refused_records.note(error, topic, record):
             refused = _once_more(refused)
-        if self._failure is None or (self._failure.action == "redo" and refused.action != "redo"):
-            self._failure = refused
+        # Its neighbours in the batch are refused with it, and may be told of first.
+        faulty = error.code() != KafkaError._INVALID_DIFFERENT_RECORD
+        tells_more = refused.action != "redo" or (faulty and not self._faulty)
+        if self._failure is None or (self._failure.action == "redo" and tells_more):
+            self._failure, self._faulty = refused, faulty
 
     def _refused_at_once(self, exception: KafkaException, topic: str, partition: int) -> StreamsError:
         error = self._refused(error_of(exception), topic, partition)
