@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -61,14 +61,23 @@ class Change:
 
 def changes(was: Sequence[Part], now: Sequence[Part]) -> list[Change]:
     """Of everything that outlives a run: what is kept first, the rest in the order of the topologies."""
-    was = renamed(was, names_to_be(was, now))
+    names = names_to_be(was, now)
+    former = {new: old for old, new in names.items()}
+    was = renamed(was, names)
     found = [
-        *_Stores(was, now).changes(),
+        *(_carried_over(change, former) for change in _Stores(was, now).changes()),
         *_repartition_topics(was, now),
         *_inputs(was, now),
         *_outputs(was, now),
     ]
     return sorted(found, key=lambda change: change.verdict is not Verdict.KEPT)
+
+
+def _carried_over(change: Change, former: Mapping[str, str]) -> Change:
+    if change.name not in former or change.verdict not in (Verdict.KEPT, Verdict.MIXED):
+        return change
+    told = f"carried over from {former[change.name]}"
+    return replace(change, why=f"{told}; {change.why}" if change.why else told)
 
 
 class _Store(NamedTuple):

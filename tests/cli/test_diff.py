@@ -77,6 +77,12 @@ def test_a_store_with_another_name_starts_empty(pystreams, old, new):
     assert why == "it starts empty; perhaps it was sold: was='sold' keeps that one's content"
 
 
+def test_a_store_whose_content_is_carried_over_says_from_where(pystreams, old, new):
+    found = pystreams("diff", old, new(('name="sold"', 'name="sales-count", was="sold"')))
+    assert rows(found)[("store", "sales-count")] == ["keeps its content", "carried over from sold"]
+    assert found.code == 2
+
+
 def test_a_generated_name_that_moved_is_told(pystreams, new, folder):
     without = ('count(name="sold")', "count()")
     old_json = pystreams("describe", new(without), "--format", "json").out
