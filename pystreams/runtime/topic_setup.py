@@ -135,12 +135,14 @@ def _check_users_topics(
     if not missing:
         return
     uses = [f"{topic} ({'read' if topic in topics.read else 'written'})" for topic in missing]
-    commands = " && ".join(f"pystreams topics create {topic}" for topic in missing)
+    command = f"pystreams topics create {' '.join(missing)}"
+    if config.bootstrap_servers is not None:
+        command += f" --bootstrap-servers {config.bootstrap_servers}"
     raise TopicError(
         f"{'a topic does' if len(missing) == 1 else 'topics do'} not exist: {', '.join(uses)}",
         where=f"application {built.application_id}, {where}",
         why="only the application's own topics (repartition, changelog) are created at start",
-        hint=f"create {'it' if len(missing) == 1 else 'them'} (--partitions says how wide): {commands};"
+        hint=f"create {'it' if len(missing) == 1 else 'them'} (--partitions says how wide): {command};"
         " `pystreams run --create-topics` does it, for development",
     )
 
