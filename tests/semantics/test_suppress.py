@@ -48,6 +48,21 @@ def test_the_result_of_a_window_comes_once_when_its_end_and_grace_have_passed() 
     assert results(closed(windows), [*piped, ("c", "5", 15)]) == [Record("a@0/10", "3", 9)]
 
 
+def test_what_a_filter_before_it_leaves_out_does_not_close_windows() -> None:
+    piped: list[Piped] = [("a", "1", 1), ("a", "2", 2), ("b", "3", 100)]
+    final = Suppressed.until_window_closes()
+
+    def counted(builder: StreamsBuilder) -> KTable[Any, int]:
+        stream = builder.stream("in", key=str, value=str)
+        return stream.group_by_key().windowed_by(TimeWindows.tumbling(10)).count()
+
+    assert results(lambda builder: counted(builder).filter(lambda n: n > 1).suppress(final), piped) == []
+    behind = results(
+        lambda builder: counted(builder).suppress(final).filter(lambda n: n > 1).map_values(str), piped
+    )
+    assert behind == [Record("a@0/10", "2", 2)]
+
+
 def test_sessions_close_after_gap_and_grace() -> None:
     windows = SessionWindows.of(10, grace=5)
     piped: list[Piped] = [("a", "1", 1), ("a", "2", 8), ("b", "3", 22)]
