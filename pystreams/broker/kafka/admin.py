@@ -143,7 +143,9 @@ class KafkaAdmin:
                 )
 
     def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None:
-        """Change these settings and leave the others. Raises ``TopicError``, ``ConfigError``."""
+        """Change these settings and leave the others. Returns once the brokers show them, as far as the login may see.
+        Raises ``TopicError``, ``ConfigError``."""
+        before = self._shown(name, config)
         resource = ConfigResource(
             ResourceType.TOPIC,
             name,
@@ -162,6 +164,22 @@ class KafkaAdmin:
                         f"Kafka refuses the settings of topic {name}", where=self._where, why=error.str()
                     ) from None
                 raise self._failure(exception, "Topic settings cannot be changed", name) from None
+        self._wait_until_shown(name, config, before)
+
+    def _shown(self, name: str, settings: Collection[str]) -> dict[str, str]:
+        """What brokers say of some settings of a topic."""
+        topic = self.describe_topics([name]).get(name)
+        return {} if topic is None else {key: topic.config[key] for key in settings if key in topic.config}
+
+    def _wait_until_shown(self, name: str, config: Mapping[str, str], before: Mapping[str, str]) -> None:
+        """The controller has accepted the settings; the brokers hear of them a moment later."""
+        deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
+        while not deadline.expired():
+            shown = self._shown(name, config)
+            # Kafka may write a value in another way, "compact, delete" without the space, say: another one will do.
+            if all(value == config[key] or value != before.get(key) for key, value in shown.items()):
+                return
+            time.sleep(_SPREAD_PAUSE_S)
 
     def delete_topics(self, names: Collection[str]) -> None:
         """Returns once they are gone. Raises ``TopicError`` if one does not exist."""
