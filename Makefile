@@ -25,8 +25,10 @@ demo: .venv/.demo ## Feed the 336,776 flights of 2013 to apps/flights.py and sho
 backfill-demo: .venv/.backfill ## Ten months of flights on Spark, two months live, equal to a year of live (Java 17; ARGS='--master none': no Spark)
 	@$(BIN)/python -m apps.flights_backfill $(ARGS)
 
+# By name: backfills, Java and Kafka come first, unit tests last. Files with many tests first would leave the slowest
+# ones, which have few, for the end, when only one of two processes has something to do.
 test: .venv/.dev ## Run all tests, two files at a time (ARGS='-k name' to choose); those that ask Java skip where there is none
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 chaos: .venv/.dev ## kill -9 the flights app in every way (about ten minutes; ARGS='--seed 1' repeats a run)
 	@$(BIN)/python -m tests.chaos $(ARGS)

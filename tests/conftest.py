@@ -22,9 +22,12 @@ def why_no_oracle() -> str | None:
 
 
 def pytest_configure() -> None:
-    """Have what tests start hear Ctrl-C: a shell that runs the tests in the background has all of them ignore it."""
+    """Have what tests start hear Ctrl-C and a closed terminal: a shell that runs the tests in the background has all of
+    them ignore the one, nohup the other. The tests themselves go on without their terminal."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)  # Unlike what is ignored, a handler is not handed down.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

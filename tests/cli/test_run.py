@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 from types import MappingProxyType
 
 import pytest
@@ -57,11 +58,14 @@ def test_a_signal_commits_and_stops(folder, pystreams, wordcount, number):
         text=True,
     ) as running:
         assert running.stderr is not None
+        last_resort = Timer(60, running.kill)
+        last_resort.start()
         for line in running.stderr:
             if line.startswith("running"):
                 break
         running.send_signal(number)
         rest = running.stderr.read()
+    last_resort.cancel()
     assert running.returncode == 0, rest
     assert "all is committed" in rest
 
