@@ -129,7 +129,7 @@ def _spell(form: Form) -> str:
     if form == "topic":
         names_of.append(_WITH_CONTEXT)
     forms = dict.fromkeys(names_of)
-    return " or ".join("(" + ", ".join(names) + ")" for names in forms)
+    return " or ".join("(" + ", ".join(names) + ")" if names else "no arguments" for names in forms)
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:

@@ -169,3 +169,9 @@ def test_two_repartition_topics_of_one_name_are_to_be_named_apart():
     with pytest.raises(TopologyError, match="texts-repartition-filter has already been added") as caught:
         app.build()
     assert "repartition=" in caught.value.hint
+
+
+def test_an_initializer_that_is_no_function_is_told_what_is_wanted():
+    grouped = App("a").stream("t", key=str, value=str).group_by_key()
+    with pytest.raises(TopologyError, match="give it a function of no arguments"):
+        grouped.aggregate([], lambda words, word: [*words, word])
