@@ -178,7 +178,7 @@ def _write(
     by_key: bool,
 ) -> int:
     clock, batches = SystemClock(), BatchWriter(broker, "pystreams-produce")
-    old_records, number = OldRecords(topic, clock), 0
+    old_records, reached, sent = OldRecords(topic, clock), 0, 0
     try:
         with batches, reading_progress(lines, clock) as progress:
             for record in reader(lines):
@@ -194,18 +194,19 @@ def _write(
                     where = partition
                 elif where is not None and not 0 <= where < topic.partitions:
                     raise _no_partition(topic, where, record.line)
+                reached = record.line
                 batches.send(topic.name, where, record.key, record.value, timestamp, record.headers)
-                number = record.line
+                sent = reached
                 progress.update(batches.sent)
     except StreamsError as error:
-        before = "" if error.where.startswith("line ") or not number else f", behind line {number}"
+        line = f", at line {reached}" if reached > sent else f", behind line {sent}"
         error.extend(
-            where=lines.name + before,
+            where=lines.name if error.where.startswith("line ") or not reached else lines.name + line,
             hint=f"{_counted(batches.committed)} before that went into {topic.name}",
         )
         raise
     except KeyboardInterrupt:
-        note(f"Interrupted: wrote {_counted(batches.committed)} to {topic.name}, up to line {number:,}.")
+        note(f"Interrupted: wrote {_counted(batches.committed)} to {topic.name}, up to line {sent:,}.")
         raise
     return batches.committed
 
