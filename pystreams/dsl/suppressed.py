@@ -98,8 +98,15 @@ class Suppressed(Generic[K_contra]):
         return Suppressed(wait_ms, max_records, max_bytes, when_full, logged, dict(changelog_config or {}))
 
 
-def suppressed(this: table.KTable[Any, Any], asked: object, step: str | None) -> table.KTable[Any, Any]:
+def suppressed(
+    this: table.KTable[Any, Any], asked: object, step: str | None, was: str | None
+) -> table.KTable[Any, Any]:
     """``this`` with its changes held back. Source: KTableImpl.suppress."""
+    if was is not None and step is None:
+        raise TopologyError(
+            "suppress takes was= only with step=",
+            hint=f"name the step, and the buffer with it: step=..., was={was!r}",
+        )
     if not isinstance(asked, Suppressed):
         raise TopologyError(
             f"suppress takes a Suppressed, not {asked!r}",
@@ -140,6 +147,7 @@ def suppressed(this: table.KTable[Any, Any], asked: object, step: str | None) ->
         persistent=False,
         logged=asked.logged,
         changelog_config=asked.changelog_config,
+        was=was,
     )
     node = ProcessorGraphNode(name, operation, spec)
     place.add(node)

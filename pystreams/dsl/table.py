@@ -181,14 +181,17 @@ class KTable(TableJoins[K, V]):
         )
         return result if key_fn is None else result.select_key(key_fn, key=key)
 
-    def suppress(self, until: suppressed.Suppressed[K], *, step: str | None = None) -> KTable[K, V]:
+    def suppress(
+        self, until: suppressed.Suppressed[K], *, step: str | None = None, was: str | None = None
+    ) -> KTable[K, V]:
         """The same table, with its changes held back as ``until`` says: fewer of them come through, each the last of
         several. ``Suppressed.until_window_closes()`` gives the final result of each window.
 
         Nothing but stream time lets changes go: they wait until later records arrive, of any key of the partition.
-        ``step`` names the buffer (``<step>-store``), too.
+        ``step`` names the buffer (``<step>-store``), too; ``was`` is the name that the buffer had until now, and goes
+        with ``step``.
         """
-        return suppressed.suppressed(self, until, step)
+        return suppressed.suppressed(self, until, step, was)
 
     @overload
     def group_by(

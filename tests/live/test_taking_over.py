@@ -3,6 +3,7 @@ deleted where somebody has accepted that."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pystreams import JoinWindows, Processor, SessionWindows, Stores, TimeWindows
+from pystreams import JoinWindows, Processor, SessionWindows, Stores, Suppressed, TimeWindows
 from pystreams.app import App
 from pystreams.errors import BrokerError, ConfigError, TopologyError
 from pystreams.ids import TopicPartition
@@ -209,6 +210,30 @@ def test_a_generated_name_becomes_a_given_one(log: Log) -> None:
     assert log.table("out") == dict.fromkeys("abcdef", 2)
 
 
+def test_changes_that_are_held_back_are_let_go_under_a_new_name(log: Log) -> None:
+    def app(**step: Any) -> App:
+        app = log.app("shop", window_changelog_retention_ms=-1)
+        counts = (
+            app.stream("in", key=str, value=int)
+            .group_by_key()
+            .windowed_by(TimeWindows.tumbling(10_000, grace=0))
+            .count(name="counts")
+        )
+        final = counts.suppress(Suppressed.until_window_closes(), **step).to_stream()
+        final.map(lambda window, count: (window.key, count), key=str, value=int).to("out")
+        return app
+
+    write(log, 1)
+    run_to_the_end(log, app())
+    assert not log.table("out")
+    (held,) = re.findall(r"KTABLE-SUPPRESS-STATE-STORE-\d+", app().build().describe())
+    with pytest.raises(TopologyError, match=f"stored content would be lost: {held}"):
+        log.start(app(step="final"))
+    log.write("in", [(key, 1, 100_000) for key in "abcdef"])
+    run_to_the_end(log, app(step="final", was=held))
+    assert log.table("out") == dict.fromkeys("abcdef", 1)
+
+
 @pytest.mark.parametrize("logged", [True, False])
 def test_a_store_of_a_processor_keeps_its_content(log: Log, logged: bool) -> None:
     class Sum(Processor[str, int, str, int]):
@@ -298,6 +323,10 @@ def test_a_former_name_is_no_part_of_what_members_compare(log: Log) -> None:
     ("make", "told"),
     [
         (lambda grouped: grouped.count(was="sums"), "only with name="),
+        (
+            lambda grouped: grouped.count().suppress(Suppressed.until_time_limit(1), was="sums"),
+            "only with step=",
+        ),
         (
             lambda grouped: (grouped.count(name="a"), grouped.count(name="b", was="a")),
             "has a store of that name",
