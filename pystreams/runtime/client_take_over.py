@@ -10,7 +10,7 @@ from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.ids import TopicPartition
 from pystreams.runtime.carry_over import CarryOver
-from pystreams.runtime.last_run import KeptTopology, LastRun, TopologyInUse
+from pystreams.runtime.last_run import KeptTopology, LastRun, TopologyInUse, topology_topic
 from pystreams.runtime.take_over_plan import TakeOver, plan_take_over, topology_as_kept
 from pystreams.runtime.topic_setup import TopicPlan, internal_topics
 from pystreams.state.directory import StateDirectory
@@ -45,6 +45,8 @@ class ClientTakeOver:
         there is not."""
         last = self._last()
         self._todo = None if last is None else self._plan(last)
+        if last is None:
+            self._warn_of_unused_changelogs()
 
     @property
     def topics_made_anew(self) -> frozenset[str]:
@@ -81,6 +83,27 @@ class ClientTakeOver:
         elif in_use.kept:
             self._kept.remember(last)
         return in_use
+
+    def _warn_of_unused_changelogs(self) -> None:
+        """Without a record of what ran, as behind Kafka Streams, a changelog that nobody uses may be a renamed store's.
+        It may also belong to an application whose name begins with this one's, so it is no reason to refuse."""
+        built, prefix, suffix = self._built, f"{self._built.application_id}-", "-changelog"
+        used = {built.changelog(spec.name) for spec in built.stores} | {topology_topic(built.application_id)}
+        unused = sorted(
+            topic
+            for topic in self._admin.partition_counts()
+            if topic.startswith(prefix) and topic.endswith(suffix) and topic not in used
+        )
+        if not unused or not self._admin.group_offsets(built.application_id):
+            return
+        store = unused[0].removeprefix(prefix).removesuffix(suffix)
+        log.warning(
+            "no store of %s uses %s: if a store had another name before, its content is there, and the new store"
+            ' starts empty; name="new name", was="%s" carries it over',
+            built.application_id,
+            ", ".join(unused),
+            store,
+        )
 
     def _plan(self, last: LastRun) -> TakeOver:
         accepted = frozenset((self._config.accept_loss or "").split(",")) - {""}

@@ -106,6 +106,20 @@ def test_local_state_of_before_a_loss_is_not_used_by_any_machine(log: Log) -> No
     assert log.table("out") == dict.fromkeys("abcdef", 2)
 
 
+@pytest.mark.parametrize(("name", "warnings"), [("totals", 1), ("sums", 0)])
+def test_without_a_record_a_changelog_that_nobody_uses_is_told_of(
+    log: Log, caplog: pytest.LogCaptureFixture, name: str, warnings: int
+) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    log.admin.delete_topics([topology_topic("shop")])
+    # As behind Kafka Streams: no record on the log, none on the disk.
+    run_to_the_end(log, summing(log, One, name, {"state_dir": log.path / "elsewhere"}))
+    told = [one.getMessage() for one in caplog.records if "shop-sums-changelog" in one.getMessage()]
+    assert len(told) == warnings
+    assert all('was="sums"' in one for one in told)
+
+
 def test_what_is_lost_with_permission_is_told_once(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     write(log, 100)
     run_to_the_end(log, summing(log, Two))
