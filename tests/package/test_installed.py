@@ -15,8 +15,11 @@ from tests.docs.shell import Shell
 from tests.docs.walk import walk
 from tests.package.build_kit import ROOT
 
-#: What the extra ``backfill`` brings, by the names under which it is imported.
-BACKFILL = {"numpy", "pandas", "py4j", "pyarrow", "pyspark"}
+#: What the extras ``backfill`` and ``pandas`` bring, by the names under which it is imported.
+EXTRAS = {"numpy", "pandas", "py4j", "pyarrow", "pyspark"}
+
+#: What is only loaded by those who have one of them.
+OF_EXTRAS = ("pystreams.backfill.", "pystreams.log.tables")
 
 IMPORT_ALL = """
 import importlib, json, pkgutil, sys
@@ -62,8 +65,8 @@ def test_every_module_that_needs_no_extra_can_be_imported(clean_environment, tmp
     assert Path(told["from"]).is_relative_to(clean_environment)
     assert told["version"] == __version__
     assert told["count"] > 300
-    assert set(told["missing"].values()) <= BACKFILL
-    assert [name for name in told["missing"] if not name.startswith("pystreams.backfill.")] == []
+    assert set(told["missing"].values()) <= EXTRAS
+    assert [name for name in told["missing"] if not name.startswith(OF_EXTRAS)] == []
 
 
 def test_the_readmes_word_count_counts(shell, tmp_path):
