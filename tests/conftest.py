@@ -8,6 +8,11 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says more about who else is busy on the machine than about the code.
+settings.register_profile("unhurried", parent=settings.default, deadline=None)
+settings.load_profile("unhurried")
 
 
 def why_no_oracle() -> str | None:
