@@ -38,7 +38,6 @@ from pystreams.runtime.membership_data import (
 from pystreams.runtime.progress import ThreadProgress, restore_progress, task_progress
 from pystreams.runtime.restore import Restorer
 from pystreams.runtime.stopwatch import Stopwatch
-from pystreams.runtime.take_over_plan import topology_as_kept
 from pystreams.runtime.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.task_opening import TaskOpener
 from pystreams.runtime.thread_calls import CallQueue
@@ -104,7 +103,7 @@ class StreamThread:
         self._restorer: Restorer
         self._plan = Plan()
         self._round_records = 1
-        self._topology = pack_topology(topology_as_kept(context.built))
+        self._topology = pack_topology(context.in_use.now.topology)
         self._records = 0
         self._worked = False
         self._last_commit_ms = self._clock.monotonic_ms()
@@ -325,7 +324,7 @@ class StreamThread:
         context = self._context
         before = context.in_use.before
         runs = unpack_topology(plan.topology) if plan.topology else before and before.topology
-        difference = first_difference(runs, topology_as_kept(context.built)) if runs else ""
+        difference = first_difference(runs, context.in_use.now.topology) if runs else ""
         return TopologyError(
             f"the group refuses this member: {plan.error}",
             where=f"application {context.built.application_id}, {self.name}",
