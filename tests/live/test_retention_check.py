@@ -13,8 +13,7 @@ from pystreams import Processor, Record
 from pystreams.app import App
 from pystreams.dsl.join_windows import JoinWindows
 from pystreams.errors import RetentionError
-from pystreams.runtime.streams import Streams
-from pystreams.runtime.transitions import ClientState
+from tests.live.start_checks_kit import counting, refused_with
 from tests.live.support import Log, run_to_the_end
 
 DAY_MS = 86_400_000
@@ -26,20 +25,8 @@ def now_ms() -> int:
     return int(time.time() * 1000)
 
 
-def counting(log: Log, name: str = "counting", **settings: object) -> App:
-    app = log.app(name, **settings)
-    app.stream("in", key=str, value=int).group_by_key().count(name="counts").to_stream().to("out")
-    return app
-
-
 def refused(log: Log, app: App) -> str:
-    """The message with which the start is refused; the client is in state ERROR then."""
-    streams = Streams(app, broker=log.broker)
-    with pytest.raises(RetentionError) as caught:
-        streams.start()
-    assert streams.state is ClientState.ERROR
-    assert streams.failure is caught.value
-    return str(caught.value)
+    return refused_with(RetentionError, log, app)
 
 
 def old_records(log: Log, out_config: dict[str, str]) -> None:

@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pystreams.app import App
 from pystreams.broker.port import CommittedOffset
 from pystreams.errors import OffsetOutOfRangeError, TopicError, TopologyError
 from pystreams.ids import TopicPartition
-from pystreams.runtime.streams import Streams
-from pystreams.runtime.transitions import ClientState
+from tests.live.start_checks_kit import counting, refused_with
 from tests.live.support import Log, caught_up, eventually, run_to_the_end
 
 
-def counting(log: Log, name: str = "counting", **settings: object) -> App:
-    app = log.app(name, **settings)
-    app.stream("in", key=str, value=int).group_by_key().count(name="counts").to_stream().to("out")
-    return app
-
-
 def refused(log: Log, app: App) -> str:
-    """The message with which the start is refused; the client is in state ERROR then."""
-    streams = Streams(app, broker=log.broker)
-    with pytest.raises((TopicError, TopologyError)) as caught:
-        streams.start()
-    assert streams.state is ClientState.ERROR
-    assert streams.failure is caught.value
-    return str(caught.value)
+    return refused_with((TopicError, TopologyError), log, app)
 
 
 def test_missing_topics_are_named_with_the_command_that_creates_them(log: Log) -> None:
