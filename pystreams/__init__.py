@@ -49,7 +49,7 @@ from pystreams.windowed import Windowed
 if TYPE_CHECKING:
     from pystreams.log import open_log
     from pystreams.runtime.streams import Streams
-    from pystreams.state.stores import Stores
+    from pystreams.state.stores.factory import Stores
     from pystreams.testing import TopologyTestDriver
 
 # fmt: off
@@ -66,7 +66,7 @@ __all__ = [
 
 #: Imported at first use, because RocksDB and the clients hang on them.
 _LAZY = {
-    "Stores": "pystreams.state.stores",
+    "Stores": "pystreams.state.stores.factory",
     "Streams": "pystreams.runtime.streams",
     "TopologyTestDriver": "pystreams.testing",
     "open_log": "pystreams.log",

@@ -11,9 +11,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from pystreams.state.disk.rocksdb import RocksDatabase
+from pystreams.state.disk.rocksdb_memory import shared_resources
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
-from pystreams.state.resources import shared_resources
-from pystreams.state.rocksdb import RocksDatabase
 from pystreams.state.sorted_files import SORTED_BYTES, SortedFiles
 
 #: Changelog key, value (None deletes), timestamp.

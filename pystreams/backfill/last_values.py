@@ -16,9 +16,9 @@ from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TopicPartition
 from pystreams.runtime.topic_reading import SilentPartitionError, committed_batches
+from pystreams.state.disk.rocksdb import RocksDatabase, RocksTable
+from pystreams.state.disk.rocksdb_memory import shared_resources
 from pystreams.state.formats import pack_int64
-from pystreams.state.resources import shared_resources
-from pystreams.state.rocksdb import RocksDatabase, RocksTable
 from pystreams.state.value_forms import with_headers_joined
 
 #: So much of a partition is kept in memory: less than half of the time that the disk takes for each entry.

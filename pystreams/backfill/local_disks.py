@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pystreams.state.directory import LOCK_FILE
+from pystreams.state.disk.directory import LOCK_FILE
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from pystreams.errors import SerializationError
 from pystreams.state.formats import WINDOW_SUFFIX_BYTES, split_window_key
-from pystreams.state.session_layer import SESSION_SUFFIX_BYTES, split_session_key
+from pystreams.state.layers.session_layer import SESSION_SUFFIX_BYTES, split_session_key
 from pystreams.state.spec import WINDOWED_KINDS, StoreKind
 
 Spans = Literal["", "windows", "sessions"]

@@ -46,7 +46,7 @@ from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.partition_group import NEVER_IDLE
 from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.runtime.task_lifecycle import TaskStatus
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.value_forms import with_headers_apart
 
 #: Entries of a store that are handed on together, or so many bytes of them.

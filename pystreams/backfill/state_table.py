@@ -23,7 +23,7 @@ from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import StateError, StateLockedError
 from pystreams.ids import TaskId
 from pystreams.record import ContextCell
-from pystreams.state.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
+from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_state import TaskState
 from pystreams.state.value_forms import headers_apart

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from pystreams.backfill.by_time import Entry, by_time
 from pystreams.record import Headers
+from pystreams.state.disk.rocksdb import RocksDatabase
+from pystreams.state.disk.rocksdb_memory import RocksResources, shared_resources
 from pystreams.state.formats import pack_int64, unpack_int64
-from pystreams.state.resources import RocksResources, shared_resources
-from pystreams.state.rocksdb import RocksDatabase
 from pystreams.state.spec import TIMED_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store
 

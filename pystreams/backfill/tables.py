@@ -20,9 +20,9 @@ from pystreams.backfill.spans import COLUMNS, Spans, split
 from pystreams.backfill.typed_columns import decoded, type_of
 from pystreams.errors import TopicError
 from pystreams.ids import TopicPartition
+from pystreams.state.disk.rocksdb import RocksDatabase
+from pystreams.state.disk.rocksdb_memory import shared_resources
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
-from pystreams.state.resources import shared_resources
-from pystreams.state.rocksdb import RocksDatabase
 
 #: A row of a store: changelog key, value, timestamp (None: it is not known).
 Shown: TypeAlias = "tuple[bytes, bytes, int | None]"

@@ -18,7 +18,7 @@ from pystreams.errors import AppLoadError, BrokerUnavailableError
 if TYPE_CHECKING:
     from pystreams.config import StreamsConfig
     from pystreams.runtime.last_run import LastRun
-    from pystreams.state.directory import StateDirectory
+    from pystreams.state.disk.directory import StateDirectory
     from pystreams.topology.difference import Change
 
 _WHAT = (
@@ -172,7 +172,7 @@ def _last_run(config: StreamsConfig) -> LastRun:
     """As the log has it, or the state if that cannot be asked. Raises ``AppLoadError`` if neither knows any."""
     from pystreams.runtime.last_run import LastRun
     from pystreams.runtime.take_over_plan import without_unfinished
-    from pystreams.state.directory import StateDirectory
+    from pystreams.state.disk.directory import StateDirectory
 
     directory = StateDirectory(config.state_dir, config.application_id)
     last = _told_by_log(config, directory)

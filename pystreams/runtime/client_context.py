@@ -17,9 +17,9 @@ from pystreams.runtime.left_out import LeftOut
 from pystreams.runtime.positions import offset_ago
 from pystreams.runtime.restore import RestoreListener
 from pystreams.runtime.state_cleanup import StateCleanup
-from pystreams.state.directory import StateDirectory
-from pystreams.state.resources import RocksResources
-from pystreams.state.worker_number import WorkerNumber
+from pystreams.state.disk.directory import StateDirectory
+from pystreams.state.disk.rocksdb_memory import RocksResources
+from pystreams.state.disk.worker_number import WorkerNumber
 from pystreams.topology.built import BuiltTopology, SubTopology
 
 

@@ -20,9 +20,9 @@ from pystreams.runtime.retention_check import check_retention
 from pystreams.runtime.state_cleanup import StateCleanup
 from pystreams.runtime.topic_setup import plan_topics
 from pystreams.serde import serde_for
-from pystreams.state.directory import StateDirectory
-from pystreams.state.resources import RocksResources
-from pystreams.state.worker_number import WorkerNumber
+from pystreams.state.disk.directory import StateDirectory
+from pystreams.state.disk.rocksdb_memory import RocksResources
+from pystreams.state.disk.worker_number import WorkerNumber
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
 

@@ -13,7 +13,7 @@ from pystreams.runtime.carry_over import CarryOver
 from pystreams.runtime.last_run import KeptTopology, LastRun, TopologyInUse, topology_topic
 from pystreams.runtime.take_over_plan import TakeOver, plan_take_over, topology_as_kept
 from pystreams.runtime.topic_setup import TopicPlan, internal_topics
-from pystreams.state.directory import StateDirectory
+from pystreams.state.disk.directory import StateDirectory
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.former_names import renamed
 

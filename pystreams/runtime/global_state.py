@@ -23,9 +23,9 @@ from pystreams.runtime.left_out import LeftOut
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.punctuation import PunctuationQueue, Schedule
 from pystreams.runtime.stream_task import Position, TaskServices
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.iterators import StoreIterator
-from pystreams.state.resources import RocksResources
 from pystreams.topology.built import BuiltTopology
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from pystreams.runtime.topic_reading import SilentPartitionError, last_value
 from pystreams.state.begun import Begun
-from pystreams.state.directory import StateDirectory
+from pystreams.state.disk.directory import StateDirectory
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from pystreams.runtime.linking import setting_up
 from pystreams.runtime.partition_group import HeadOrder
 from pystreams.runtime.stream_task import StreamTask, TaskServices
 from pystreams.state.begun import Begun
-from pystreams.state.cache import ThreadCache
-from pystreams.state.resources import RocksResources
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import LogChange
 from pystreams.state.task_state import TaskState

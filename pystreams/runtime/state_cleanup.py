@@ -8,7 +8,7 @@ import threading
 
 from pystreams.clock import Clock
 from pystreams.errors import StateError
-from pystreams.state.directory import StateDirectory
+from pystreams.state.disk.directory import StateDirectory
 
 log = logging.getLogger(__name__)
 

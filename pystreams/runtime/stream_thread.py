@@ -46,7 +46,7 @@ from pystreams.runtime.thread_owner import ThreadOwner
 from pystreams.runtime.thread_summary import ThreadSummary
 from pystreams.runtime.transitions import THREAD_SUCCESSORS, ThreadState, check_transition
 from pystreams.runtime.trouble import Trouble
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.topology.fingerprint import first_difference
 
 log = logging.getLogger(__name__)

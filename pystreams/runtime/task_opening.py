@@ -15,7 +15,7 @@ from pystreams.runtime.codegen import CompiledCode, compile_nodes
 from pystreams.runtime.hand_over_check import state_origin
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.stream_task import TaskServices
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.store import LogChange
 
 log = logging.getLogger(__name__)

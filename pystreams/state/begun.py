@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from pystreams.state.rocksdb import RocksDatabase
+from pystreams.state.disk.rocksdb import RocksDatabase
 from pystreams.state.spec import StoreSpec
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Final
 
-from pystreams.state.layer import Layer
-from pystreams.state.rocksdb import SLICE_ENTRIES, RocksDatabase, RocksTable
+from pystreams.state.disk.rocksdb import SLICE_ENTRIES, RocksDatabase, RocksTable
+from pystreams.state.layers.layer import Layer
 from pystreams.state.spec import value_form
 from pystreams.state.value_forms import FORMS, ValueForm
 

@@ -12,22 +12,22 @@ from pathlib import Path
 import rocksdict
 
 from pystreams.record import ContextCell, RecordBatch
-from pystreams.state.directory import (
+from pystreams.state.disk.directory import (
     FORMAT_VERSION,
     OFFSETS_FILE,
     ROCKSDB_DIRECTORY,
     DirectoryLock,
     write_json,
 )
+from pystreams.state.disk.rocksdb import RocksDatabase
+from pystreams.state.disk.rocksdb_memory import shared_resources
 from pystreams.state.formats import WINDOW_SUFFIX_BYTES, pack_int64, unpack_int64
-from pystreams.state.resources import shared_resources
-from pystreams.state.rocksdb import RocksDatabase
-from pystreams.state.session_layer import SESSION_SUFFIX_BYTES, SegmentedSessions
+from pystreams.state.layers.session_layer import SESSION_SUFFIX_BYTES, SegmentedSessions
+from pystreams.state.layers.time_layer import Segments
+from pystreams.state.layers.window_layer import SegmentedLayout
 from pystreams.state.spec import EXPIRING_KINDS, StoreKind, StoreSpec, value_form
 from pystreams.state.task_state import TaskState
-from pystreams.state.time_layer import Segments
 from pystreams.state.value_forms import ValueForm, with_headers_apart
-from pystreams.state.window_layer import SegmentedLayout
 
 #: Entries are sorted in memory, so many bytes at a time.
 SORTED_BYTES = 32 * 1024 * 1024

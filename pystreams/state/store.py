@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeAlias, cast
 
 from pystreams.errors import SchemaRegistryError, reason, summarize
 from pystreams.record import ContextCell, Headers
-from pystreams.state.cache import NamedCache, ThreadCache
+from pystreams.state.cache.thread_cache import NamedCache, ThreadCache
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.spec import StoreSpec
 

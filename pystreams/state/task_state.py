@@ -15,9 +15,9 @@ from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
 from pystreams.record import ContextCell, RecordBatch
 from pystreams.state.begun import Begun, begin_anew, mark_of
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.conversion import bring_into_form
-from pystreams.state.directory import (
+from pystreams.state.disk.directory import (
     FORMAT_VERSION,
     OFFSETS_FILE,
     ROCKSDB_DIRECTORY,
@@ -25,14 +25,14 @@ from pystreams.state.directory import (
     read_json,
     write_json,
 )
+from pystreams.state.disk.rocksdb import RocksDatabase, RocksTable
+from pystreams.state.disk.rocksdb_memory import RocksResources, shared_resources
 from pystreams.state.formats import pack_int64, unpack_int64
-from pystreams.state.kinds import open_store, split_of
-from pystreams.state.layer import AsLogged, Layer
+from pystreams.state.layers.layer import AsLogged, Layer
 from pystreams.state.overlay import Overlay
-from pystreams.state.resources import RocksResources, shared_resources
-from pystreams.state.rocksdb import RocksDatabase, RocksTable
 from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store, StoreContext
+from pystreams.state.stores.kinds import open_store, split_of
 from pystreams.state.table import MemoryTable
 
 #: The small file with the offsets is written anew when they have moved this far. Source: StateManagerUtil.

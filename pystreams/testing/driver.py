@@ -30,7 +30,7 @@ from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.serde import AnySerde, serde_for
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.testing.java_order import JavaOrder
 from pystreams.testing.producer import MemoryProducer, ProducedRecord
 from pystreams.testing.topics import InputTopic, OutputTopic

@@ -12,9 +12,9 @@ from pystreams.backfill.application import loaded
 from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord
 from pystreams.ids import TopicPartition
 from pystreams.runtime.offset_metadata import OffsetMetadata
-from pystreams.state.buffer_value import unpacked
 from pystreams.state.sorted_files import TableFormat
 from pystreams.state.spec import StoreSpec
+from pystreams.state.stores.buffer_value import unpacked
 from tests.backfill.kit import History
 from tests.backfill.versions import shown_versions
 from tests.live.support import Line, Log

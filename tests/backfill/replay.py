@@ -25,7 +25,7 @@ from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.partition_group import NEVER_IDLE
 from pystreams.runtime.stream_task import Position, TaskServices
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import Store
 from pystreams.state.value_forms import headers_apart

@@ -20,7 +20,7 @@ from pystreams.backfill.typed_columns import decoded, type_of
 from pystreams.errors import ConfigError, SerializationError, StateError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.serde import BOOL, FLOAT, FLOAT32, INT, INT16, INT32, STR, UUID
-from pystreams.state.directory import DirectoryLock
+from pystreams.state.disk.directory import DirectoryLock
 from tests.backfill.kit import Backfill, lines
 from tests.backfill.live import append, create
 from tests.backfill.programs import PROGRAMS, history

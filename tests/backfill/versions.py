@@ -9,8 +9,8 @@ from typing import Any
 from pystreams.record import ContextCell, RecordBatch
 from pystreams.serde import BYTES
 from pystreams.state.spec import StoreSpec
+from pystreams.state.stores.versioned import VersionedStore
 from pystreams.state.task_state import TaskState
-from pystreams.state.versioned import VersionedStore
 
 #: Key, from when on, value, up to when (None: it still is).
 Shown = tuple[bytes, int, bytes, int | None]

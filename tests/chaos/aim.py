@@ -65,9 +65,9 @@ ELSEWHERE = {
     "member-joined": Point("after", f"{_LOG}.membership", "EmbeddedMember._join"),
     "assignment-written": Point("after", f"{_LOG}.membership", "EmbeddedMember._write_assignment"),
     "assignment-taken": Point("after", f"{_LOG}.membership", "EmbeddedMember._next_assignment"),
-    "task-directory-locked": Point("after", f"{_STATE}.directory", "DirectoryLock.__init__", 4),
+    "task-directory-locked": Point("after", f"{_STATE}.disk.directory", "DirectoryLock.__init__", 4),
     "small-file-not-yet-in-place": Point("before", "pathlib", "Path.replace", 5),
-    "stores-opened": Point("after", f"{_STATE}.rocksdb", "RocksDatabase.__init__", 4),
+    "stores-opened": Point("after", f"{_STATE}.disk.rocksdb", "RocksDatabase.__init__", 4),
     "cleaner-rewrites": Point("before", f"{_LOG}.cleaner", "Cleaner._rewrite_slice"),
     "cleaner-rewrote": Point("after", f"{_LOG}.cleaner", "Cleaner._rewrite_slice"),
     "tasks-close": Point("before", f"{_RUNTIME}.task_manager", "TaskManager.close"),
@@ -117,7 +117,7 @@ def watch(points: Mapping[str, Point], passing: Passing) -> None:
         for part in path:
             owner = getattr(owner, part)
         setattr(owner, last, _wrapped(getattr(owner, last), point.when, functools.partial(passing.at, name)))
-    rocksdb: Any = importlib.import_module(f"{_STATE}.rocksdb")
+    rocksdb: Any = importlib.import_module(f"{_STATE}.disk.rocksdb")
     assert rocksdb.SLICE_ENTRIES > _SLICE_ENTRIES
     rocksdb.SLICE_ENTRIES = _SLICE_ENTRIES
 

@@ -26,7 +26,7 @@ from pystreams.broker.port import CommittedOffset
 from pystreams.clock import SystemClock
 from pystreams.errors import StreamsError
 from pystreams.ids import TopicPartition
-from pystreams.state.directory import OFFSETS_FILE, DirectoryLock, read_json
+from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, read_json
 from tests.unit.broker.log_helpers import deal
 from tests.unit.serde.schema_registry_server import running
 

@@ -22,7 +22,7 @@ from pystreams import (
 )
 from pystreams.processor import ValueTransformer
 from pystreams.serde.base import AnySerde
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 from pystreams.timestamps import ConsumedRecord
 from tests.conformance import vocabulary
 from tests.conformance.processors import supplier

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from pystreams.state.session import SessionStore
-from pystreams.state.session_layer import split_session_key
-from pystreams.state.window import TimestampedWindowStore
+from pystreams.state.layers.session_layer import split_session_key
+from pystreams.state.stores.session import SessionStore
+from pystreams.state.stores.window import TimestampedWindowStore
 from pystreams.state.window_reads import WindowRead
 from tests.conformance.compare import LEVELS, difference
 from tests.conformance.runner import run

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pystreams.serde.join_side import SideValue, WaitingKey
-from pystreams.state.buffer_value import unpacked
-from pystreams.state.change_buffer import ChangeBuffer
 from pystreams.state.formats import TIMESTAMP_BYTES, AggregationWithHeaders
-from pystreams.state.join_buffer import JoinBuffer
-from pystreams.state.versioned import VersionedStore
+from pystreams.state.stores.buffer_value import unpacked
+from pystreams.state.stores.change_buffer import ChangeBuffer
+from pystreams.state.stores.join_buffer import JoinBuffer
+from pystreams.state.stores.versioned import VersionedStore
 from pystreams.testing import ProducedRecord, TopologyTestDriver
 from pystreams.windowed import Windowed
 from tests.conformance.builder import ScenarioBuilder

@@ -17,11 +17,11 @@ import pystreams
 import pystreams.testing
 from pystreams.runtime.queries import LocalStore
 from pystreams.state.iterators import StoreIterator
-from pystreams.state.key_value import KeyValueStore
-from pystreams.state.list_store import ListStore
-from pystreams.state.session import SessionStore
-from pystreams.state.versioned import VersionedStore
-from pystreams.state.window import WindowStore
+from pystreams.state.stores.key_value import KeyValueStore
+from pystreams.state.stores.list_store import ListStore
+from pystreams.state.stores.session import SessionStore
+from pystreams.state.stores.versioned import VersionedStore
+from pystreams.state.stores.window import WindowStore
 from pystreams.topology.difference import Verdict
 from tests.docs.manual import DOCS, PAGES, PRELUDE, Section, examples, expected, run, sections
 

@@ -9,7 +9,7 @@ from typing import Any
 from pystreams.app import App
 from pystreams.clock import SystemClock
 from pystreams.runtime.last_run import KeptTopology, LastRun
-from pystreams.state.directory import StateDirectory
+from pystreams.state.disk.directory import StateDirectory
 from tests.live.support import Line, Log
 
 

@@ -8,7 +8,7 @@ from pystreams.app import App
 from pystreams.errors import BrokerUnavailableError
 from pystreams.processor import Processor
 from pystreams.record import Record
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 from tests.live.support import Log, caught_up, eventually, processed, running
 
 RECORDS = [(f"k{i}", i, i) for i in range(30)]

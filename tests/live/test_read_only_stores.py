@@ -9,7 +9,7 @@ import pytest
 from pystreams import Processor, Record, Topology
 from pystreams.processor import ProcessorContext
 from pystreams.runtime.streams import Streams
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 from tests.live.support import Log, caught_up
 
 PARTITIONS = 2

@@ -12,7 +12,7 @@ from pystreams import App, Streams
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
-from pystreams.state.worker_number import WorkerNumber
+from pystreams.state.disk.worker_number import WorkerNumber
 from tests.live.support import Log, caught_up, eventually, processed, running
 
 

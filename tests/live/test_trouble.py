@@ -23,7 +23,7 @@ from pystreams.ids import TaskId
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.transitions import ClientState
 from pystreams.serde import serde_for
-from pystreams.state.directory import DirectoryLock
+from pystreams.state.disk.directory import DirectoryLock
 from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, processed, running
 
 Fault = Callable[[str], None]

@@ -12,7 +12,7 @@ import pytest
 
 from pystreams.app import App
 from pystreams.serde import INT, STR
-from pystreams.state.versioned import VersionedRecord
+from pystreams.state.stores.versioned import VersionedRecord
 from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, run_to_the_end
 
 PARTITIONS = 3

@@ -26,7 +26,7 @@ from pystreams import (
 from pystreams.errors import ProcessingError
 from pystreams.handlers import ErrorContext, Response
 from pystreams.processor import ProcessorContext
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 from pystreams.topology.wrapping import AnySupplier, ProcessorSupplier
 from tests.conformance import golden, runner
 from tests.conformance.builder import ScenarioBuilder

@@ -21,7 +21,7 @@ from pystreams import (
 from pystreams.errors import ProcessingError
 from pystreams.processor import ProcessorContext, RecordContext
 from pystreams.state.spec import StoreSpec
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 from pystreams.timestamps import ConsumedRecord
 
 

@@ -11,7 +11,7 @@ from pystreams.errors import ProcessingError
 from pystreams.processor import ProcessorContext, RecordMetadata, ValueTransformer
 from pystreams.record import Record
 from pystreams.state.spec import StoreSpec
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 from pystreams.testing import TopologyTestDriver
 
 

@@ -27,12 +27,12 @@ from pystreams.ids import TaskId
 from pystreams.metrics import Metrics
 from pystreams.processor import Cancellable, RecordMetadata
 from pystreams.state.formats import ValueAndTimestamp
-from pystreams.state.key_value import KeyValueStore, TimestampedKeyValueStore
-from pystreams.state.list_store import ListStore
-from pystreams.state.session import SessionStore
 from pystreams.state.spec import StoreSpec
-from pystreams.state.versioned import VersionedRecord, VersionedStore
-from pystreams.state.window import TimestampedWindowStore, WindowStore
+from pystreams.state.stores.key_value import KeyValueStore, TimestampedKeyValueStore
+from pystreams.state.stores.list_store import ListStore
+from pystreams.state.stores.session import SessionStore
+from pystreams.state.stores.versioned import VersionedRecord, VersionedStore
+from pystreams.state.stores.window import TimestampedWindowStore, WindowStore
 from pystreams.topology.wrapping import AnySupplier, ProcessorSupplier
 
 counts = Stores.key_value_store("counts", str, int)

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, assert_type
 
 from pystreams import Record, Stores, StreamsBuilder, TopologyTestDriver
-from pystreams.state.key_value import KeyValueStore
+from pystreams.state.stores.key_value import KeyValueStore
 from pystreams.testing import CapturedForward, InputTopic, MockProcessorContext, OutputTopic, play
 
 with TopologyTestDriver(StreamsBuilder(), {"application_id": "types"}) as driver:

@@ -23,10 +23,10 @@ from pystreams.backfill.sources import BATCH_ROWS
 from pystreams.backfill.staging import Selection
 from pystreams.errors import StateCorruptedError
 from pystreams.ids import TaskId
-from pystreams.state.directory import ROCKSDB_DIRECTORY
+from pystreams.state.disk.directory import ROCKSDB_DIRECTORY
+from pystreams.state.disk.rocksdb import RocksDatabase, RocksTable
+from pystreams.state.disk.rocksdb_memory import shared_resources
 from pystreams.state.formats import TIMESTAMP_BYTES, unpack_int64
-from pystreams.state.resources import shared_resources
-from pystreams.state.rocksdb import RocksDatabase, RocksTable
 from pystreams.state.sorted_files import TableFormat
 
 

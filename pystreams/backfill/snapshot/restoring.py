@@ -16,7 +16,7 @@ from pystreams.clock import Clock
 from pystreams.errors import StateLockedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.hand_over_check import state_origin
-from pystreams.state.directory import StateDirectory
+from pystreams.state.disk.directory import StateDirectory
 from pystreams.state.sorted_files import install_stores
 
 log = logging.getLogger(__name__)

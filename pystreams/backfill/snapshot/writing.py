@@ -28,9 +28,9 @@ from pystreams.backfill.snapshot.format import (
 )
 from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TaskId
+from pystreams.state.disk.rocksdb import RocksDatabase
+from pystreams.state.disk.rocksdb_memory import shared_resources
 from pystreams.state.formats import pack_int64, split_window_key
-from pystreams.state.resources import shared_resources
-from pystreams.state.rocksdb import RocksDatabase
 from pystreams.state.sorted_files import SortedFiles, TableFormat, build_stores
 from pystreams.state.spec import StoreSpec
 

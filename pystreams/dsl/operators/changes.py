@@ -7,7 +7,7 @@ from typing import Any
 
 from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.record import Headers
-from pystreams.state.versioned_layer import NOT_PUT, VALID_TO_UNDEFINED
+from pystreams.state.layers.versioned_layer import NOT_PUT, VALID_TO_UNDEFINED
 from pystreams.windowed import Windowed
 
 #: (key, new, old, timestamp, headers, is_latest), the last of which is True where it is left out.

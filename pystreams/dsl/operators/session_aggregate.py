@@ -12,7 +12,7 @@ from pystreams.dsl.operators.in_place import copier, merging_a_copy
 from pystreams.dsl.operators.window_close import emit_sessions
 from pystreams.functions import UserFunction
 from pystreams.record import NO_HEADERS, Headers
-from pystreams.state.session_layer import session_key, split_session_key
+from pystreams.state.layers.session_layer import session_key, split_session_key
 from pystreams.windowed import Windowed
 
 

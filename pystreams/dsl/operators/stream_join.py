@@ -21,7 +21,7 @@ from pystreams.serde.join_side import (
     unpack_time_and_side,
     value_of,
 )
-from pystreams.state.list_store import elements
+from pystreams.state.stores.list_store import elements
 
 #: The time of the first record that waits, while none does.
 _NEVER = 0x7FFFFFFFFFFFFFFF

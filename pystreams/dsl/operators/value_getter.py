@@ -9,7 +9,7 @@ from typing import Any
 
 from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.functions import UserFunction
-from pystreams.state.session_layer import session_key
+from pystreams.state.layers.session_layer import session_key
 
 #: The (value, timestamp) of a key, or None.
 Get = Callable[[Any], "tuple[Any, int] | None"]

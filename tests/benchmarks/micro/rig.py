@@ -14,7 +14,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import NO_HEADERS, ContextCell, Headers, RecordBatch
 from pystreams.runtime.stream_task import Position, StreamTask, TaskServices
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_state import TaskState
 

@@ -167,7 +167,7 @@ def test_a_damaged_process_file_says_what_deleting_it_costs(
 HOLDER = """
 import sys
 from pathlib import Path
-from pystreams.state.directory import DirectoryLock
+from pystreams.state.disk.directory import DirectoryLock
 lock = DirectoryLock(Path(sys.argv[1]))
 print("locked", flush=True)
 sys.stdin.read()

@@ -21,7 +21,7 @@ from pystreams.runtime.global_state import GlobalState
 from pystreams.runtime.new_task import NewTask, new_task
 from pystreams.runtime.partition_group import NEVER_IDLE
 from pystreams.runtime.stream_task import Position, TaskServices
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.testing.producer import MemoryProducer
 from pystreams.topology.built import BuiltTopology
 from tests.backfill.kit import sent

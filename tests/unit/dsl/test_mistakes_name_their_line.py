@@ -16,7 +16,7 @@ from pystreams.config.streams_config import settings_from_environment
 from pystreams.dsl.join_windows import JoinWindows
 from pystreams.dsl.windows import TimeWindows
 from pystreams.errors import ConfigError, StreamsError, TopologyError
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 
 
 def here() -> str:

@@ -12,8 +12,8 @@ from pystreams.dsl.operators.window_aggregate import WindowAggregate
 from pystreams.functions import UserFunction
 from pystreams.ids import TaskId
 from pystreams.record import ContextCell
-from pystreams.state.cache import ThreadCache
-from pystreams.state.stores import Stores
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.stores.factory import Stores
 from pystreams.state.task_state import TaskState
 from pystreams.windowed import Windowed
 

@@ -10,7 +10,7 @@ import pytest
 
 from pystreams.runtime.global_state import GlobalStoreView
 from pystreams.state.spec import StoreSpec
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 from tests.unit.state.state_kit import Task, key_value, window
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from pystreams.ids import TaskId
 from pystreams.record import NO_HEADERS, ContextCell, RecordBatch
 from pystreams.serde import INT, STR
-from pystreams.state.cache import ThreadCache
-from pystreams.state.resources import RocksResources
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_state import TaskState
 

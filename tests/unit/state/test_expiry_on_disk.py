@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pystreams.state.rocksdb import RocksDatabase
+from pystreams.state.disk.rocksdb import RocksDatabase
 from pystreams.state.spec import StoreSpec
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 from pystreams.windowed import Windowed
 from tests.unit.state.state_kit import Task, session, timestamped_window
 

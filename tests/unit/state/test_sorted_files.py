@@ -13,7 +13,7 @@ from pystreams.errors import StateCorruptedError
 from pystreams.record import ContextCell, RecordBatch
 from pystreams.state import sorted_files
 from pystreams.state.formats import pack_window_suffix
-from pystreams.state.session_layer import session_key
+from pystreams.state.layers.session_layer import session_key
 from pystreams.state.sorted_files import SortedFiles, TableFormat, build_stores, install_stores
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_state import TaskState

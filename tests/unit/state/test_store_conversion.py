@@ -12,8 +12,8 @@ import pytest
 from pystreams.errors import StateCorruptedError
 from pystreams.record import NO_HEADERS
 from pystreams.state import conversion
+from pystreams.state.disk.rocksdb import RocksDatabase
 from pystreams.state.formats import AggregationWithHeaders
-from pystreams.state.rocksdb import RocksDatabase
 from pystreams.state.spec import StoreSpec
 from pystreams.windowed import Windowed
 from tests.unit.state.state_kit import Task, batch_of, read_all, session, timestamped, timestamped_window

@@ -10,8 +10,8 @@ import pytest
 from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
 from pystreams.serde import BYTES
-from pystreams.state import rocksdb
-from pystreams.state.cache import ThreadCache
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.disk import rocksdb
 from pystreams.state.spec import StoreSpec
 from tests.unit.state.state_kit import (
     Task,

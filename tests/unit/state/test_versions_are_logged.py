@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pystreams.state.store import Logged
-from pystreams.state.stores import Stores
+from pystreams.state.stores.factory import Stores
 from tests.unit.state.state_kit import Task, batch_of
 
 SPEC = Stores.versioned_store("store", str, str, history=20, segment=6, persistent=False)

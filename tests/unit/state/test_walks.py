@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pystreams.state.disk.rocksdb import RocksDatabase
+from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.overlay import Overlay
-from pystreams.state.resources import RocksResources
-from pystreams.state.rocksdb import RocksDatabase
 from pystreams.state.table import MemoryTable
 
 

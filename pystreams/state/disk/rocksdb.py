@@ -1,0 +1,310 @@
+"""The RocksDB database of a task, through rocksdict: a column family per store, the default one for metadata."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+import rocksdict
+
+from pystreams.errors import StateCorruptedError, StateError, StateLockedError
+from pystreams.state.disk.rocksdb_memory import RocksResources
+
+#: rocksdict holds the interpreter's lock while it writes a batch: past this many entries a commit is cut in slices.
+SLICE_ENTRIES = 1000
+
+_PREFIX = "store-"
+_MEMTABLE_BYTES = 16 * 1024 * 1024
+_BLOCK_BYTES = 4 * 1024
+_BLOOM_BITS_PER_KEY = 10
+_INFO_LOG_BYTES = 1024 * 1024
+
+
+class RocksTable:
+    """One column family. ``get`` is rocksdict's own method, without anything between."""
+
+    __slots__ = ("_database", "_family", "get", "handle", "name")
+
+    def __init__(self, database: RocksDatabase, name: str, family: rocksdict.Rdict, handle: Any) -> None:
+        self.name = name
+        self._database = database
+        self._family = family
+        self.handle = handle
+        self.get: Callable[[bytes], bytes | None] = family.get
+
+    def scan(
+        self, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        # The iterator is made here and not at the first read: it shows the database as it is from its making on.
+        try:
+            if reverse:
+                items = self._family.items(backwards=True, from_key=upper)
+            else:
+                items = self._family.items(from_key=lower)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            _fail(error, "read", self._database.path)
+        # rocksdict encodes the bounds of ReadOptions as typed keys, which raw keys never match: bounded by hand.
+        bounded = (
+            self._down_to(items, lower, upper, upper_inclusive=upper_inclusive)
+            if reverse
+            else self._up_to(items, lower, upper, upper_inclusive=upper_inclusive)
+        )
+        self._database.scans.add(bounded)
+        return bounded
+
+    def walk(self, lower: bytes) -> Iterator[tuple[bytes, bytes]]:
+        return self.scan(lower, None, upper_inclusive=True, reverse=False)
+
+    def _up_to(
+        self, items: Any, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        key = lower
+        for entry in items:
+            key = entry[0]
+            if upper is not None and (key > upper or (key == upper and not upper_inclusive)):
+                return
+            yield entry
+        _check_end(self._family, key, self._database.path, reverse=False)
+
+    def _down_to(
+        self, items: Any, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        key = upper
+        for entry in items:
+            key = entry[0]
+            if lower is not None and key < lower:
+                return
+            if key == upper and not upper_inclusive:
+                continue
+            yield entry
+        _check_end(self._family, key, self._database.path, reverse=True)
+
+    def refuse(self, error: Exception) -> NoReturn:
+        """Raise what a failed ``get`` means."""
+        if isinstance(error, StateError):
+            raise error
+        _fail(error, "read", self._database.path)
+
+    def windows(
+        self, key: bytes, lower: bytes, upper: bytes, span: tuple[int, int], *, reverse: bool
+    ) -> Iterator[tuple[bytes, bytes]]:
+        return self.scan(lower, upper, upper_inclusive=True, reverse=reverse)
+
+    def ingest(self, files: Iterable[Path]) -> None:
+        """Take sorted files (``sorted_files``) into the table; they are moved."""
+        options = rocksdict.IngestExternalFileOptions()
+        options.set_move_files(True)
+        try:
+            for file in files:
+                self._family.ingest_external_file([str(file)], options)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            _fail(error, "write", self._database.path)
+
+    def approximate_count(self) -> int:
+        return self._family.property_int_value("rocksdb.estimate-num-keys") or 0
+
+    def close(self) -> None:
+        """Let go of the database: its lock lives as long as any handle on it."""
+        self.handle = None
+
+        def closed(_: bytes) -> bytes | None:
+            raise StateError(f"store {self.name} is closed")
+
+        self.get = closed
+        self._family.close()
+
+
+def _check_end(family: Any, last: bytes | None, path: Path, *, reverse: bool) -> None:
+    """Items of rocksdict end at a damaged block as they do at the end of the table: go behind the last one again and
+    ask which it was. Raises ``StateCorruptedError``."""
+    cursor = None
+    try:
+        cursor = family.iter()
+        if last is None:
+            cursor.seek_to_last() if reverse else cursor.seek_to_first()
+        elif reverse:
+            cursor.seek_for_prev(last)
+        else:
+            cursor.seek(last)
+        if last is not None and cursor.valid() and cursor.key() == last:
+            cursor.prev() if reverse else cursor.next()
+        if not cursor.valid():
+            cursor.status()
+    except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+        cursor = None  # see RocksDatabase.write
+        _fail(error, "read", path)
+
+
+class RocksDatabase:
+    """All stores of one task. Opening raises ``StateCorruptedError`` for damaged files, ``StateLockedError`` if
+    somebody has it open, ``StateError`` if the disk does not let us."""
+
+    def __init__(self, path: Path, stores: Iterable[str], resources: RocksResources) -> None:
+        self.path = path
+        #: Open iterators. Each holds the database and its lock until it is closed.
+        self.scans: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.tables: dict[str, RocksTable] = {}
+        self._db: Any = None
+        options = _options(resources)
+        try:
+            known = rocksdict.Rdict.list_cf(str(path), options) if (path / "CURRENT").exists() else []
+            families = {name: options for name in known if name != "default"}
+            self._db = rocksdict.Rdict(str(path), options, families)
+            self._options = options
+            self._families = set(families)
+            for store in stores:
+                self._open_table(store)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            with suppress(StateError):
+                self.close()
+            _fail(error, "open", path)
+
+    def _open_table(self, store: str) -> None:
+        family = _PREFIX + store
+        if family not in self._families:
+            self._db.create_column_family(family, self._options)
+            self._families.add(family)
+        self.tables[store] = RocksTable(
+            self, store, self._db.get_column_family(family), self._db.get_column_family_handle(family)
+        )
+
+    def empty(self, store: str) -> None:
+        """Delete all entries of a store, one that was not opened included. Raises as opening does."""
+        family = _PREFIX + store
+        if family not in self._families:
+            return
+        opened = self.tables.pop(store, None)
+        try:
+            if opened is not None:
+                opened.close()
+            self._db.drop_column_family(family)
+            self._families.discard(family)
+            if opened is not None:
+                self._open_table(store)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            _fail(error, "write", self.path)
+
+    def copy(self, store: str, to: str) -> None:
+        """Copy the entries of a store that is not opened, if there are any, to one that is."""
+        if _PREFIX + store not in self._families:
+            return
+        self._open_table(store)
+        source = self.tables.pop(store)
+        try:
+            entries = source.walk(b"")
+            while some := dict(islice(entries, SLICE_ENTRIES - 1)):
+                self.write([(self.tables[to], some)])
+        finally:
+            source.close()
+
+    def metadata(self) -> dict[bytes, bytes]:
+        """Everything that was stored under ``metadata`` of a write."""
+        entries = dict(self._db.items())
+        _check_end(self._db, max(entries, default=None), self.path, reverse=False)
+        return entries
+
+    def write(
+        self,
+        changes: Iterable[tuple[RocksTable, Mapping[bytes, bytes | None]]],
+        expired: Iterable[tuple[RocksTable, bytes, bytes]] = (),
+        metadata: Mapping[bytes, bytes | None] | None = None,
+    ) -> None:
+        """Write changes, deletions of all keys from one up to another, and metadata (None: deleted): in slices, of
+        which the last has all that is not changes. After a crash in between, the log's tail gives the same entries once
+        more."""
+        batch = handle = None
+        try:
+            batch = rocksdict.WriteBatch(raw_mode=True)
+            room = SLICE_ENTRIES
+            for table, entries in changes:
+                handle = table.handle
+                for key, value in entries.items():
+                    if value is None:
+                        batch.delete(key, handle)
+                    else:
+                        batch.put(key, value, handle)
+                    room -= 1
+                    if not room:
+                        self._db.write(batch)
+                        batch = rocksdict.WriteBatch(raw_mode=True)
+                        room = SLICE_ENTRIES
+            for table, lower, upper in expired:
+                batch.delete_range(lower, upper, table.handle)
+            for name, value in (metadata or {}).items():
+                if value is None:
+                    batch.delete(name)
+                else:
+                    batch.put(name, value)
+            self._db.write(batch)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            # Who keeps the error keeps this frame, whose handles would keep the database open, and locked.
+            batch = handle = None
+            _fail(error, "write", self.path)
+
+    def close(self) -> None:
+        """Close iterators, tables and database; the lock is free afterwards."""
+        for scan in list(self.scans):
+            scan.close()
+        self.scans.clear()
+        closers = [table.close for table in self.tables.values()]
+        if self._db is not None:
+            closers.append(self._db.close)
+            self._db = None
+        # Closing writes what is in memory: where that fails the handle is released all the same, as must the others.
+        failure: Exception | None = None
+        for close in closers:
+            try:
+                close()
+            except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+                failure = failure or error
+        if failure is not None:
+            _fail(failure, "close", self.path)
+
+
+def _options(resources: RocksResources) -> Any:
+    blocks = rocksdict.BlockBasedOptions()
+    blocks.set_block_cache(resources.block_cache)
+    blocks.set_block_size(_BLOCK_BYTES)
+    blocks.set_bloom_filter(_BLOOM_BITS_PER_KEY, False)
+    options = rocksdict.Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.create_missing_column_families(True)
+    options.set_block_based_table_factory(blocks)
+    options.set_write_buffer_manager(resources.write_buffers)
+    options.set_write_buffer_size(_MEMTABLE_BYTES)
+    options.set_compression_type(rocksdict.DBCompressionType.none())
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(_INFO_LOG_BYTES)
+    return options
+
+
+def _fail(error: Exception, doing: str, path: Path) -> NoReturn:
+    text = str(error)
+    lowered = text.lower()
+    where = f"RocksDB in {path}"
+    if "lock" in lowered and ("no locks available" in lowered or "temporarily unavailable" in lowered):
+        raise StateLockedError(
+            f"cannot {doing} a task's stores: the database is in use",
+            where=where,
+            why=text,
+            hint="another process, or a store iterator that was not closed, holds it",
+        ) from error
+    if "no space left" in lowered or "writer has previous error" in lowered:
+        raise StateError(
+            f"cannot {doing} a task's stores: the disk is full",
+            where=where,
+            why=text,
+            hint="free some space, or set state_dir to a larger disk; nothing that was committed is lost",
+        ) from error
+    if any(mark in lowered for mark in ("corruption", "no such file", "missing", "checksum", "bad magic")):
+        raise StateCorruptedError(
+            f"cannot {doing} a task's stores: the files are damaged",
+            where=where,
+            why=text,
+            hint="the stores will be deleted and restored from their changelogs",
+        ) from error
+    raise StateError(f"cannot {doing} a task's stores", where=where, why=text) from error

@@ -1,0 +1,309 @@
+"""The bytes of versioned stores: the latest version of each key apart, earlier ones by the segment in which they ended.
+
+Source: RocksDBVersionedStore.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pystreams.record import RecordBatch
+from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
+from pystreams.state.layers.layer import AsLogged, Layer
+from pystreams.state.layers.time_layer import NO_TIMESTAMP, TIME_MAX, expired_segments
+from pystreams.state.layers.version_chain import Version, VersionChain
+from pystreams.state.overlay import Overlay
+from pystreams.state.spec import StoreSpec
+
+#: What a put gives for the latest version, which nothing has ended yet, and for one that came too late to be put.
+VALID_TO_UNDEFINED: Final = -1
+NOT_PUT: Final = -(1 << 63)
+
+#: Before the keys of latest versions: behind all segments, so that these expire without them.
+_LATEST = pack_int64(TIME_MAX)
+
+
+def segment_interval_ms(history_ms: int) -> int:
+    """How long a segment is. Source: RocksDbVersionedKeyValueBytesStoreSupplier.defaultSegmentInterval."""
+    if history_ms <= 60_000:
+        return max(history_ms // 3, 2_000)
+    if history_ms <= 300_000:
+        return max(history_ms // 5, 20_000)
+    if history_ms <= 3_600_000:
+        return max(history_ms // 12, 60_000)
+    return max(history_ms // 24, 300_000)
+
+
+class VersionedLayer(Layer):
+    """Versions by key and time. The store's stream time is the greatest time that was put."""
+
+    __slots__ = (
+        "_committed_ms",
+        "_history_ms",
+        "_interval_ms",
+        "_segments",
+        "_time_limit_ms",
+        "observed_ms",
+    )
+
+    def __init__(self, spec: StoreSpec, overlay: Overlay) -> None:
+        super().__init__(spec, overlay)
+        self._history_ms = spec.history_ms or 0
+        self._interval_ms = spec.segment_ms or segment_interval_ms(self._history_ms)
+        #: Those that hold versions, or did.
+        self._segments: set[int] = set()
+        self.observed_ms = self._committed_ms = NO_TIMESTAMP
+        self._time_limit_ms = TIME_MAX
+
+    @property
+    def arrangement(self) -> str:
+        return f"{self.spec.kind}/{self._interval_ms}"
+
+    # Reading
+
+    def latest(self, key: bytes) -> Version | None:
+        """The latest version, None if the key is deleted."""
+        stored = self.overlay.get(_LATEST + key)
+        if stored is None:
+            return None
+        return Version(unpack_int64(stored)[0], stored[TIMESTAMP_BYTES:])
+
+    def as_of(self, key: bytes, time: int) -> tuple[Version, int] | None:
+        """The version that was valid at ``time``, and when it ended. None: there was none, or history is too short."""
+        latest = self.latest(key)
+        if latest is not None and latest.since <= time:
+            return latest, VALID_TO_UNDEFINED
+        if time < self.observed_ms - self._history_ms:
+            return None
+        for segment in self._live_from(time // self._interval_ms):
+            chain = self._chain(segment, key)
+            if chain is None:
+                continue
+            if chain.until <= time:
+                return None
+            if chain.since <= time:
+                place, until = chain.find(time)
+                version = chain.versions[place]
+                return None if version.value is None else (version, until)
+        return None
+
+    def history(self, key: bytes) -> Iterator[tuple[Version, int]]:
+        """All versions with when they ended, the earliest first."""
+        for segment in sorted(self._live_from(0)):
+            chain = self._chain(segment, key)
+            if chain is not None:
+                for place in reversed(range(len(chain.versions))):
+                    version = chain.versions[place]
+                    if version.value is not None:
+                        yield version, chain.until if place == 0 else chain.versions[place - 1].since
+        latest = self.latest(key)
+        if latest is not None:
+            yield latest, VALID_TO_UNDEFINED
+
+    def latest_entries(self) -> Iterator[tuple[bytes, Version]]:
+        """(key, latest version) of all keys, by key."""
+        for key, stored in self.overlay.scan(_LATEST, None):
+            yield key[len(_LATEST) :], Version(unpack_int64(stored)[0], stored[TIMESTAMP_BYTES:])
+
+    def versions(self) -> Iterator[tuple[bytes, int, bytes | None]]:
+        """(key, since, value) of all versions that are still kept, of deletions (value None), too. Put in the order of
+        time, those of one key and time as they come, they give the same history."""
+        for segment in sorted(self._live_from(0)):
+            lower, upper = pack_int64(segment), pack_int64(segment + 1)
+            for place, packed in self.overlay.scan(lower, upper, upper_inclusive=False):
+                key, chain = place[TIMESTAMP_BYTES:], VersionChain.unpacked(packed)
+                following = self._begin_behind(segment, key)
+                end = TIME_MAX if following is None else following
+                # A deletion on its own begins where it ends, and a version may begin there, too.
+                alone = chain.since == chain.until
+                for since, value in reversed(chain.versions):
+                    if since < end or (alone and since == end):
+                        yield key, since, value
+                if chain.until < end and not alone:
+                    yield key, chain.until, None
+        for key, version in self.latest_entries():
+            yield key, version.since, version.value
+
+    def _begin_behind(self, segment: int, key: bytes) -> int | None:
+        """The time of the first version of a key that a later segment holds, or that is the latest."""
+        for later in sorted(one for one in self._segments if one > segment):
+            chain = self._chain(later, key)
+            if chain is not None:
+                return chain.since
+        latest = self.latest(key)
+        return None if latest is None else latest.since
+
+    def unknown_key(self) -> bytes:
+        """A key that has no version."""
+        key = b""
+        while self.latest(key) is not None or any(
+            self._chain(segment, key) is not None for segment in self._live_from(0)
+        ):
+            key += b"\x00"
+        return key
+
+    def _first_live(self, observed: int) -> int:
+        return max(0, observed - self._history_ms) // self._interval_ms
+
+    def _live_from(self, segment: int) -> list[int]:
+        """The segments from one on that have not expired, the latest first."""
+        first = max(segment, self._first_live(self.observed_ms))
+        return sorted((one for one in self._segments if one >= first), reverse=True)
+
+    def _chain(self, segment: int, key: bytes) -> VersionChain | None:
+        packed = self.overlay.get(pack_int64(segment) + key)
+        return None if packed is None else VersionChain.unpacked(packed)
+
+    # Writing
+
+    def too_late(self, time: int) -> bool:
+        """True if a version of that time is not put any more."""
+        return time < self.observed_ms - self._history_ms
+
+    def put(self, key: bytes, value: bytes | None, time: int) -> int:
+        """Put a version (None: a deletion) that is not too late; gives when it ends."""
+        self.observed_ms = max(self.observed_ms, time)
+        return self._put(key, value, time)
+
+    def _put(self, key: bytes, value: bytes | None, time: int) -> int:
+        latest = self.latest(key)
+        if latest is not None and time >= latest.since:
+            if time > latest.since:
+                self._end(time, key, latest)
+            self._put_latest(key, value, time)
+            return VALID_TO_UNDEFINED
+        until = None if latest is None else latest.since
+        for segment in self._live_from(time // self._interval_ms):
+            chain = self._chain(segment, key)
+            if chain is None:
+                continue
+            if chain.until <= time:
+                break
+            if chain.since <= time:
+                return self._put_within(segment, chain, key, value, time)
+            if chain.since < self.observed_ms - self._history_ms:
+                return NOT_PUT
+            until = chain.since
+        if until is not None:
+            return self._put_before(until, key, value, time)
+        if value is None:
+            return self._put_deletion(key, time)
+        self._put_latest(key, value, time)
+        return VALID_TO_UNDEFINED
+
+    def _put_latest(self, key: bytes, value: bytes | None, time: int) -> None:
+        self.overlay.put(_LATEST + key, None if value is None else pack_int64(time) + value)
+
+    def _put_within(
+        self, segment: int, chain: VersionChain, key: bytes, value: bytes | None, time: int
+    ) -> int:
+        place, until = chain.find(time)
+        before = chain.versions[place]
+        if before.since == time:
+            chain.versions[place] = Version(time, value)
+        elif time // self._interval_ms != segment:
+            # What the new version ends belongs to an earlier segment from now on.
+            self._end(time, key, before)
+            chain.versions[place] = Version(time, value)
+        else:
+            chain.versions.insert(place, Version(time, value))
+        self._put_chain(segment, key, chain)
+        return until
+
+    def _put_before(self, until: int, key: bytes, value: bytes | None, time: int) -> int:
+        """Put a version that another one ends, where there is none of its time yet."""
+        segment = self._live(until)
+        if segment is None:
+            return NOT_PUT
+        chain = self._chain(segment, key)
+        if chain is None:
+            chain = VersionChain(until, [Version(time, value)])
+        elif chain.until <= time:
+            chain.add_latest(time, until, value)
+        else:
+            chain.add_earliest(time, value)
+        self._put_chain(segment, key, chain)
+        return until
+
+    def _put_deletion(self, key: bytes, time: int) -> int:
+        """Put a deletion behind all versions."""
+        segment = self._live(time)
+        if segment is None:
+            return NOT_PUT
+        chain = self._chain(segment, key)
+        if chain is None:
+            self._put_chain(segment, key, VersionChain.of_deletion(time))
+        elif chain.until != time:
+            chain.add_latest(chain.until, time, None)
+            self._put_chain(segment, key, chain)
+        return VALID_TO_UNDEFINED
+
+    def _end(self, time: int, key: bytes, version: Version) -> None:
+        """Keep a version that ends at ``time``, unless history has forgotten it already."""
+        segment = self._live(time)
+        if segment is None:
+            return
+        chain = self._chain(segment, key)
+        if chain is None:
+            chain = VersionChain(time, [version])
+        else:
+            chain.add_latest(version.since, time, version.value)
+        self._put_chain(segment, key, chain)
+
+    def _live(self, time: int) -> int | None:
+        segment = time // self._interval_ms
+        return segment if segment >= self._first_live(self.observed_ms) else None
+
+    def _put_chain(self, segment: int, key: bytes, chain: VersionChain) -> None:
+        self._segments.add(segment)
+        self.overlay.put(pack_int64(segment) + key, chain.packed())
+
+    # Restore and commit
+
+    def limit_time(self, time_ms: int) -> None:
+        self._time_limit_ms = time_ms
+
+    def restored_batch(self, batch: RecordBatch) -> Mapping[Any, bytes | None]:
+        """Moves stream time on."""
+        for key, value, time in zip(batch.keys, batch.values, batch.timestamps, strict=True):
+            if key is not None and not self.too_late(time):
+                self.observed_ms = max(self.observed_ms, min(time, self._time_limit_ms))
+                self._put(key, value, time)
+        changes = dict(self.overlay.changes)
+        self.overlay.clear()
+        self._committed_ms = self.observed_ms
+        return changes
+
+    def as_logged(self, changelog_key: bytes, time: int) -> AsLogged | None:
+        """The version that was valid at that time, as one of its own."""
+        found = self.as_of(changelog_key, time)
+        if found is None and self.too_late(time):
+            return None
+        return (None if found is None else found[0].value), time, None
+
+    def mark(self) -> bytes:
+        return pack_int64(self.observed_ms)
+
+    def load(self, mark: bytes | None) -> None:
+        self.observed_ms = self._committed_ms = NO_TIMESTAMP if mark is None else unpack_int64(mark)[0]
+        lower: bytes | None = None
+        while True:
+            found = next(self.overlay.table.scan(lower, _LATEST, upper_inclusive=False, reverse=False), None)
+            if found is None:
+                return
+            segment = unpack_int64(found[0])[0]
+            self._segments.add(segment)
+            lower = pack_int64(segment + 1)
+
+    def expiry(self) -> tuple[Any, Any] | None:
+        return expired_segments(self._segments, self._first_live(self.observed_ms))
+
+    def committed(self) -> None:
+        self._committed_ms = self.observed_ms
+        first = self._first_live(self.observed_ms)
+        self._segments = {segment for segment in self._segments if segment >= first}
+
+    def abort(self) -> None:
+        self.overlay.clear()
+        self.observed_ms = self._committed_ms

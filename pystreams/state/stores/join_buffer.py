@@ -1,0 +1,68 @@
+"""Buffers of a stream's records that wait for a table's rows of their time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pystreams.record import NO_HEADERS, RecordContext
+from pystreams.state.formats import SEQUENCE_MAX, TIMESTAMP_BYTES, pack_int64
+from pystreams.state.overlay import Overlay
+from pystreams.state.store import Logged, Store, StoreContext, plain_pairs
+from pystreams.state.stores.buffer_value import BufferedChange, unpacked
+
+#: Before the keys, which go on with time, record key and a number that tells equal ones apart.
+_PREFIX = b"\x00"
+_KEY_FROM = len(_PREFIX) + TIMESTAMP_BYTES
+_SEQUENCE_BYTES = 4
+
+
+class JoinBuffer(Store):
+    """Records in the order of time, then key; equal ones as they came. Every change is logged at once.
+
+    Source: RocksDBTimeOrderedKeyValueBuffer, PrefixedWindowKeySchemas.TimeFirstWindowKeySchema.
+    """
+
+    __slots__ = ("_log", "decode_value", "encode_value", "observed_ms", "overlay", "sequence")
+
+    def __init__(self, context: StoreContext, overlay: Overlay) -> None:
+        super().__init__(context)
+        serde = context.spec.value_serde
+        #: Bytes of a value, and back.
+        self.encode_value: Callable[[Any], bytes] = serde.serializer(context.topic)
+        self.decode_value: Callable[[bytes], Any] = serde.deserializer(context.topic)
+        self.overlay = overlay
+        self._log = context.log_change
+        #: The greatest time of a record that was put, and the number of the last one.
+        self.observed_ms = -1
+        self.sequence = 0
+
+    def logged(self) -> Iterator[Logged]:
+        return plain_pairs(self.overlay.scan(None, None))
+
+    def put(self, key: Any, value: Any, context: RecordContext) -> None:
+        """Keep a record."""
+        timestamp = context[3]
+        self.observed_ms = max(self.observed_ms, timestamp)
+        self.sequence += 1
+        number = (self.sequence & SEQUENCE_MAX).to_bytes(_SEQUENCE_BYTES, "big")
+        place = _PREFIX + pack_int64(timestamp) + self.encode_key(key) + number
+        packed = BufferedChange(0, None, None, self.encode_value(value), context).packed()
+        self.overlay.put(place, packed)
+        self._log(place, packed, None, NO_HEADERS)
+
+    def due(self, since_ms: int, until_ms: int) -> Iterator[tuple[bytes, tuple[bytes, bytes], RecordContext]]:
+        """(place, bytes of key and value, context) of the records of a span of time, as of now. What was removed before
+        it costs nothing then: in RocksDB it lies there for a time, as deletions."""
+        if until_ms < 0:
+            return
+        upper = _PREFIX + pack_int64(until_ms + 1)
+        lower = _PREFIX + pack_int64(since_ms)
+        for place, packed in self.overlay.scan(lower, upper, upper_inclusive=False):
+            entry = unpacked(packed)
+            yield place, (place[_KEY_FROM:-_SEQUENCE_BYTES], entry.new or b""), entry.context
+
+    def remove(self, place: bytes) -> None:
+        """Delete a record."""
+        self.overlay.put(place, None)
+        self._log(place, None, None, NO_HEADERS)

@@ -1,0 +1,71 @@
+"""The store of one side of a join of streams: every record, by key and time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
+
+from pystreams.state.formats import SEQUENCE_MAX
+from pystreams.state.layers.window_layer import WindowLayer
+from pystreams.state.store import StoreContext
+from pystreams.state.stores.header_items import TimestampedHeaderItems
+from pystreams.state.stores.items import Decode, PlainItems
+from pystreams.state.stores.window import WindowStore
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _JoinItems(PlainItems[tuple[bytes, int]]):
+    """Values whose changelog has the headers of their records. Source:
+    ChangeLoggingTimestampedWindowBytesStoreWithHeaders over PlainToHeadersWindowStoreAdapter."""
+
+    __slots__ = ()
+
+    def _write_bytes(self, address: tuple[bytes, int], raw: bytes | None) -> None:
+        context = self._cell.record
+        self._log(self._put_below(address, raw), raw, context[3], context[4])
+
+
+class _JoinHeaderItems(TimestampedHeaderItems[tuple[bytes, int]]):
+    """The same with the headers and the time of their records in the store, too."""
+
+    __slots__ = ()
+
+    def put(self, address: tuple[bytes, int], item: Any, key: bytes | None = None) -> None:
+        kept = None if item is None else (item, address[1], self._cell.record[4])
+        super().put(address, kept, key)
+
+
+class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
+    """A window store with duplicates, in which each record is a window that starts at its timestamp."""
+
+    __slots__ = ("_value_of",)
+
+    def __init__(self, context: StoreContext, layer: WindowLayer) -> None:
+        with_headers = context.spec.headers
+        super().__init__(context, layer, _JoinHeaderItems if with_headers else _JoinItems)
+        decode = self._items.decode
+        #: A record's value by its bytes.
+        self._value_of: Decode = (lambda raw: decode(raw)[0]) if with_headers else decode
+
+    @property
+    def sequence(self) -> int:
+        """The number of the last record that was written."""
+        return self.layer.sequence
+
+    @property
+    def stream_time(self) -> int:
+        """The greatest timestamp that was written."""
+        return self.layer.observed_ms
+
+    def go_on(self, written: int, stream_time: int) -> None:
+        """Go on after so many records, whatever the store was restored from told of them."""
+        self.layer.sequence = written & SEQUENCE_MAX
+        self.layer.observed_ms = max(self.layer.observed_ms, stream_time)
+
+    def between(self, key: bytes, time_from: int, time_to: int) -> Iterator[tuple[int, V]]:
+        """(timestamp, value) of a serialised key's records in a span of time, both ends included, in time order."""
+        value_of = self._value_of
+        for start, raw in self.layer.fetch(key, time_from, time_to):
+            yield start, value_of(raw)
