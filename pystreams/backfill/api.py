@@ -11,7 +11,6 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
-from pystreams.app import App
 from pystreams.backfill.cut import Until, cut
 from pystreams.backfill.executor import Executor
 from pystreams.backfill.incremental import check_continued, check_source, go_on
@@ -28,7 +27,8 @@ from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
 
 #: What is backfilled; a string is ``module`` or ``module:attribute``, which every worker must be able to import.
-Program = App | StreamsBuilder | Topology | str
+#: An ``App`` is a ``StreamsBuilder``.
+Program = StreamsBuilder | Topology | str
 
 #: One source for all topics, or by topic; ``*`` is the source of those that are not named.
 Sources = Source | Mapping[str, Source]

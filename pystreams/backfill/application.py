@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Protocol
 
-from pystreams.app import App
 from pystreams.config import StreamsConfig
-from pystreams.dsl.builder import StreamsBuilder, topology_of
+from pystreams.dsl.builder import StreamsBuilder, own_config, topology_of
 from pystreams.errors import AppLoadError, TopologyError
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
@@ -76,7 +75,7 @@ class PickledApplication:
 class LocalApplication:
     """An application of this process, for the inline executor."""
 
-    program: App | StreamsBuilder | Topology
+    program: StreamsBuilder | Topology
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def load(self) -> Loaded:
@@ -92,7 +91,7 @@ def application_here(program: object, settings: Mapping[str, Any]) -> Applicatio
     """An application for this process. Raises ``AppLoadError`` for what is not one."""
     if isinstance(program, str):
         return NamedApplication(program, settings)
-    if isinstance(program, App | StreamsBuilder | Topology):
+    if isinstance(program, StreamsBuilder | Topology):
         return LocalApplication(program, settings)
     raise _no_application(program)
 
@@ -106,12 +105,10 @@ def _no_application(program: object) -> AppLoadError:
 
 def loaded(program: object, settings: Mapping[str, Any]) -> Loaded:
     """Build what ``program`` holds. ``settings`` go over those of an ``App``; else they name the application."""
-    if isinstance(program, App):
-        config = program.config.override(settings)
-    elif isinstance(program, StreamsBuilder | Topology):
-        config = StreamsConfig.from_mapping(settings)
-    else:
+    if not isinstance(program, StreamsBuilder | Topology):
         raise _no_application(program)
+    own = own_config(program)
+    config = StreamsConfig.from_mapping(settings) if own is None else own.override(settings)
     built = topology_of(program, config).build(
         config.application_id,
         default_key_serde=config.default_key_serde,

@@ -15,9 +15,8 @@ from pystreams.broker.port import KILLED_MEMBER_HINT, Admin, Broker
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import BrokerError, OffsetOutOfRangeError, RetentionError, StateError, TopicError
 from pystreams.ids import TopicPartition
-from pystreams.runtime.hand_over_check import HandOverRecord, UnderWayError, read_record
-from pystreams.runtime.retention_check import time_limits
-from pystreams.runtime.topic_setup import TopicPlan, plan_topics
+from pystreams.take_over.hand_over_record import HandOverRecord, UnderWayError, read_record
+from pystreams.topics.topic_plan import TopicPlan, plan_topics, time_limits
 from pystreams.topology.partitions import resolve_partitions
 
 log = logging.getLogger(__name__)

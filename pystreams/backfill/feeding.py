@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterator
 
 from pystreams.backfill.records import EXTERNAL, Arrow, record_batch, runs_of
+from pystreams.engine.input.record_queue import RecordQueue
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
-from pystreams.runtime.record_queue import RecordQueue
 
 #: A task is given no more rows than this at once: what they bring about is all in memory.
 CHUNK_ROWS = 2_048

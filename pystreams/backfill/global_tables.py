@@ -27,8 +27,8 @@ from pystreams.backfill.sources import Source
 from pystreams.backfill.users_steps import runs_processor
 from pystreams.clock import ManualClock
 from pystreams.dsl.operators.global_table_join import GlobalTableJoin
+from pystreams.engine.global_state import GlobalState
 from pystreams.metrics import Metrics
-from pystreams.runtime.global_state import GlobalState
 from pystreams.topology.nodes import Node, ProcessorNode
 
 log = logging.getLogger(__name__)

@@ -32,10 +32,10 @@ from pystreams.broker.port import Admin, Broker, CommittedOffset, GroupCommitter
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import StateError, StreamsError
 from pystreams.ids import TopicPartition
-from pystreams.runtime.hand_over_check import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
-from pystreams.runtime.last_run import LastRun, record_of, topology_topic, topology_topic_spec
-from pystreams.runtime.take_over_plan import topology_as_kept
-from pystreams.runtime.topic_setup import TopicPlan
+from pystreams.take_over.hand_over_record import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
+from pystreams.take_over.last_run import LastRun, record_of, topology_topic, topology_topic_spec
+from pystreams.take_over.take_over_plan import topology_as_kept
+from pystreams.topics.topic_plan import TopicPlan
 from pystreams.topology.fingerprint import shape
 
 log = logging.getLogger(__name__)

@@ -15,11 +15,11 @@ from pystreams.broker.port import Broker
 from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TopicPartition
-from pystreams.runtime.topic_reading import SilentPartitionError, committed_batches
 from pystreams.state.disk.rocksdb import RocksDatabase, RocksTable
 from pystreams.state.disk.rocksdb_memory import shared_resources
 from pystreams.state.formats import pack_int64
 from pystreams.state.value_forms import with_headers_joined
+from pystreams.topics.committed_batches import SilentPartitionError, committed_batches
 
 #: So much of a partition is kept in memory: less than half of the time that the disk takes for each entry.
 MEMORY_BYTES: Final = 64 * 1024 * 1024

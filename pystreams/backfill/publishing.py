@@ -23,9 +23,9 @@ from pystreams.clock import SystemClock
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers
-from pystreams.runtime.hand_over_check import read_record
 from pystreams.state.formats import pack_int64
 from pystreams.state.value_forms import headers_apart
+from pystreams.take_over.hand_over_record import read_record
 
 
 @dataclass(frozen=True, slots=True)

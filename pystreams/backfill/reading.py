@@ -13,10 +13,10 @@ from pystreams.backfill.records import EXTERNAL, Arrow, Kind, exchange_rows, rec
 from pystreams.backfill.sources import Source
 from pystreams.backfill.stage import StageWork
 from pystreams.clock import ManualClock
+from pystreams.engine.input.decoding import BatchDecoder
+from pystreams.engine.node_serdes import serdes_of
 from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.decoding import BatchDecoder
-from pystreams.runtime.linking import serdes_of
 from pystreams.timestamps import resolve_extractor
 
 

@@ -24,11 +24,11 @@ from pystreams.backfill.records import (
 )
 from pystreams.backfill.staging import Selection, Staged
 from pystreams.broker.port import CommittedOffset
+from pystreams.engine.offset_metadata import NO_TIME, encode_committed
 from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.nearest import did_you_mean, listing
 from pystreams.record import NO_HEADERS, Headers
-from pystreams.runtime.offset_metadata import NO_TIME, encode_committed
 from pystreams.state.value_forms import headers_apart
 
 

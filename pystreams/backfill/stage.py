@@ -39,13 +39,13 @@ from pystreams.backfill.records import (
 from pystreams.backfill.sources import Source
 from pystreams.backfill.stored import ChangeTimes, entries
 from pystreams.clock import ManualClock
+from pystreams.engine.input.partition_group import NEVER_IDLE
+from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.stream_task import Position, TaskServices
+from pystreams.engine.task_lifecycle import TaskStatus
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
-from pystreams.runtime.new_task import NewTask, new_task
-from pystreams.runtime.partition_group import NEVER_IDLE
-from pystreams.runtime.stream_task import Position, TaskServices
-from pystreams.runtime.task_lifecycle import TaskStatus
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.value_forms import with_headers_apart
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pystreams.backfill.result import BackfillResult
 from pystreams.broker.port import Admin, Broker, TopicSpec
 from pystreams.ids import TopicPartition
-from pystreams.runtime.topic_setup import LONGEST_MS, TopicPlan, internal_topics
+from pystreams.topics.topic_plan import LONGEST_MS, TopicPlan, internal_topics
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from pystreams.cli.options import CONF_EXAMPLE
 from pystreams.cli.settings import parse_pairs
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError, StateError
-from pystreams.runtime.client_start import build_topology
+from pystreams.runtime.startup.client_start import build_topology
 
 
 @dataclass(frozen=True)

@@ -265,7 +265,7 @@ class BackfillRun:
                 rows.append([f"store {name}, changelog {changelog}{anew}", place])
         rows.append([f"offsets of group {plan.application_id}", place])
         if hand_over.to != "snapshot":
-            from pystreams.runtime.hand_over_check import manifest_topic
+            from pystreams.take_over.hand_over_record import manifest_topic
 
             rows.append([f"record of the hand-over, topic {manifest_topic(plan.application_id)}", place])
         return rows

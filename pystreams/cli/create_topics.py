@@ -10,8 +10,8 @@ from pystreams.broker.connecting import open_broker
 from pystreams.cli.logs import command_log
 from pystreams.clock import SystemClock
 from pystreams.config import StreamsConfig
-from pystreams.runtime.client_start import build_topology
-from pystreams.runtime.users_topics import missing_topics, unknown_topics
+from pystreams.runtime.startup.client_start import build_topology
+from pystreams.topics.users_topics import missing_topics, unknown_topics
 
 
 def create_topics(application: Any, config: StreamsConfig, partitions: int) -> None:

@@ -94,7 +94,7 @@ def describe_svg(app: Any, setting: list[str] | None = None) -> str:
 
 def describe_code(app: Any, setting: list[str] | None = None) -> str:
     """The generated source of all sub-topologies, one after the other."""
-    from pystreams.runtime.codegen import compile_nodes
+    from pystreams.engine.codegen import compile_nodes
 
     built = _build(app, setting)
     return "\n\n".join(
@@ -105,7 +105,7 @@ def describe_code(app: Any, setting: list[str] | None = None) -> str:
 
 def _build(app: Any, setting: list[str] | None) -> BuiltTopology:
     from pystreams.cli.settings import settings_of
-    from pystreams.runtime.client_start import build_topology
+    from pystreams.runtime.startup.client_start import build_topology
 
     return build_topology(app, settings_of(app, setting, default_id="application"))
 

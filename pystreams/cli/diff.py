@@ -17,8 +17,8 @@ from pystreams.errors import AppLoadError, BrokerUnavailableError
 
 if TYPE_CHECKING:
     from pystreams.config import StreamsConfig
-    from pystreams.runtime.last_run import LastRun
     from pystreams.state.disk.directory import StateDirectory
+    from pystreams.take_over.last_run import LastRun
     from pystreams.topology.difference import Change
 
 _WHAT = (
@@ -57,8 +57,8 @@ def diff(
     """
     from pystreams.cli.loading import load_application
     from pystreams.cli.settings import settings_of
-    from pystreams.runtime.last_run import LastRun
-    from pystreams.runtime.take_over_plan import compared
+    from pystreams.take_over.last_run import LastRun
+    from pystreams.take_over.take_over_plan import compared
 
     if new is None:
         application = load_application(old)
@@ -170,9 +170,9 @@ def _shape_of(application: Any, setting: list[str] | None) -> Any:
 
 def _last_run(config: StreamsConfig) -> LastRun:
     """As the log has it, or the state if that cannot be asked. Raises ``AppLoadError`` if neither knows any."""
-    from pystreams.runtime.last_run import LastRun
-    from pystreams.runtime.take_over_plan import without_unfinished
     from pystreams.state.disk.directory import StateDirectory
+    from pystreams.take_over.last_run import LastRun
+    from pystreams.take_over.take_over_plan import without_unfinished
 
     directory = StateDirectory(config.state_dir, config.application_id)
     last = _told_by_log(config, directory)
@@ -189,7 +189,7 @@ def _last_run(config: StreamsConfig) -> LastRun:
 
 
 def _told_by_log(config: StreamsConfig, directory: StateDirectory) -> LastRun | None:
-    from pystreams.runtime.last_run import KeptTopology
+    from pystreams.take_over.last_run import KeptTopology
 
     try:
         with open_broker_of(config) as broker, open_admin(broker) as admin:

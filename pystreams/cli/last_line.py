@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pystreams.cli.logs import command_log
 from pystreams.cli.progress import Meter
-from pystreams.runtime.left_out import told_totals
+from pystreams.engine.failures.left_out import told_totals
 
 
 def tell_last(meter: Meter, left_out: Mapping[str, int], *, failed: bool, workers: str = "") -> None:

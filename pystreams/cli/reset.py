@@ -60,7 +60,7 @@ def reset(
     from pystreams.cli.application import input_topics
     from pystreams.cli.loading import load_application
     from pystreams.cli.settings import settings_of
-    from pystreams.runtime.client_start import build_topology
+    from pystreams.runtime.startup.client_start import build_topology
 
     app = load_application(application)
     settings = settings_of(

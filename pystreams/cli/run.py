@@ -25,8 +25,8 @@ from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pystreams.runtime.progress import Progress
     from pystreams.runtime.streams import Streams
+    from pystreams.runtime.threads.progress import Progress
 
 
 #: More than any machine runs well: a slip of the finger shall not bring one down.

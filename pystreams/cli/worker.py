@@ -19,10 +19,10 @@ from pystreams.cli.logs import log_to_stderr
 from pystreams.cli.user_lines import user_lines
 from pystreams.cli.worker_channel import Channel, Job, Message
 from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
-from pystreams.runtime.progress import Progress
 from pystreams.runtime.run_client import reached_the_end
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.worker import Failure, Report
+from pystreams.runtime.supervisor.worker import Failure, Report
+from pystreams.runtime.threads.progress import Progress
 
 #: Who has lost its supervisor has so long for its last commit.
 ORPHAN_TIMEOUT_S = 30.0

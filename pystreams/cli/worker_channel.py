@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from pystreams.cli.logs import LogOptions
-from pystreams.runtime.worker import Failure, Report
+from pystreams.runtime.supervisor.worker import Failure, Report
 
 _READ_BYTES = 65_536
 

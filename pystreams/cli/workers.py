@@ -22,8 +22,8 @@ from pystreams.cli.worker_process import WorkerProcess
 from pystreams.cli.workers_display import workers_display_for
 from pystreams.clock import SystemClock
 from pystreams.runtime.signals import stop_on_signals
-from pystreams.runtime.worker import Failure, Report
-from pystreams.runtime.workers import Instruction, Kill, Start, Stop, Supervision, Tell
+from pystreams.runtime.supervisor.supervision import Instruction, Kill, Start, Stop, Supervision, Tell
+from pystreams.runtime.supervisor.worker import Failure, Report
 
 _WAIT_S: Final = 0.1
 

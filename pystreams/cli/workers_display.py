@@ -11,8 +11,8 @@ from pystreams.cli.console import messages
 from pystreams.cli.logs import LogOptions
 from pystreams.cli.progress import Display, Meter, display_for
 from pystreams.clock import Clock, Deadline
-from pystreams.runtime.worker import Worker
-from pystreams.runtime.workers import Supervision
+from pystreams.runtime.supervisor.supervision import Supervision
+from pystreams.runtime.supervisor.worker import Worker
 
 if TYPE_CHECKING:
     from rich.live import Live

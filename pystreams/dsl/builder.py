@@ -220,6 +220,12 @@ class StreamsBuilder(GlobalTables):
         return topology if config is None else topology.configured(config)
 
 
+def own_config(application: object) -> StreamsConfig | None:
+    """The configuration that an ``App`` brings; None for a builder or a topology, which have none."""
+    config = getattr(application, "config", None)
+    return config if isinstance(config, StreamsConfig) else None
+
+
 def topology_of(application: Topology | Buildable, config: StreamsConfig | None = None) -> Topology:
     """The application's graph as ``config`` has it: optimized, as ``Topology.configured``. Raises ``TopologyError`` as
     building it does."""

@@ -12,11 +12,11 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 from pystreams.broker.port import Broker, TopicDescription
 from pystreams.distribution import install_command
+from pystreams.engine.input.decoding import Refusal, decoded_column, headers_without
 from pystreams.errors import ConfigError, SerializationError, advice, reason, summarize
 from pystreams.ids import TopicPartition
 from pystreams.log.positions import Place, positions_at, read_batches
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
-from pystreams.runtime.decoding import Refusal, decoded_column, headers_without
 from pystreams.serde.base import AnySerde
 from pystreams.timestamps import ConsumedRecord
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from pystreams.errors import BrokerUnavailableError
-from pystreams.runtime.progress import Progress
 from pystreams.runtime.signals import stop_on_signals
+from pystreams.runtime.threads.progress import Progress
 
 log = logging.getLogger(__name__)
 

@@ -20,20 +20,20 @@ from pystreams.broker.connecting import open_broker
 from pystreams.broker.port import Broker
 from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig, settings_from_environment
-from pystreams.dsl.builder import Buildable
+from pystreams.dsl.builder import Buildable, own_config
 from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, names
-from pystreams.runtime.client_context import ClientContext
-from pystreams.runtime.client_start import build_topology, prepare
-from pystreams.runtime.global_queries import local_store
-from pystreams.runtime.global_thread import GlobalStores
-from pystreams.runtime.placing import KeyPartitioner
-from pystreams.runtime.progress import Progress, ThreadProgress
-from pystreams.runtime.queries import LocalStore
-from pystreams.runtime.restore import RestoreListener
+from pystreams.runtime.queries.global_queries import local_store
+from pystreams.runtime.queries.placing import KeyPartitioner
+from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.runtime.run_client import run_client
-from pystreams.runtime.stream_thread import StreamThread
-from pystreams.runtime.thread_end import asked_to_stop
+from pystreams.runtime.startup.client_start import build_topology, prepare
+from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.tasks.restore import RestoreListener
+from pystreams.runtime.threads.global_thread import GlobalStores
+from pystreams.runtime.threads.progress import Progress, ThreadProgress
+from pystreams.runtime.threads.stream_thread import StreamThread
+from pystreams.runtime.threads.thread_end import asked_to_stop
 from pystreams.runtime.transitions import CLIENT_SUCCESSORS, ClientState, ThreadState, check_transition
 from pystreams.runtime.uncaught import (
     UncaughtExceptionHandler,
@@ -75,7 +75,7 @@ class Streams:
 
         Raises ``TopologyError``, ``ConfigError``.
         """
-        own = getattr(application, "config", None)
+        own = own_config(application)
         if config is None and own is not None:
             config = own.override(settings_from_environment(os.environ))
         if config is None:

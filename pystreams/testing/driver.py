@@ -15,20 +15,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
-from pystreams.app import App
 from pystreams.clock import ManualClock, SystemClock
 from pystreams.config import StreamsConfig
-from pystreams.dsl.builder import StreamsBuilder, topology_of
+from pystreams.dsl.builder import StreamsBuilder, own_config, topology_of
 from pystreams.dsl.serdes import TypeOrSerde
+from pystreams.engine.global_state import GlobalState
+from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.stream_task import Position, TaskServices
 from pystreams.errors import StateError, TopicError, summarize
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
 from pystreams.nearest import did_you_mean, listing
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
-from pystreams.runtime.global_state import GlobalState
-from pystreams.runtime.new_task import NewTask, new_task
-from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.serde import AnySerde, serde_for
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.testing.java_order import JavaOrder
@@ -435,8 +434,9 @@ def _configuration(
     """What was given, over what an ``App`` carries."""
     if isinstance(config, StreamsConfig):
         return config
-    if isinstance(topology, App):
-        return topology.config.override(config or {})
+    own = own_config(topology)
+    if own is not None:
+        return own.override(config or {})
     return StreamsConfig.from_mapping({"application_id": DEFAULT_APPLICATION_ID} | dict(config or {}))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pystreams.runtime.java_heap import JavaHeap
-from pystreams.runtime.record_queue import RecordQueue
+from pystreams.engine.input.record_queue import RecordQueue
+from pystreams.engine.processors.java_heap import JavaHeap
 
 
 class JavaOrder:

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pystreams.clock import ManualClock
 from pystreams.config import StreamsConfig
+from pystreams.engine.failures.failures import Failures, Handlers
+from pystreams.engine.failures.left_out import LeftOut
+from pystreams.engine.failures.origins import Origins
+from pystreams.engine.processors.processor_context import TaskContext, Timing, wrong_record
+from pystreams.engine.processors.punctuation import PunctuationQueue, Schedule
 from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TaskId
 from pystreams.metrics import Metrics, names
 from pystreams.processor import ProcessorContext, PunctuationType, Punctuator
 from pystreams.record import NO_HEADERS, ContextCell, Record
-from pystreams.runtime.failures import Failures, Handlers
-from pystreams.runtime.left_out import LeftOut
-from pystreams.runtime.origins import Origins
-from pystreams.runtime.processor_context import TaskContext, Timing, wrong_record
-from pystreams.runtime.punctuation import PunctuationQueue, Schedule
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_state import TaskState
 from pystreams.testing.producer import MemoryProducer

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from pystreams.app import App
 from pystreams.backfill.application import loaded
 from pystreams.backfill.result import BackfillResult, ChangelogEntry, SinkRecord
+from pystreams.engine.offset_metadata import OffsetMetadata
 from pystreams.ids import TopicPartition
-from pystreams.runtime.offset_metadata import OffsetMetadata
 from pystreams.state.sorted_files import TableFormat
 from pystreams.state.spec import StoreSpec
 from pystreams.state.stores.buffer_value import unpacked

@@ -17,14 +17,14 @@ from pystreams.backfill.records import EXTERNAL, Kind, headers_of, upstream_id
 from pystreams.backfill.result import BackfillResult, ChangelogEntry, changelog_entries
 from pystreams.backfill.staging import Selection
 from pystreams.clock import ManualClock
+from pystreams.engine.global_state import GlobalState
+from pystreams.engine.input.partition_group import NEVER_IDLE
+from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.stream_task import Position, TaskServices
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
-from pystreams.runtime.global_state import GlobalState
-from pystreams.runtime.new_task import NewTask, new_task
-from pystreams.runtime.partition_group import NEVER_IDLE
-from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import Store

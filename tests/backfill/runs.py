@@ -9,9 +9,9 @@ from typing import Any
 from pystreams.backfill.result import BackfillResult, SinkRecord
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.config import StreamsConfig
+from pystreams.engine.global_state import GLOBAL_TASK
+from pystreams.engine.offset_metadata import OffsetMetadata
 from pystreams.metrics.names import DROPPED_RECORDS
-from pystreams.runtime.global_state import GLOBAL_TASK
-from pystreams.runtime.offset_metadata import OffsetMetadata
 from pystreams.runtime.streams import Streams
 from pystreams.state.spec import StoreSpec
 from tests.backfill.against_java import writers_of

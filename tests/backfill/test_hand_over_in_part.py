@@ -21,7 +21,7 @@ from pystreams.broker.port import Write
 from pystreams.clock import SystemClock
 from pystreams.errors import BrokerError, StateError, TopologyError
 from pystreams.ids import TopicPartition
-from pystreams.runtime.hand_over_check import HandOverCheck, manifest_topic, read_record
+from pystreams.take_over.hand_over_record import HandOverCheck, manifest_topic, read_record
 from tests.backfill.kit import Backfill
 from tests.backfill.live import SETTINGS, append, create, left_on, raw, split, with_sinks_before
 from tests.backfill.programs import history, windowed_sum, word_count

@@ -17,8 +17,8 @@ from pystreams.backfill.snapshot import open_snapshot, restore_snapshot, write_s
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.errors import TopologyError
 from pystreams.ids import TopicPartition
-from pystreams.runtime.last_run import topology_topic
 from pystreams.state.formats import AggregationWithHeaders, ValueTimestampHeaders
+from pystreams.take_over.last_run import topology_topic
 from tests.backfill.kit import Backfill, History, driven, memory, single
 from tests.backfill.live import append, create, raw, split
 from tests.live.support import Line, Log, run_to_the_end

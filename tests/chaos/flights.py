@@ -25,7 +25,7 @@ from pystreams import open_log
 from pystreams.broker.port import Broker, CommittedOffset
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import ContextCell
-from pystreams.runtime.client_start import build_topology
+from pystreams.runtime.startup.client_start import build_topology
 from pystreams.serde import STR, JsonSerde, TimeWindowedSerde
 from pystreams.state.task_state import TaskState
 

@@ -15,7 +15,7 @@ import pytest
 
 from pystreams.cli.logs import LogOptions, log_to_stderr
 from pystreams.cli.run import run_streams
-from pystreams.runtime.progress import Progress
+from pystreams.runtime.threads.progress import Progress
 from pystreams.runtime.transitions import ClientState
 from tests.cli.wordcount_kit import WORDCOUNT, counts
 

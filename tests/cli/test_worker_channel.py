@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from pystreams.cli.worker_channel import Channel, Message
-from pystreams.runtime.worker import Failure, Report
+from pystreams.runtime.supervisor.worker import Failure, Report
 
 
 @pytest.fixture

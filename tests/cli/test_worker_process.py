@@ -12,7 +12,7 @@ from pystreams.cli.logs import LogOptions, log_to_stderr, take_down_logs
 from pystreams.cli.worker_channel import Job
 from pystreams.cli.workers import Supervisor
 from pystreams.clock import ManualClock
-from pystreams.runtime.workers import Supervision
+from pystreams.runtime.supervisor.supervision import Supervision
 
 
 class Endless:

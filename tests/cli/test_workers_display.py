@@ -10,7 +10,7 @@ from pystreams.cli.logs import LogOptions, log_to_stderr, take_down_logs
 from pystreams.cli.progress import Meter
 from pystreams.cli.workers_display import WorkersLines, WorkersTable, workers_display_for
 from pystreams.clock import ManualClock
-from pystreams.runtime.workers import Report, Supervision
+from pystreams.runtime.supervisor.supervision import Report, Supervision
 
 
 def scene() -> tuple[ManualClock, Supervision]:

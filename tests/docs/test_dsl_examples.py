@@ -15,7 +15,7 @@ import pytest
 
 import pystreams
 import pystreams.testing
-from pystreams.runtime.queries import LocalStore
+from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.state.iterators import StoreIterator
 from pystreams.state.stores.key_value import KeyValueStore
 from pystreams.state.stores.list_store import ListStore

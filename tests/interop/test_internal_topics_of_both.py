@@ -8,7 +8,7 @@ import pytest
 from pystreams import App, TimeWindows
 from pystreams.broker.port import TopicSpec
 from pystreams.errors import TopicError
-from pystreams.runtime.last_run import topology_topic
+from pystreams.take_over.last_run import topology_topic
 from tests.interop.java_side import JavaSide
 from tests.kafka.support import Cluster
 from tests.live.support import eventually, running

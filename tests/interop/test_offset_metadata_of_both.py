@@ -8,9 +8,9 @@ import time
 
 from pystreams import App, Processor, TimeWindows
 from pystreams.broker.port import CommittedOffset
+from pystreams.engine.offset_metadata import OWN_PREFIX, OffsetMetadata, committed_entry
 from pystreams.ids import TopicPartition
 from pystreams.record import Record
-from pystreams.runtime.offset_metadata import OWN_PREFIX, OffsetMetadata, committed_entry
 from pystreams.serde import TimeWindowedSerde
 from pystreams.windowed import Windowed
 from tests.interop.java_side import JavaSide

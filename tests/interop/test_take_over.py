@@ -13,7 +13,7 @@ import pytest
 
 from apps import wordcount
 from pystreams import Streams
-from pystreams.runtime.last_run import topology_topic
+from pystreams.take_over.last_run import topology_topic
 from tests.interop.java_side import JavaSide
 from tests.kafka.support import Cluster
 from tests.live.support import eventually, running

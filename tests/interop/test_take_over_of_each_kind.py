@@ -14,7 +14,7 @@ import pytest
 
 from pystreams.ids import TopicPartition
 from pystreams.record import Headers
-from pystreams.runtime.last_run import topology_topic
+from pystreams.take_over.last_run import topology_topic
 from pystreams.windowed import Windowed
 from tests.interop.java_side import JavaSide
 from tests.interop.take_over_play import (

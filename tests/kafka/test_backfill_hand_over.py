@@ -24,7 +24,7 @@ from pystreams.backfill.sources.last_records import last_record, last_within
 from pystreams.broker.port import CommittedOffset, Write
 from pystreams.errors import BrokerError, BrokerUnavailableError, StateError
 from pystreams.ids import TopicPartition
-from pystreams.runtime import hand_over_check
+from pystreams.take_over import hand_over_record as hand_over_check
 from tests.backfill.kit import History
 from tests.backfill.live import Left, append, create, left_on, raw, split, with_sinks_before
 from tests.backfill.programs import history

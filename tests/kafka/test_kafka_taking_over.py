@@ -11,7 +11,7 @@ import pytest
 
 from pystreams.cli.reset import carry_out, plan_reset
 from pystreams.errors import BrokerError, StreamsError, TopologyError
-from pystreams.runtime import carry_over
+from pystreams.runtime.startup import carry_over
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
 from tests.live.support import caught_up, run_to_the_end

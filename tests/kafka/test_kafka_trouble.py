@@ -15,7 +15,7 @@ import pytest
 
 from pystreams.broker.kafka.coordinator import StreamsCoordinator
 from pystreams.errors import BrokerUnavailableError
-from pystreams.runtime import changelog_guard
+from pystreams.runtime.tasks import changelog_guard
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster, connect
 from tests.kafka.trouble_support import Counting

@@ -18,7 +18,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from pystreams.app import App
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.assignor import AssignorMember, assign_tasks
+from pystreams.runtime.group.assignor import AssignorMember, assign_tasks
 from pystreams.runtime.streams import Streams
 from tests.kafka import examples
 from tests.kafka.server import KafkaServer

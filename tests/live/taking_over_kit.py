@@ -8,8 +8,8 @@ from typing import Any
 
 from pystreams.app import App
 from pystreams.clock import SystemClock
-from pystreams.runtime.last_run import KeptTopology, LastRun
 from pystreams.state.disk.directory import StateDirectory
+from pystreams.take_over.last_run import KeptTopology, LastRun
 from tests.live.support import Line, Log
 
 

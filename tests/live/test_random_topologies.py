@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from pystreams.engine.stream_task import StreamTask
 from pystreams.ids import TaskId
-from pystreams.runtime.stream_task import StreamTask
 from pystreams.state.task_state import TaskState
 from tests.live.random_topologies.recording import Flush, Read, Recorder
 from tests.live.random_topologies.run import check

@@ -186,7 +186,7 @@ def test_tasks_that_are_complete_run_while_another_is_restored(log: Log) -> None
 
 
 def test_what_operators_and_partitions_remember_is_committed_with_the_offsets(log: Log) -> None:
-    from pystreams.runtime.offset_metadata import OffsetMetadata
+    from pystreams.engine.offset_metadata import OffsetMetadata
 
     run_to_the_end(log, counting(log))
     committed: dict[TopicPartition, CommittedOffset] = log.committed("counting")

@@ -211,7 +211,7 @@ def test_the_inputs_count_whose_times_the_results_have(
     app = log.app("joined", window_changelog_retention_ms=-1)
     program(app)
     outcome = {"left": left, "right": right, "both": both, "neither": NO}[old]
-    caplog.set_level(logging.WARNING, "pystreams.runtime.retention_check")
+    caplog.set_level(logging.WARNING, "pystreams.runtime.startup.retention_check")
     if outcome == YES:
         message = refused(log, app)
         assert "out (retention.ms=604800000)" in message

@@ -13,7 +13,7 @@ import pytest
 
 from pystreams import JoinWindows
 from pystreams.app import App
-from pystreams.runtime.offset_metadata import OffsetMetadata
+from pystreams.engine.offset_metadata import OffsetMetadata
 from pystreams.serde.join_side import SideValue, WaitingKey
 from tests.live.support import Log, Read, caught_up, eventually, run_to_the_end
 

@@ -16,8 +16,8 @@ from pystreams.app import App
 from pystreams.errors import BrokerError, ConfigError, TopologyError
 from pystreams.ids import TopicPartition
 from pystreams.record import Record
-from pystreams.runtime.last_run import topology_topic
 from pystreams.runtime.streams import Streams
+from pystreams.take_over.last_run import topology_topic
 from tests.live.support import TIMEOUT_S, Log, caught_up, run_to_the_end, running
 from tests.live.taking_over_kit import DiesOnTheWay, One, Three, Two, kept, lines, summing, write
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pystreams.errors import BrokerError
-from pystreams.runtime import carry_over
-from pystreams.runtime.last_run import topology_topic
+from pystreams.runtime.startup import carry_over
 from pystreams.runtime.streams import Streams
+from pystreams.take_over.last_run import topology_topic
 from tests.live.support import Log, caught_up, run_to_the_end
 from tests.live.taking_over_kit import DiesOnTheWay, Killed, One, kept, lines, summing, write
 

@@ -7,8 +7,8 @@ from contextlib import closing
 from typing import Any
 
 from pystreams import EmitStrategy, SessionWindows, TimeWindows, UnlimitedWindows, Windowed
+from pystreams.engine.offset_metadata import OffsetMetadata
 from pystreams.ids import TopicPartition
-from pystreams.runtime.offset_metadata import OffsetMetadata
 from tests.live.support import Log, caught_up, run_to_the_end
 
 DAY_MS = 86_400_000

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from pystreams import Processor, Record, StreamsBuilder
+from pystreams.engine.processors.same_key import same_key
 from pystreams.errors import ProcessingError
-from pystreams.runtime.same_key import same_key
 from pystreams.serde import JsonSerde
 from pystreams.testing import TopologyTestDriver
 

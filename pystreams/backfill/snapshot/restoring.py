@@ -15,9 +15,9 @@ from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
 from pystreams.errors import StateLockedError
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.hand_over_check import state_origin
 from pystreams.state.disk.directory import StateDirectory
 from pystreams.state.sorted_files import install_stores
+from pystreams.take_over.hand_over_record import state_origin
 
 log = logging.getLogger(__name__)
 

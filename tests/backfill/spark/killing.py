@@ -21,7 +21,7 @@ from pystreams.backfill.outcome import Outcome
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.broker.embedded.transactions import EmbeddedTransactionalProducer
 from pystreams.broker.kafka.transactions import KafkaTransactionalProducer
-from pystreams.runtime.stream_task import StreamTask
+from pystreams.engine.stream_task import StreamTask
 from tests.backfill.random_topologies import StopError
 from tests.live.support import eventually
 

@@ -35,9 +35,9 @@ from pystreams.backfill.result import BackfillResult
 from pystreams.backfill.sources import Source
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.backfill.spark.session import spark_session
+from pystreams.engine.global_state import GLOBAL_TASK
 from pystreams.errors import StreamsError
 from pystreams.ids import TopicPartition
-from pystreams.runtime.global_state import GLOBAL_TASK
 from tests.backfill.kit import Backfill, everything, memory
 from tests.backfill.live import append
 from tests.backfill.random_topologies import StopError, compared, equal, live_in_parts

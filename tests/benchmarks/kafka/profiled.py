@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 
 from pystreams.__main__ import main
-from pystreams.runtime.stream_thread import StreamThread
+from pystreams.runtime.threads.stream_thread import StreamThread
 
 _LINES = 30
 

@@ -10,10 +10,10 @@ from typing import Any
 from pystreams import StreamsBuilder, StreamsConfig
 from pystreams.broker.port import CommittedOffset, Member
 from pystreams.clock import ManualClock
+from pystreams.engine.stream_task import Position, StreamTask, TaskServices
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import NO_HEADERS, ContextCell, Headers, RecordBatch
-from pystreams.runtime.stream_task import Position, StreamTask, TaskServices
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_state import TaskState

@@ -77,10 +77,10 @@ class Journal:
 
 def keep(path: Path, topic: str, store: str) -> None:
     """Have this process keep a journal of the records of ``topic`` and the changelog of ``store``."""
+    from pystreams.engine import new_task
     from pystreams.record import NO_HEADERS, ContextCell
-    from pystreams.runtime import new_task
-    from pystreams.runtime.active_task import ActiveTask
-    from pystreams.runtime.restore import Restorer
+    from pystreams.runtime.tasks.active_task import ActiveTask
+    from pystreams.runtime.tasks.restore import Restorer
 
     journal = Journal(path)
 

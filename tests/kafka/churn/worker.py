@@ -28,8 +28,8 @@ from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.coordinator import StreamsCoordinator
 from pystreams.broker.kafka.member import KafkaMember
 from pystreams.errors import TaskMigratedError
-from pystreams.runtime.task_manager import TaskManager
-from pystreams.runtime.task_opening import TaskOpener
+from pystreams.runtime.tasks.task_manager import TaskManager
+from pystreams.runtime.tasks.task_opening import TaskOpener
 
 APPLICATION = "churn"
 INPUT, BY_KEY, BY_DIGIT = "in", "by-key-out", "by-digit-out"

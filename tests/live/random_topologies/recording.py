@@ -17,11 +17,11 @@ from threading import Lock
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from pystreams.engine.global_state import GLOBAL_TASK
+from pystreams.engine.input.partition_group import Run
+from pystreams.engine.input.turns import Turns
+from pystreams.engine.stream_task import Position, StreamTask
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.global_state import GLOBAL_TASK
-from pystreams.runtime.partition_group import Run
-from pystreams.runtime.stream_task import Position, StreamTask
-from pystreams.runtime.turns import Turns
 
 #: What stores hold when their task closes, as ``logged`` gives it.
 Contents = dict[str, list[Any]]

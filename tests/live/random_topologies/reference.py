@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from pystreams.clock import ManualClock
 from pystreams.config import StreamsConfig
+from pystreams.engine.global_state import GlobalState
+from pystreams.engine.input.partition_group import NEVER_IDLE
+from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.stream_task import Position, TaskServices
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import Headers, RecordBatch
-from pystreams.runtime.global_state import GlobalState
-from pystreams.runtime.new_task import NewTask, new_task
-from pystreams.runtime.partition_group import NEVER_IDLE
-from pystreams.runtime.stream_task import Position, TaskServices
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.testing.producer import MemoryProducer
 from pystreams.topology.built import BuiltTopology

@@ -1,0 +1,363 @@
+"""What a task does with a record that cannot be read, processed or written: ask the handler; stop, skip or move it.
+
+Source: ProcessorNode.process, RecordDeserializer, RecordCollectorImpl.handleException.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.engine.failures.left_out import Fate, Kind, LeftOut
+from pystreams.engine.failures.origins import Origins
+from pystreams.engine.input.decoding import Refusal, Rows
+from pystreams.errors import (
+    BrokerError,
+    DroppedRecordError,
+    ProcessingError,
+    ProductionError,
+    SchemaRegistryError,
+    SerializationError,
+    StateError,
+    StreamsError,
+    TaskMigratedError,
+    advice,
+    reason,
+    summarize,
+)
+from pystreams.handlers import ErrorContext, Handler, Response, dead_letter_record, resolve_handler
+from pystreams.ids import TaskId
+from pystreams.metrics.registry import Counter
+from pystreams.record import ContextCell, Headers, RecordContext
+from pystreams.user_code import from_user_code
+
+Send = Callable[[str, int | None, bytes | None, bytes | None, int, Headers], None]
+
+
+#: Not the record's fault: no handler is asked, the task or its thread must act.
+_FATAL = (ProductionError, BrokerError, TaskMigratedError, StateError, SchemaRegistryError)
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """The three handlers, and where dead letters go."""
+
+    deserialization: Handler
+    processing: Handler
+    production: Handler
+    dead_letter_topic: str | None
+    #: Dropped records go there, too.
+    dead_letter_dropped: bool
+
+    @classmethod
+    def of(cls, config: StreamsConfig) -> Handlers:
+        return cls(
+            resolve_handler(config.deserialization_exception_handler),
+            resolve_handler(config.processing_exception_handler),
+            resolve_handler(config.production_exception_handler),
+            config.errors_dead_letter_queue_topic_name,
+            config.dead_letter_dropped_records,
+        )
+
+
+class Failures:
+    """Asks handlers on behalf of one task. ``origins`` tells where functions stand, and which step made what."""
+
+    def __init__(
+        self,
+        task_id: TaskId,
+        cell: ContextCell,
+        handlers: Handlers,
+        send: Send,
+        dropped: Counter,
+        clock: Clock,
+        origins: Origins,
+        left_out: LeftOut,
+    ) -> None:
+        self._task_id = task_id
+        self._cell = cell
+        self._handlers = handlers
+        self._send = send
+        self._dropped = dropped
+        self._clock = clock
+        self._origins = origins
+        #: What stops the task, with its place: it passes the steps above untouched.
+        self._verdict: StreamsError | None = None
+        self._left_out = left_out
+        self._counts = left_out.of_task(task_id)
+        #: Step and position of the last record that was counted.
+        self._counted: tuple[str, str | None, int, int] | None = None
+        #: Step and position of the last record that was moved because it was dropped.
+        self._moved: tuple[str, str | None, int, int] | None = None
+        #: The batches at work, for the raw bytes of their records.
+        self.rows: Sequence[Rows] = ()
+
+    def drop(self, step: str, reason: str) -> None:
+        """A step drops the record in force: count it, and move it to the dead-letter topic if that is wanted."""
+        moves = self._handlers.dead_letter_dropped and self._cell.record[0] is not None
+        self.count_drop(step, reason, Fate.DEAD_LETTER if moves else Fate.DROPPED)
+        self.move_dropped(step, reason)
+
+    def move_dropped(self, step: str, reason: str) -> None:
+        """Write the input record that a step drops to the dead-letter topic, if ``dead_letter_dropped_records`` is set:
+        once, also where several windows or several records made from it are dropped."""
+        topic, partition, offset, _, _ = self._cell.record
+        dropped = step, topic, partition, offset
+        if not self._handlers.dead_letter_dropped or topic is None or dropped == self._moved:
+            return
+        self._moved = dropped
+        error = DroppedRecordError(f"step {step} dropped the record: {reason}")
+        self._dead_letter(self._context(step, error, None, None))
+
+    def count_drop(self, step: str, reason: str, fate: Fate = Fate.DROPPED, error: str = "") -> None:
+        """Count that the record in force was left out. Of those that are told to people, one that a step drops for
+        several windows is one."""
+        self._dropped.add()
+        topic, partition, offset, _, _ = self._cell.record
+        place = step, topic, partition, offset
+        if place == self._counted and topic is not None:
+            return
+        self._counted = place
+        kind = Kind(fate, step, reason, topic)
+        n = self._counts[kind] = self._counts.get(kind, 0) + 1
+        if n == 1:
+            self._left_out.tell_first(kind, self._task_id, _position(self._cell.record), error)
+
+    def _count_failed(self, context: ErrorContext, what: str, response: Response) -> None:
+        """Count a record that a handler has let pass."""
+        error = context.exception
+        fate = Fate.DEAD_LETTER if response is Response.DEAD_LETTER else Fate.SKIPPED
+        self.count_drop(context.step, f"{what} failed with {type(error).__name__}", fate, _first_line(error))
+
+    def drop_as_usual(self) -> None:
+        """Count that the record in force was dropped, and nothing more."""
+        self._dropped.add()
+
+    def failed(self, step: str, error: Exception, key: Any, value: Any) -> None:
+        """A step raised. Returns if the record's branch is to be skipped, else raises."""
+        if error is self._verdict:
+            raise error
+        self._judge(self._context(step, error, key, value))
+
+    def failed_waiting(
+        self, step: str, error: Exception, key: Any, value: Any, raw: tuple[bytes | None, bytes | None]
+    ) -> None:
+        """As ``failed``, for a record that waited in the step, which has these bytes of its key and value."""
+        if error is self._verdict:
+            raise error
+        context = self._context(step, error, key, value)
+        self._judge(replace(context, raw_key=raw[0], raw_value=raw[1], waited=True))
+
+    def _judge(self, context: ErrorContext) -> None:
+        error = context.exception
+        if isinstance(error, _FATAL):
+            self._stop(error, context)
+        response = self._ask(self._handlers.processing, context, "processing")
+        if response is Response.FAIL:
+            self._fail(context)
+        self._count_failed(context, "processing", response)
+
+    def each(
+        self, step: str, values: Iterable[Any], key: Any, value: Any, context: RecordContext
+    ) -> Iterator[Any]:
+        """The elements that a user's function gave; one that cannot be had ends them, if the handler says so."""
+        try:
+            yield from _guarded(values)
+        except _IterationError as failure:
+            self._cell.record = context
+            cause = failure.__cause__
+            assert isinstance(cause, Exception)
+            self.failed(step, cause, key, value)
+
+    def unwritable(
+        self, step: str, topic: str, error: Exception, key: Any, value: Any, timestamp: int, headers: Headers
+    ) -> None:
+        """A sink could not serialize a record, or the producer refused it."""
+        context = self._context(step, error, key, value)
+        if isinstance(error, _FATAL) and (not isinstance(error, ProductionError) or error.action == "redo"):
+            self._stop(error, context)
+        response = self._ask(self._handlers.production, context, "production")
+        if response is Response.FAIL:
+            way_out = "let production_exception_handler leave such records out (continue, dead_letter)"
+            if isinstance(error, ProductionError):
+                self._stop(error, context, way_out)
+            self._verdict = ProductionError(
+                f"a record for topic {topic} cannot be serialized: {summarize(error)}",
+                where=f"{context.where}, timestamp {timestamp}",
+                why="; ".join(filter(None, (reason(error), self._origins.spelled(step, key, value)))),
+                hint=f"{advice(error, 'give the step the serdes of what it writes (key=, value=)')}, or {way_out}",
+            )
+            raise self._verdict from error
+        self._count_failed(context, "production", response)
+
+    def refuse(self, step: str, rows: Rows, position: int, refusal: Refusal) -> None:
+        """A bad record is next in its queue."""
+        offset, timestamp = rows.offsets[position], rows.raw.timestamps[position]
+        self.rows = (rows,)
+        self._cell.record = (rows.topic, rows.partition, offset, timestamp, rows.raw_headers(position))
+        error = refusal.error
+        if error is None:
+            self.drop(step, "negative timestamp")
+            return
+        context = self._context(step, error, None, None)
+        if refusal.kind == "invalid_time":
+            assert isinstance(error, StreamsError)
+            self._stop(error, context)
+        if refusal.kind == "extractor_failed":
+            response = self._ask(self._handlers.processing, context, "processing")
+            if response is Response.FAIL:
+                self._without_time(context, refusal.extractor)
+            self._count_failed(context, "the timestamp extractor", response)
+            return
+        response = self._ask(self._handlers.deserialization, context, "deserialization")
+        if response is Response.FAIL:
+            self._undecodable(context)
+        self._count_failed(context, "deserialization", response)
+
+    def _ask(self, handler: Handler, context: ErrorContext, what: str) -> Response:
+        try:
+            response = handler(context)
+        except Exception as error:
+            self._verdict = ProcessingError(
+                f"the {what} exception handler itself raised {summarize(error)}",
+                where=context.where,
+                why=f"it was asked about {summarize(context.exception)}",
+            )
+            raise self._verdict from error
+        if response is Response.DEAD_LETTER:
+            self._dead_letter(context)
+        return response
+
+    def _dead_letter(self, context: ErrorContext) -> None:
+        topic = self._handlers.dead_letter_topic
+        if topic is None:
+            self._verdict = ProcessingError(
+                "a handler answered DEAD_LETTER, but there is no dead-letter topic",
+                where=context.where,
+                hint="name one with errors_dead_letter_queue_topic_name",
+            )
+            raise self._verdict from context.exception
+        key, value, timestamp, headers = dead_letter_record(context)
+        try:
+            self._send(
+                topic, None, key, value, timestamp if timestamp >= 0 else self._clock.now_ms(), headers
+            )
+        except StreamsError as error:
+            error.extend(where=f"a dead letter of {context.where}")
+            self._verdict = error
+            raise
+
+    def _context(self, step: str, error: Exception, key: Any, value: Any) -> ErrorContext:
+        topic, partition, offset, timestamp, headers = self._cell.record
+        raw_key, raw_value, raw_headers = self._raw(topic, partition, offset)
+        return ErrorContext(
+            topic,
+            partition,
+            offset,
+            timestamp,
+            headers if raw_headers is None else raw_headers,
+            step,
+            self._task_id,
+            raw_key,
+            raw_value,
+            key,
+            value,
+            error,
+        )
+
+    def _raw(
+        self, topic: str | None, partition: int, offset: int
+    ) -> tuple[bytes | None, bytes | None, Headers | None]:
+        """The record's bytes, if it is in the batch at work (a flushed cache entry's usually is not), and its headers
+        if some of them went no further than the source."""
+        for rows in self.rows:
+            if (rows.topic, rows.partition) != (topic, partition):
+                continue
+            position = bisect_left(rows.offsets, offset)
+            if position < rows.size and rows.offsets[position] == offset:
+                headers = None if rows.headers is rows.raw.headers else rows.raw_headers(position)
+                return rows.raw.keys[position], rows.raw.values[position], headers
+        return None, None, None
+
+    def _stop(self, error: StreamsError, context: ErrorContext, hint: str = "") -> NoReturn:
+        """Have an error that no handler is asked about, or that it let pass, stop the task."""
+        error.extend(where=context.where, hint=hint)
+        self._verdict = error
+        raise error
+
+    def _fail(self, context: ErrorContext) -> NoReturn:
+        error = context.exception
+        function = self._origins.function(context.step)
+        # What is raised outside of the user's functions is raised for what came into the step.
+        given = (
+            "" if from_user_code(error) else self._origins.spelled(context.step, context.key, context.value)
+        )
+        self._verdict = ProcessingError(
+            f"step {context.step} {'failed:' if isinstance(error, StreamsError) else 'raised'} {summarize(error)}",
+            where=f"{context.where}, timestamp {context.timestamp}"
+            + (f", in {function}" if function else ""),
+            why="; ".join(filter(None, (reason(error), given))),
+            hint=advice(
+                error,
+                "mend the function, or let processing_exception_handler leave such records out (continue, dead_letter)",
+            ),
+        )
+        raise self._verdict from error
+
+    def _without_time(self, context: ErrorContext, extractor: str) -> NoReturn:
+        error = context.exception
+        where = f"{context.where}, timestamp {context.timestamp}, in {extractor}"
+        way_out = "let processing_exception_handler leave such records out (continue, dead_letter)"
+        if isinstance(error, ProcessingError):
+            error.extend(where=where, hint=way_out)
+            raise error
+        raise ProcessingError(
+            f"the timestamp extractor raised {summarize(error)}",
+            where=where,
+            why=reason(error),
+            hint=f"mend the extractor (to drop a record, let it return -1), or {way_out}",
+        ) from error
+
+    def _undecodable(self, context: ErrorContext) -> NoReturn:
+        error = context.exception
+        raise SerializationError(
+            f"a record of topic {context.topic} cannot be deserialized: {summarize(error)}",
+            where=context.where,
+            why="; ".join(filter(None, (reason(error), *getattr(error, "__notes__", ())))),
+            hint="read the topic with the serdes it was written with (key=, value=), or let "
+            "deserialization_exception_handler leave such records out (continue, dead_letter)",
+        ) from error
+
+
+class _IterationError(Exception):
+    """Carries what iterating raised, so that it is not mistaken for what the loop's body raised."""
+
+
+def _guarded(values: Iterable[Any]) -> Iterator[Any]:
+    try:
+        iterator = iter(values)
+    except Exception as error:
+        raise _IterationError from error
+    while True:
+        try:
+            value = next(iterator)
+        except StopIteration:
+            return
+        except Exception as error:
+            raise _IterationError from error
+        yield value
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _position(context: RecordContext) -> str:
+    topic, partition, offset, timestamp, _ = context
+    return (
+        "no input record" if topic is None else f"{topic}-{partition} offset {offset}, timestamp {timestamp}"
+    )

@@ -1,0 +1,275 @@
+"""The global stores of one process: the task that fills them, and what others see of them.
+
+Source: org.apache.kafka.streams.processor.internals.{GlobalStateUpdateTask, GlobalStateManagerImpl}.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final
+
+from pystreams.broker.port import CommittedOffset, Member
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.engine.failures.left_out import LeftOut
+from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.processors.punctuation import PunctuationQueue, Schedule
+from pystreams.engine.stream_task import Position, TaskServices
+from pystreams.errors import ProcessingError, StateError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import Metrics
+from pystreams.record import Headers, RecordBatch
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.disk.rocksdb_memory import RocksResources
+from pystreams.state.iterators import StoreIterator
+from pystreams.topology.built import BuiltTopology
+
+log = logging.getLogger(__name__)
+
+#: It belongs to no sub-topology; Java gives it this number, too.
+GLOBAL_TASK: Final = TaskId(-1, -1)
+
+_RECORDS_AT_ONCE: Final = 10_000
+#: How the names of methods begin that read.
+_READS: Final = (
+    "all",
+    "approximate",
+    "backward",
+    "fetch",
+    "find",
+    "get",
+    "prefix",
+    "range",
+    "read",
+    "reverse",
+)
+
+
+class GlobalStoreView:
+    """A global store as processors, joins and queries of any thread see it: to read, while its own thread writes it."""
+
+    def __init__(self, store: Any, lock: RLock) -> None:
+        self.name: str = store.name
+        self.spec = store.spec
+        self.encode_key: Callable[[Any], bytes] = store.encode_key
+        self._store = store
+        self._lock = lock
+        if hasattr(store, "read") and store.spec.max_entries is None:
+            #: The item of a serialised key. It needs no lock: what it looks into changes from one moment to the other.
+            self.read: Callable[[bytes], Any] = store.read
+
+    def __repr__(self) -> str:
+        return f"GlobalStoreView({self._store!r})"
+
+    def without_headers(self) -> GlobalStoreView:
+        """The same for readers that are to see no headers."""
+        return GlobalStoreView(self._store.without_headers(), self._lock)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+        if not name.startswith(_READS):
+            raise StateError(
+                f"global store {self.name} can only be read here: there is no {name}",
+                why="it is filled from its topic, in the same way in every process",
+                hint="write to its topic instead",
+            )
+
+        def read(*arguments: Any, **named: Any) -> Any:
+            with self._lock:
+                found = method(*arguments, **named)
+                # What is in memory changes under an iterator: it is read to its end while nothing else happens.
+                return _Snapshot(found) if isinstance(found, StoreIterator) else found
+
+        return read
+
+
+class _Snapshot(StoreIterator[Any, Any]):
+    """An iterator that was read to its end."""
+
+    __slots__ = ()
+
+    def __init__(self, entries: StoreIterator[Any, Any]) -> None:
+        with entries:
+            found = list(entries)
+        super().__init__("", iter(found), lambda key, value: (key, value))
+
+
+class GlobalState:
+    """The task that fills the global stores of one process, and their files. One thread uses it."""
+
+    def __init__(
+        self,
+        built: BuiltTopology,
+        config: StreamsConfig,
+        partition_count: Callable[[str], int],
+        *,
+        metrics: Metrics,
+        clock: Clock,
+        thread_id: str,
+        directory: Path,
+        resources: RocksResources | None = None,
+        origin: str | None = None,
+        left_out: LeftOut | None = None,
+    ) -> None:
+        """``directory`` is where the stores are, ``origin`` the log that they follow.
+
+        Raises ``StateLockedError``, ``StateCorruptedError``, ``StateError``, ``ProcessingError``.
+        """
+        self._clock = clock
+        self._lock = RLock()
+        self._persistent = {one.topic for one in built.global_stores if one.spec.persistent}
+        self.partitions = frozenset(
+            TopicPartition(topic, n) for topic in built.global_topics for n in range(partition_count(topic))
+        )
+        #: The store that each topic fills.
+        self.store_of: Mapping[str, str] = {one.topic: one.spec.name for one in built.global_stores}
+        services = TaskServices(
+            config=_settings(config),
+            metrics=metrics,
+            clock=clock,
+            producer=_NoProducer(),
+            partition_count=partition_count,
+            lag=lambda _: 0,
+            thread_id=thread_id,
+            left_out=left_out or LeftOut(),
+        )
+        self._task, self._state = self._open(built, services, directory, resources, origin)
+        self.stores = {name: GlobalStoreView(store, self._lock) for name, store in self._state.stores.items()}
+
+    def _open(
+        self,
+        built: BuiltTopology,
+        services: TaskServices,
+        directory: Path,
+        resources: RocksResources | None,
+        origin: str | None,
+    ) -> NewTask:
+        return new_task(
+            GLOBAL_TASK,
+            [node for one in built.global_stores for node in (one.source, one.processor)],
+            # Their topics are their changelogs: what is damaged can be had again.
+            [replace(one.spec, source_topic=one.topic) for one in built.global_stores],
+            self.partitions,
+            services=services,
+            directory=directory,
+            cache=ThreadCache(0),
+            log_change=lambda _: None,
+            resources=resources,
+            origin=origin,
+        )
+
+    def written_store(self, name: str) -> Any:
+        """The store itself, which only this state's thread may use."""
+        return self._state.stores[name]
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """The offsets up to which the persistent stores hold their partitions; none where nothing is known."""
+        found = {p: self._state.metadata(_name(p)) for p in self.partitions if p.topic in self._persistent}
+        return {partition: offset for partition, offset in found.items() if isinstance(offset, int)}
+
+    def start(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Begin to process at ``positions``. Raises ``ProcessingError`` if a processor's ``init`` does."""
+        self._task.stream_punctuations = self._task.wall_punctuations = _NoPunctuation()
+        self._task.start({p: Position(offset, -1) for p, offset in positions.items()}, {})
+
+    def add(self, batch: RecordBatch) -> None:
+        """Take what was read, to be processed by ``apply``."""
+        with self._lock:
+            self._task.add_batch(batch)
+
+    def apply(self, batches: Iterable[RecordBatch] = ()) -> None:
+        """Process what was added and ``batches``, and keep it. Raises ``ProcessingError`` or ``SerializationError`` if
+        a handler says so."""
+        task, now_ms = self._task, self._clock.now_ms()
+        with self._lock:
+            for batch in batches:
+                task.add_batch(batch)
+            while task.process(_RECORDS_AT_ONCE, now_ms):
+                pass
+            task.flush()
+            offsets = {_name(p): position.offset for p, position in task.positions().items()}
+            self._state.commit({}, offsets)
+            task.committed()
+
+    def interrupt(self) -> None:
+        """Have ``apply`` end after the record at work, and process nothing more. May be called from any thread."""
+        self._task.interrupt()
+
+    def close(self, *, wipe: bool = False) -> None:
+        """Close the processors and the stores; ``wipe``: delete the stores from the disk, too."""
+        try:
+            self._task.close()
+        finally:
+            if wipe:
+                self._state.wipe()
+            else:
+                self._state.close()
+
+
+def _name(partition: TopicPartition) -> str:
+    return f"position/{partition.topic}/{partition.partition}"
+
+
+def _settings(config: StreamsConfig) -> StreamsConfig:
+    """Nothing waits for partitions without records; a processor that fails stops the client, unless handlers are to be
+    asked for global stores, too."""
+    settings: dict[str, Any] = {"max_task_idle_ms": -1}
+    if not config.processing_exception_handler_global_enabled:
+        settings["processing_exception_handler"] = "fail"
+    return config.override(settings)
+
+
+class _NoPunctuation(PunctuationQueue):
+    """Global stores are the same everywhere: time must not change them. Source: GlobalProcessorContextImpl.schedule."""
+
+    def add(self, schedule: Schedule) -> None:
+        raise ProcessingError(
+            "the processor of a global store scheduled a punctuator",
+            why="what it stores must follow from the records of its topic alone",
+            hint="schedule in a processor of a stream",
+        )
+
+
+class _NoProducer:
+    """Nothing is written where global stores are filled: their topic still has what was left out of them."""
+
+    def send(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        """Would be a dead letter. Java does not write those of global stores, either."""
+        log.warning(
+            "a dead letter of a global store is not written to %s: its topic still has the record", topic
+        )
+
+    def log_change(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers,
+    ) -> None:
+        """Their topics are their changelogs."""
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
+    ) -> dict[TopicPartition, int]:
+        """There is nothing to commit."""
+        return {}
+
+    def abort(self) -> None:
+        """There is nothing to abort."""
+
+    def close(self) -> None:
+        """There is nothing to close."""

@@ -1,0 +1,100 @@
+"""How the records of an input are read: by the task that processes them, and where a store is restored from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from pystreams.config import StreamsConfig
+from pystreams.engine.input.decoding import BatchDecoder, Rows
+from pystreams.engine.node_serdes import serdes_of
+from pystreams.errors import TopologyError
+from pystreams.handlers import Response
+from pystreams.record import RecordBatch
+from pystreams.timestamps import WallClockTimestamp, resolve_extractor
+from pystreams.topology.nodes import SourceNode
+
+
+def source_of(sources: Sequence[SourceNode], topic: str) -> SourceNode:
+    """The source that reads a topic. Raises ``TopologyError`` if none does."""
+    for source in sources:
+        if topic in source.topics:
+            return source
+    for source in sources:
+        if source.pattern is not None and (
+            source.pattern.fullmatch(topic) or source.pattern.pattern == topic
+        ):
+            return source
+    raise TopologyError(
+        f"no source reads topic {topic}", hint="the task was given a partition that is not its own"
+    )
+
+
+def input_decoder(
+    source: SourceNode, topic: str, config: StreamsConfig, now_ms: Callable[[], int]
+) -> BatchDecoder:
+    """What reads a topic's records as their source says."""
+    key_serde, value_serde = serdes_of(source, config)
+    return BatchDecoder(
+        key_serde.deserializer(topic),
+        value_serde.deserializer(topic),
+        resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor),
+        now_ms,
+        by_header=(
+            key_serde.header_deserializer(topic, "key"),
+            value_serde.header_deserializer(topic, "value"),
+        ),
+    )
+
+
+class InputForStore:
+    """Reads the partition of an input that a store is restored from, as the task has processed it: without the records
+    that were refused, and with the times that they were given."""
+
+    def __init__(
+        self, source: SourceNode, topic: str, config: StreamsConfig, now_ms: Callable[[], int]
+    ) -> None:
+        extractor = resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor)
+        #: When they were processed nobody knows any more; their own times are as good.
+        self._own_times = isinstance(extractor, WallClockTimestamp)
+        self._decoder = input_decoder(source, topic, config, now_ms)
+        #: An extractor that fails would have stopped the task, unless the handler went on: here it lacks what came
+        #: before (the partition's time).
+        goes_on = config.processing_exception_handler in (Response.CONTINUE.value, Response.DEAD_LETTER.value)
+        self._processed_all_the_same = {"invalid_time"} if goes_on else {"invalid_time", "extractor_failed"}
+        key_serde, value_serde = serdes_of(source, config)
+        self._write_key, self._write_value = key_serde.key_serializer(topic), value_serde.serializer(topic)
+
+    def processed(self, batch: RecordBatch) -> RecordBatch:
+        """The batch as the task has processed it."""
+        rows = self._decoder.decode(batch)
+        if rows.headers != batch.headers:
+            batch = self._written_anew(batch, rows)
+        if not rows.refused and (self._own_times or rows.timestamps is batch.timestamps):
+            return batch
+        kept = [
+            place
+            for place in range(len(batch))
+            if place not in rows.refused or rows.refused[place].kind in self._processed_all_the_same
+        ]
+        times = batch.timestamps if self._own_times else rows.timestamps
+        return RecordBatch(
+            batch.topic,
+            batch.partition,
+            [batch.keys[place] for place in kept],
+            [batch.values[place] for place in kept],
+            [batch.timestamps[place] if place in rows.refused else times[place] for place in kept],
+            [batch.offsets[place] for place in kept],
+            None if batch.headers is None else [batch.headers[place] for place in kept],
+            batch.next_offset,
+        )
+
+    def _written_anew(self, batch: RecordBatch, rows: Rows) -> RecordBatch:
+        """The batch with the bytes that the task has stored of records whose headers said how to read them."""
+        keys, values = list(batch.keys), list(batch.values)
+        for place in range(len(batch)):
+            if place not in rows.refused and rows.headers is not None:
+                key, value = rows.keys[place], rows.values[place]
+                keys[place] = None if key is None else self._write_key(key)
+                values[place] = None if value is None else self._write_value(value)
+        return replace(batch, keys=keys, values=values, headers=rows.headers)

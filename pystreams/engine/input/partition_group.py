@@ -1,0 +1,172 @@
+"""Which record of a task comes next: the queue whose head has the least timestamp, and how far it may run ahead.
+
+Source: org.apache.kafka.streams.processor.internals.PartitionGroup. Unlike there, ties go by topic and partition, and
+what is handed out is a run: the longest stretch of one batch that precedes all other heads, or turns, where runs are
+short.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from pystreams.engine.input.decoding import Rows
+from pystreams.engine.input.record_queue import RecordQueue, first_above
+from pystreams.engine.input.turns import Turns, take_turns
+from pystreams.ids import TopicPartition
+
+#: ``max_task_idle_ms`` that switches waiting off.
+NEVER_IDLE = -1
+
+#: Where the next run is shorter, the queues' records are merged one by one.
+_SHORT_RUN = 8
+
+
+class Run(NamedTuple):
+    """Records ``start`` to ``end`` (exclusive) of ``rows`` are next."""
+
+    queue: RecordQueue
+    rows: Rows
+    start: int
+    end: int
+
+
+class HeadOrder(Protocol):
+    """Queues that have a head, in the order in which heads are to be processed."""
+
+    def __len__(self) -> int: ...
+
+    def offer(self, queue: RecordQueue) -> None:
+        """Put a queue in; its head does not change while it is in."""
+        ...
+
+    def poll(self) -> RecordQueue:
+        """Take out the queue whose head is next."""
+        ...
+
+    def run_end(self, queue: RecordQueue, end: int) -> int:
+        """How far ``queue``, just taken out, may run before another head is next; at most ``end``."""
+        ...
+
+
+class TimestampOrder:
+    """By timestamp of the head, then topic, then partition."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, TopicPartition, RecordQueue]] = []
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def offer(self, queue: RecordQueue) -> None:
+        heapq.heappush(self._heap, (queue.head_timestamp, queue.partition, queue))
+
+    def poll(self) -> RecordQueue:
+        return heapq.heappop(self._heap)[2]
+
+    def run_end(self, queue: RecordQueue, end: int) -> int:
+        if not self._heap:
+            return end
+        timestamp, partition, _ = self._heap[0]
+        bound = timestamp if queue.partition < partition else timestamp - 1
+        rows = queue.rows
+        assert rows is not None
+        if rows.max_timestamp <= bound:
+            return end
+        return first_above(rows.timestamps, queue.position, end, bound)
+
+    def poll_alternating(self) -> list[RecordQueue]:
+        """Take out all queues, in the order in which ties go, if the next run is a short one; else none."""
+        heap = self._heap
+        if len(heap) < 2:
+            return []
+        next_time, queue = min(heap[1:3])[0], heap[0][2]
+        rows, ahead = queue.rows, queue.position + _SHORT_RUN
+        assert rows is not None
+        if ahead < rows.size and rows.timestamps[ahead] <= next_time:
+            return []
+        heap.sort(key=lambda entry: entry[1])
+        queues = [queue for _, _, queue in heap]
+        heap.clear()
+        return queues
+
+
+class PartitionGroup:
+    """The queues of a task."""
+
+    def __init__(
+        self,
+        queues: Mapping[TopicPartition, RecordQueue],
+        max_idle_ms: int,
+        lag: Callable[[TopicPartition], int | None],
+        order: HeadOrder,
+    ) -> None:
+        self.queues = queues
+        self._max_idle_ms = max_idle_ms
+        self._lag = lag
+        self._order = order
+        self._alternating: TimestampOrder | None = None
+        if isinstance(order, TimestampOrder) and all(queue.in_turns for queue in queues.values()):
+            self._alternating = order
+        self._unsettled: dict[RecordQueue, None] = {}
+        self._idle_deadlines: dict[TopicPartition, int] = {}
+
+    def settle(self) -> int:
+        """Let every queue that got new records, or was handed out, find its head. Gives the number of bad records that
+        were left out on the way; raises what refusing them raises."""
+        refused = 0
+        while self._unsettled:
+            # It stays in until it is done: refusing may raise, and its owner may look again.
+            queue = next(iter(self._unsettled))
+            refused += queue.settle()
+            del self._unsettled[queue]
+            if queue.rows is not None:
+                self._order.offer(queue)
+        return refused
+
+    def touched(self, queue: RecordQueue) -> None:
+        """The queue, which is not in the order, may have another head now."""
+        self._unsettled[queue] = None
+
+    def next_run(self, limit: int) -> Run:
+        """Take the next run of at most ``limit`` records out; the group must be ready.
+
+        The caller advances the queue and hands it back with ``touched``.
+        """
+        queue = self._order.poll()
+        end = self._order.run_end(queue, queue.run_end(limit))
+        assert queue.rows is not None
+        return Run(queue, queue.rows, queue.position, end)
+
+    def next_turns(self, limit: int) -> Turns | None:
+        """Where heads alternate, take all queues out with the order of their records; None: take the next run.
+
+        The caller advances the queues and hands them back with ``touched``.
+        """
+        queues = () if self._alternating is None else self._alternating.poll_alternating()
+        return take_turns(queues, limit) if queues else None
+
+    def is_ready(self, now_ms: int) -> bool:
+        """Whether records may be processed although some partitions have none buffered.
+
+        An empty partition holds the task up while its end is not known or not reached, and for ``max_idle_ms`` more
+        after that: its next record might be older than those at hand.
+        """
+        if self._max_idle_ms == NEVER_IDLE:
+            return len(self._order) > 0
+        if len(self._order) == len(self.queues):
+            self._idle_deadlines.clear()
+            return len(self._order) > 0
+        ready = True
+        for partition, queue in self.queues.items():
+            if queue.size:
+                self._idle_deadlines.pop(partition, None)
+                continue
+            lag = self._lag(partition)
+            if lag is None or lag > 0:
+                self._idle_deadlines.pop(partition, None)
+                return False
+            deadline = self._idle_deadlines.setdefault(partition, now_ms + self._max_idle_ms)
+            ready = ready and now_ms >= deadline
+        return ready and len(self._order) > 0

@@ -1,0 +1,141 @@
+"""The buffered records of one input partition, as decoded batches.
+
+Source: org.apache.kafka.streams.processor.internals.RecordQueue, without its objects per record.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from pystreams.engine.input.decoding import BatchDecoder, Refusal, Rows
+from pystreams.ids import TopicPartition
+from pystreams.record import RecordBatch
+
+#: Asked about a bad record that has become the head: raises, or returns if it is to be left out.
+Refuse = Callable[[Rows, int, Refusal], None]
+
+
+class RecordQueue:
+    """A queue with a head: the next good record. The source's code is ``read(rows, start, end)``; ``in_turns`` does the
+    same, one record each time it is asked for the next, after a first time that does nothing. It is None where no other
+    queue takes turns with this one."""
+
+    __slots__ = (
+        "_batches",
+        "_decoder",
+        "_refuse",
+        "in_turns",
+        "next_offset",
+        "partition",
+        "partition_time",
+        "position",
+        "read",
+        "rows",
+        "size",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        decoder: BatchDecoder,
+        read: Callable[[Rows, int, int], int],
+        in_turns: Callable[[Rows, int, int], Iterator[None]] | None,
+        refuse: Refuse,
+    ) -> None:
+        self.partition = partition
+        self.read = read
+        self.in_turns = in_turns
+        self._decoder = decoder
+        self._refuse = refuse
+        self._batches: deque[Rows] = deque()
+        #: The batch of the head, and the head's place in it.
+        self.rows: Rows | None = None
+        self.position = 0
+        self.size = 0
+        #: Greatest timestamp processed, -1 before the first.
+        self.partition_time = -1
+        #: The next offset to process; None until something was processed or ``resume_at`` told.
+        self.next_offset: int | None = None
+
+    @property
+    def head_timestamp(self) -> int:
+        """The head's timestamp; -1 without one."""
+        return -1 if self.rows is None else self.rows.timestamps[self.position]
+
+    def resume_at(self, offset: int, partition_time: int) -> None:
+        """Continue where an earlier task committed."""
+        self.next_offset = offset
+        self.partition_time = self._decoder.partition_time = partition_time
+
+    def add(self, batch: RecordBatch) -> None:
+        """Put a batch behind what is there."""
+        if not len(batch):
+            return
+        rows = self._decoder.decode(batch)
+        self.size += rows.size
+        if self.rows is None:
+            self.rows, self.position = rows, 0
+        else:
+            self._batches.append(rows)
+
+    def settle(self) -> int:
+        """Have bad records at the head refused until it is a good one; give their number."""
+        refused = 0
+        while self.rows is not None and self.rows.bad and self.position in self.rows.refused:
+            rows, position = self.rows, self.position
+            self._refuse(rows, position, rows.refused[position])
+            self.advance(position + 1)
+            refused += 1
+        return refused
+
+    def advance(self, position: int) -> None:
+        """Everything of the head's batch before ``position`` has been processed."""
+        rows, start = self.rows, self.position
+        assert rows is not None
+        whole = position - start == rows.size
+        latest = rows.max_timestamp if whole else max(rows.timestamps[start:position])
+        self.partition_time = max(self.partition_time, latest)
+        self.size -= position - start
+        if position < rows.size:
+            self.position = position
+            self.next_offset = rows.offsets[position - 1] + 1
+            return
+        self.next_offset = rows.raw.next_offset
+        self.rows = self._batches.popleft() if self._batches else None
+        self.position = 0
+
+    def run_end(self, limit: int) -> int:
+        """The end of the stretch from the head that holds no bad record and at most ``limit`` records."""
+        rows = self.rows
+        assert rows is not None
+        end = min(rows.size, self.position + limit)
+        if rows.bad:
+            next_bad = bisect_right(rows.bad, self.position)
+            if next_bad < len(rows.bad):
+                end = min(end, rows.bad[next_bad])
+        return end
+
+    def clear(self) -> None:
+        """Forget what is buffered."""
+        self._batches.clear()
+        self.rows = None
+        self.position = self.size = 0
+
+
+def first_above(timestamps: list[int], start: int, end: int, bound: int) -> int:
+    """The first position from ``start`` whose timestamp is above ``bound``; ``end`` if there is none.
+
+    Looks at stretches that grow, so that a short run costs little and a long one goes at the speed of ``max``.
+    """
+    for i in range(start, min(start + 2, end)):
+        if timestamps[i] > bound:
+            return i
+    start, step = start + 2, 8
+    while start < end:
+        stop = min(start + step, end)
+        if max(timestamps[start:stop]) > bound:
+            return start + [timestamp > bound for timestamp in timestamps[start:stop]].index(True)
+        start, step = stop, step * 2
+    return end

@@ -1,0 +1,89 @@
+"""Makes a task with its stores: for a thread, for the test driver, and for a backfill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pystreams.engine.codegen import CompiledCode
+from pystreams.engine.input.partition_group import HeadOrder
+from pystreams.engine.linking import setting_up
+from pystreams.engine.stream_task import StreamTask, TaskServices
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import names
+from pystreams.record import ContextCell
+from pystreams.state.begun import Begun
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.disk.rocksdb_memory import RocksResources
+from pystreams.state.spec import StoreSpec
+from pystreams.state.store import LogChange
+from pystreams.state.task_state import TaskState
+from pystreams.topology.nodes import Node
+
+
+class NewTask(NamedTuple):
+    """A task that waits for its stores to be filled. Whoever has it closes both."""
+
+    stream: StreamTask
+    state: TaskState
+
+
+def new_task(
+    task_id: TaskId,
+    nodes: Sequence[Node],
+    specs: Sequence[StoreSpec],
+    partitions: Collection[TopicPartition],
+    *,
+    services: TaskServices,
+    directory: Path,
+    cache: ThreadCache,
+    log_change: Callable[[str], LogChange | None],
+    resources: RocksResources | None = None,
+    origin: str | None = None,
+    beginning: str | None = None,
+    begun: Mapping[str, Begun] | None = None,
+    code: CompiledCode | None = None,
+    order: HeadOrder | None = None,
+) -> NewTask:
+    """Open the stores that ``specs`` describe under ``directory``, and put a task around them.
+
+    ``log_change``, ``resources``, ``origin``, ``beginning`` and ``begun`` are as ``TaskState.open`` takes them,
+    ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskState.open`` raises, and ``ProcessingError`` where
+    a serde of the user's cannot be set up; nothing stays open then.
+    """
+    cell = ContextCell()
+    application_id = services.config.application_id
+    dropped = services.metrics.counter(names.DROPPED_RECORDS, thread_id=services.thread_id, task_id=task_id)
+    with setting_up("the task's stores", task_id):
+        state = TaskState.open(
+            directory,
+            specs,
+            task_id=task_id,
+            cell=cell,
+            cache=cache,
+            log_change=log_change,
+            topic_of=lambda store: f"{application_id}-{store}-changelog",
+            resources=resources,
+            expired=dropped.add,
+            origin=origin,
+            beginning=beginning,
+            begun=begun,
+        )
+    try:
+        stream = StreamTask(
+            task_id,
+            nodes,
+            partitions,
+            cell=cell,
+            state=state,
+            services=services,
+            code=code,
+            order=order,
+            directory=directory,
+        )
+        stream.restoring()
+    except BaseException:
+        state.close()
+        raise
+    return NewTask(stream, state)

@@ -1,0 +1,129 @@
+"""What operators with state are given, and what a task remembers for them from commit to commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from pystreams.dsl.operators.base import Forward
+from pystreams.engine.processors.processor_context import TaskView
+from pystreams.engine.processors.transformer import TransformerRunner
+from pystreams.errors import TopologyError
+from pystreams.record import ContextCell
+
+T = TypeVar("T")
+
+
+class OperatorMemory:
+    """Numbers (int64) that operators keep with the task's offsets: by ``py/<node>/<name>``, or by the plain name that
+    Kafka Streams gives them."""
+
+    def __init__(self) -> None:
+        #: What the last commit of this task held, here or elsewhere.
+        self.committed: Mapping[str, int] = {}
+        self._readers: dict[str, Callable[[], int | None]] = {}
+
+    def load(self, node: str, name: str, default: int) -> int:
+        return self.committed.get(_entry(node, name), default)
+
+    def save(self, node: str, name: str, read: Callable[[], int]) -> None:
+        self._readers[_entry(node, name)] = read
+
+    def load_plain(self, name: str) -> int | None:
+        return self.committed.get(name)
+
+    def save_plain(self, name: str, read: Callable[[], int | None]) -> None:
+        self._readers[name] = read
+
+    def values(self) -> dict[str, int]:
+        """The numbers as they are now."""
+        values = ((entry, read()) for entry, read in self._readers.items())
+        return {entry: value for entry, value in values if value is not None}
+
+
+def _entry(node: str, name: str) -> str:
+    return f"py/{node}/{name}"
+
+
+class TaskAccess(TaskView, Protocol):
+    """What operators reach of their task."""
+
+    @property
+    def memory(self) -> OperatorMemory: ...
+
+
+class NodeEnvironment:
+    """A node's access to its task. Implements ``dsl.operators.base.OperatorEnvironment``."""
+
+    def __init__(
+        self,
+        node_name: str,
+        task: TaskAccess,
+        forward: Forward,
+        shared: dict[str, Any],
+        at_close: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """``shared`` is what operators of the task share; ``at_close`` is told what to call when the task ends."""
+        self.node_name = node_name
+        self.application_id = task.application_id
+        self.partition = task.task_id.partition
+        self.cell: ContextCell = task.cell
+        self.forward = forward
+        self._task = task
+        self._at_close = at_close
+        self._shared = shared
+        self._stores = task.stores
+        self._failures = task.failures
+        self._memory = task.memory
+
+    def store(self, name: str) -> Any:
+        """Raises ``TopologyError`` if the task has no store of that name."""
+        if name not in self._stores:
+            raise TopologyError(
+                f"{self.node_name} uses the store {name}, which its task does not have",
+                why=f"the task's stores are {', '.join(self._stores) or 'none'}",
+                hint="connect the store to the step that uses it",
+            )
+        return self._stores[name]
+
+    def global_store(self, name: str) -> Any:
+        """The global store of that name, to read."""
+        return self._task.global_stores[name]
+
+    def transformer(self, supplier: Callable[[], Any], stores: Sequence[str]) -> Callable[[Any, Any], Any]:
+        runner = TransformerRunner(self.node_name, stores, supplier, self._task)
+        runner.init()
+        self._at_close(runner.close)
+        return runner.transform
+
+    def drop(self, reason: str) -> None:
+        self._failures.drop(self.node_name, reason)
+
+    def drop_as_usual(self) -> None:
+        self._failures.drop_as_usual()
+
+    def failed(self, error: Exception, key: Any, value: Any) -> None:
+        self._failures.failed(self.node_name, error, key, value)
+
+    def failed_waiting(
+        self, error: Exception, key: Any, value: Any, raw: tuple[bytes | None, bytes | None]
+    ) -> None:
+        self._failures.failed_waiting(self.node_name, error, key, value, raw)
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        if name not in self._shared:
+            self._shared[name] = make()
+        found: T = self._shared[name]
+        return found
+
+    def load_metadata(self, name: str) -> int | None:
+        return self._memory.load_plain(name)
+
+    def save_metadata(self, name: str, read: Callable[[], int | None]) -> None:
+        self._memory.save_plain(name, read)
+
+    def load_state(self, name: str, default: int) -> int:
+        return self._memory.load(self.node_name, name, default)
+
+    def save_state(self, name: str, read: Callable[[], int]) -> None:
+        self._memory.save(self.node_name, name, read)

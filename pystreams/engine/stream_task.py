@@ -1,0 +1,438 @@
+"""A task: queues in front, compiled code behind, punctuators beside. It makes no decision about commits and knows no
+broker but the producer it writes to.
+
+Source: org.apache.kafka.streams.processor.internals.StreamTask.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from pystreams.broker.port import Producer
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.engine.codegen import CompiledCode, compile_nodes
+from pystreams.engine.failures.failures import Failures, Handlers
+from pystreams.engine.failures.left_out import LeftOut
+from pystreams.engine.failures.origins import Origins
+from pystreams.engine.input.decoding import Refusal, Rows
+from pystreams.engine.input.input_decoding import InputForStore, input_decoder, source_of
+from pystreams.engine.input.partition_group import HeadOrder, PartitionGroup, Run, TimestampOrder
+from pystreams.engine.input.record_queue import RecordQueue, first_above
+from pystreams.engine.input.turns import Turns
+from pystreams.engine.linking import LinkedCode, setting_up
+from pystreams.engine.processors.operator_environment import OperatorMemory
+from pystreams.engine.processors.processor_context import Timing
+from pystreams.engine.processors.punctuation import NEVER, PunctuationQueue
+from pystreams.engine.task_lifecycle import TaskStatus, check_status
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import names
+from pystreams.metrics.registry import Metrics
+from pystreams.record import ContextCell, RecordBatch
+from pystreams.topology.nodes import Node
+
+
+class Stores(Protocol):
+    """What a task needs of ``state.TaskState``. Opening, committing and closing it is its owner's work."""
+
+    @property
+    def stores(self) -> Mapping[str, Any]: ...
+
+    def flush_caches(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TaskServices:
+    """What a thread shares with its tasks.
+
+    ``partition_count`` gives a topic's number of partitions (for partitioners and windowed keys). ``lag`` gives what
+    the log holds of a partition past the consumer's position, None while that is not known.
+    """
+
+    config: StreamsConfig
+    metrics: Metrics
+    clock: Clock
+    producer: Producer
+    partition_count: Callable[[str], int]
+    lag: Callable[[TopicPartition], int | None]
+    thread_id: str
+    #: Stores that all tasks of the process read, by name.
+    global_stores: Mapping[str, Any] = field(default_factory=dict)
+    #: Counts the records that tasks leave out.
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+
+class Position(NamedTuple):
+    """What to commit for an input partition: next offset to process, and greatest timestamp processed (-1: none)."""
+
+    offset: int
+    partition_time: int
+
+
+class StreamTask:
+    """One task of a sub-topology.
+
+    Its owner creates it, opens its state (``restoring``), calls ``start`` once the stores are filled, feeds it with
+    ``add_batch`` and ``process``, and at the end calls ``suspend`` and ``close``. To commit: ``flush``, then commit
+    ``positions`` with ``operator_state``, then ``committed``.
+    """
+
+    def __init__(
+        self,
+        task_id: TaskId,
+        nodes: Sequence[Node],
+        partitions: Collection[TopicPartition],
+        *,
+        cell: ContextCell,
+        state: Stores,
+        services: TaskServices,
+        code: CompiledCode | None = None,
+        order: HeadOrder | None = None,
+        directory: Path | None = None,
+    ) -> None:
+        """``nodes`` are a sub-topology's, with decorated topics; ``cell`` is the one that ``state`` was opened with.
+        ``code`` saves compiling the nodes again for each task; ``order`` decides between partitions."""
+        self.task_id = task_id
+        self.status = TaskStatus.CREATED
+        self.state = state
+        self.partitions = frozenset(partitions)
+        self.cell = cell
+        self.timing = Timing()
+        self.memory = OperatorMemory()
+        self.stream_punctuations = PunctuationQueue()
+        self.wall_punctuations = PunctuationQueue()
+        self._services = services
+        self._directory = directory
+        config = services.config
+        self._code = code or compile_nodes(
+            nodes, f"<pystreams {config.application_id} {task_id.subtopology}>"
+        )
+        self._order: HeadOrder = TimestampOrder() if order is None else order
+        tags = {"thread_id": services.thread_id, "task_id": task_id}
+        self._processed = services.metrics.counter(names.PROCESSED, **tags)
+        self._punctuated = services.metrics.counter(names.PUNCTUATED, **tags)
+        handlers = Handlers.of(config)
+        self.failures = Failures(
+            task_id,
+            cell,
+            handlers,
+            services.producer.send,
+            services.metrics.counter(names.DROPPED_RECORDS, **tags),
+            services.clock,
+            Origins(nodes, self._code.locations),
+            services.left_out,
+        )
+        self._linked: LinkedCode | None = None
+        self._group = PartitionGroup({}, config.max_task_idle_ms, services.lag, self._order)
+        self._paused: set[TopicPartition] = set()
+        self._commit_needed = False
+        self._interrupted = False
+        self._hurried = False
+
+    # What code and objects of the task see
+
+    @property
+    def application_id(self) -> str:
+        return self.config.application_id
+
+    @property
+    def config(self) -> StreamsConfig:
+        return self._services.config
+
+    @property
+    def metrics(self) -> Metrics:
+        return self._services.metrics
+
+    @property
+    def state_dir(self) -> Path:
+        """The task's own folder, made when it is asked for."""
+        own = self.config.state_dir / self.application_id / str(self.task_id)
+        directory = own if self._directory is None else self._directory
+        directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+    @property
+    def clock(self) -> Clock:
+        return self._services.clock
+
+    @property
+    def producer(self) -> Producer:
+        return self._services.producer
+
+    @property
+    def partition_count(self) -> Callable[[str], int]:
+        return self._services.partition_count
+
+    @property
+    def stores(self) -> Mapping[str, Any]:
+        return self.state.stores
+
+    @property
+    def global_stores(self) -> Mapping[str, Any]:
+        return self._services.global_stores
+
+    @property
+    def stream_time(self) -> int:
+        """The greatest timestamp processed (ms), -1 before the first record."""
+        return self.timing.stream_time
+
+    # Life
+
+    def restoring(self) -> None:
+        """The stores are about to be filled."""
+        self._become(TaskStatus.RESTORING)
+
+    def start(
+        self,
+        committed: Mapping[TopicPartition, Position],
+        operator_state: Mapping[str, int],
+        stream_time: int = -1,
+    ) -> None:
+        """The stores are filled: open operators, initialize processors, and go on where the last commit ended.
+
+        ``operator_state`` is what ``operator_state()`` gave then; ``stream_time`` the task's, where it is further than
+        that of its partitions. Raises ``ProcessingError`` if a processor's ``init`` does.
+        """
+        self._become(TaskStatus.RUNNING)
+        self.memory.committed = operator_state
+        linked = self._linked = LinkedCode(self._code, self)
+        queues: dict[TopicPartition, RecordQueue] = {}
+        for partition in sorted(self.partitions):
+            with setting_up(f"the source of {partition}", self.task_id):
+                queues[partition] = self._queue(partition, linked)
+        self.timing.stream_time = max(self.timing.stream_time, stream_time)
+        for partition, (offset, time) in committed.items():
+            queues[partition].resume_at(offset, time)
+            self.timing.stream_time = max(self.timing.stream_time, time)
+        self._group = PartitionGroup(queues, self.config.max_task_idle_ms, self._services.lag, self._order)
+        linked.init()
+
+    def suspend(self) -> None:
+        """No more records; what was processed may still be flushed and committed."""
+        self._become(TaskStatus.SUSPENDED)
+
+    def resume(self) -> None:
+        """The task is kept after all."""
+        self._become(TaskStatus.RUNNING)
+
+    def close(self) -> None:
+        """Close processors and operators; the state stays its owner's. Raises the first error of a processor's
+        ``close``, after all have been called."""
+        self._become(TaskStatus.CLOSED)
+        linked, self._linked = self._linked, None
+        for queue in self._group.queues.values():
+            queue.clear()
+        if linked is not None:
+            linked.close()
+
+    def _become(self, status: TaskStatus) -> None:
+        self.status = check_status(self.task_id, self.status, status)
+
+    def _queue(self, partition: TopicPartition, linked: LinkedCode) -> RecordQueue:
+        source = source_of(self._code.graph.sources(), partition.topic)
+        decoder = input_decoder(source, partition.topic, self.config, self.clock.now_ms)
+
+        def refuse(rows: Rows, position: int, refusal: Refusal) -> None:
+            self._commit_needed = True
+            self.failures.refuse(source.name, rows, position, refusal)
+
+        reader, turns = linked.readers[source.name], linked.turns.get(source.name)
+        return RecordQueue(partition, decoder, reader, turns, refuse)
+
+    # Intake
+
+    def input_for_store(self, topic: str) -> InputForStore:
+        """What reads one of the task's topics for a store that is restored from it."""
+        source = source_of(self._code.graph.sources(), topic)
+        with setting_up(f"the source of {topic}", self.task_id):
+            return InputForStore(source, topic, self.config, self.clock.now_ms)
+
+    def add_batch(self, batch: RecordBatch, queue_of: TopicPartition | None = None) -> None:
+        """Buffer a batch of one of the task's partitions. Bad records in it show when it is their turn.
+
+        ``queue_of`` is the partition whose queue takes it, if that is not the batch's own: the test driver reads all
+        topics of a pattern as one.
+        """
+        queue = self._group.queues[queue_of or TopicPartition(batch.topic, batch.partition)]
+        had_head = queue.rows is not None
+        queue.add(batch)
+        if not had_head and queue.rows is not None:
+            self._group.touched(queue)
+
+    def buffered(self, partition: TopicPartition) -> int:
+        """How many records of a partition wait."""
+        return self._group.queues[partition].size
+
+    def flow_changes(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
+        """Partitions to pause and to resume since the last call.
+
+        A partition pauses above ``buffered_records_per_partition`` and resumes at half of it: pausing throws away what
+        the client has fetched ahead, so it must not happen often.
+        """
+        limit = self.config.buffered_records_per_partition
+        pause = [p for p, queue in self._group.queues.items() if queue.size > limit and p not in self._paused]
+        resume = [p for p in self._paused if self._group.queues[p].size <= limit // 2]
+        self._paused.update(pause)
+        self._paused.difference_update(resume)
+        return pause, resume
+
+    # Work
+
+    def interrupt(self) -> None:
+        """Process nothing more after the record at work, however long it takes. May be called from another thread."""
+        self._interrupted = True
+        self.timing.interrupted = True
+
+    def hurry(self) -> None:
+        """Have the call of ``process`` that is at work return after the record at work. May be called from another
+        thread; too late, it may cut the next one short, which still processes a record."""
+        self._hurried = True
+        self.timing.interrupted = True
+
+    def is_processable(self, now_ms: int) -> bool:
+        """Whether ``process`` would process a record now. Bad ones at the head are handled first, which may raise."""
+        if self.status is not TaskStatus.RUNNING:
+            return False
+        self._group.settle()
+        return self._group.is_ready(now_ms)
+
+    def process(self, max_records: int, now_ms: int) -> int:
+        """Process up to ``max_records`` and call the stream-time punctuators that they fire; end early when a processor
+        asks for a commit. Gives the number of records, bad ones included; 0 if there are none, or if the task waits for
+        a partition without records (``max_task_idle_ms``).
+
+        Raises ``ProcessingError``, ``SerializationError`` or ``ProductionError`` if a handler says "fail".
+        """
+        if self.status is not TaskStatus.RUNNING:
+            return 0
+        group, timing = self._group, self.timing
+        self._hurried = False
+        refused, done = group.settle(), 0
+        while done < max_records and group.is_ready(now_ms):
+            # In this order: whoever interrupts from another thread sets the two the other way round.
+            timing.interrupted = False
+            if self._interrupted or (self._hurried and done):
+                break
+            turns = group.next_turns(max_records - done)
+            done += self._run(group.next_run(max_records - done)) if turns is None else self._turns(turns)
+            self._punctuate_stream_time()
+            refused += group.settle()
+            if timing.commit_requested:
+                break
+        if refused and not done:
+            # What the caches forwarded at the last commit may have scheduled a punctuator that is due already.
+            self._punctuate_stream_time()
+        self._processed.add(done)
+        return done + refused
+
+    def _punctuate_stream_time(self) -> None:
+        if self.stream_punctuations.next_time_ms <= self.timing.stream_time:
+            self._punctuated.add(self.stream_punctuations.punctuate(self.timing.stream_time))
+
+    def _run(self, run: Run) -> int:
+        """Process a run, or its beginning if a punctuator is due within; give the number of records."""
+        queue, rows, start, end = run
+        timing = self.timing
+        due = self.stream_punctuations.next_time_ms
+        if due <= timing.stream_time:
+            end = start + 1
+        elif due <= rows.max_timestamp:
+            end = min(end, first_above(rows.timestamps, start, end, due - 1) + 1)
+        self.failures.rows = (rows,)
+        end = queue.read(rows, start, end)
+        if end == start:
+            self._group.touched(queue)
+            return 0
+        self._commit_needed = True
+        queue.advance(end)
+        timing.stream_time = max(timing.stream_time, queue.partition_time)
+        self._group.touched(queue)
+        return end - start
+
+    def _turns(self, turns: Turns) -> int:
+        """Process records of several queues one by one, up to where a punctuator is due; give their number."""
+        queues, rows, ends, order = turns
+        timing = self.timing
+        due = self.stream_punctuations.next_time_ms
+        # One that has just been scheduled is due at 0.
+        del order[bisect_left(order, (due, -1)) + 1 :]
+        self.failures.rows = rows
+        readers = [
+            queue.in_turns(batch, queue.position, end)
+            for queue, batch, end in zip(queues, rows, ends, strict=True)
+            if queue.in_turns is not None
+        ]
+        for reader in readers:
+            next(reader, None)
+        places, done = [place for _, place in order], 0
+        try:
+            for place in places:
+                if timing.interrupted:
+                    break
+                next(readers[place], None)
+                done += 1
+        finally:
+            if done:
+                self._commit_needed = True
+                timing.stream_time = max(timing.stream_time, order[done - 1][0])
+            for place, queue in enumerate(queues):
+                if count := places[:done].count(place):
+                    queue.advance(queue.position + count)
+                self._group.touched(queue)
+        return done
+
+    def punctuate_wall_clock(self, now_ms: int) -> bool:
+        """Call the wall-clock punctuators that are due, each once. True if there was any."""
+        if self.status is not TaskStatus.RUNNING:
+            return False
+        called = self.wall_punctuations.punctuate(now_ms)
+        if called:
+            self._punctuated.add(called)
+            self._commit_needed = True
+        return called > 0
+
+    def next_wall_clock_punctuation_ms(self) -> int | None:
+        """When ``punctuate_wall_clock`` has something to do next; None if nothing is scheduled."""
+        next_time_ms = self.wall_punctuations.next_time_ms
+        return None if next_time_ms == NEVER else next_time_ms
+
+    # Commit
+
+    @property
+    def commit_requested(self) -> bool:
+        """A processor asked for a commit since the last one."""
+        return self.timing.commit_requested
+
+    @property
+    def commit_needed(self) -> bool:
+        """Something was processed or punctuated since the last commit."""
+        return self._commit_needed
+
+    def flush(self) -> None:
+        """Forward and log what the caches of the stores hold."""
+        self.state.flush_caches()
+
+    def positions(self) -> dict[TopicPartition, Position]:
+        """What to commit for each partition whose position is known."""
+        return {
+            partition: Position(queue.next_offset, queue.partition_time)
+            for partition, queue in self._group.queues.items()
+            if queue.next_offset is not None
+        }
+
+    def operator_state(self) -> dict[str, int]:
+        """What operators want to find again after the next start, by ``py/<node>/<name>``."""
+        return self.memory.values()
+
+    def committed(self) -> None:
+        """What was processed so far is committed."""
+        self._commit_needed = False
+        self.timing.commit_requested = False
+
+    def partition_time(self, partition: TopicPartition) -> int:
+        """The greatest timestamp processed of a partition (ms), -1 before the first."""
+        return self._group.queues[partition].partition_time

@@ -1,0 +1,79 @@
+"""Reading the stores of this process, global ones, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from pystreams.errors import StateError
+from pystreams.nearest import did_you_mean, listing
+from pystreams.runtime.queries.placing import KeyPartitioner, placing
+from pystreams.runtime.queries.store_queries import LocalStore
+from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.threads.stream_thread import StreamThread
+from pystreams.topology.built import BuiltTopology
+
+R = TypeVar("R")
+
+
+class GlobalLocalStore(LocalStore):
+    """A global store, read in the calling thread as it is now. Every process has the whole of it.
+
+    Every method raises ``StateError`` before the store is filled and after the client has ended.
+    """
+
+    def __init__(self, name: str, context: ClientContext | None, *, headers: bool = False) -> None:
+        super().__init__(name, lambda: (), None, headers=headers)
+        self._context = context
+
+    @property
+    def partitions(self) -> list[int]:
+        return []
+
+    def _of_key(self, key: Any, read: Callable[[Any], Any]) -> list[Any]:
+        return [result for result in self.query(read) if result is not None]
+
+    def query(self, read: Callable[[Any], R]) -> list[R]:
+        """What ``read`` gives for the store, as the only element. It must not write."""
+        stores = {} if self._context is None else self._context.global_stores
+        if self._name not in stores:
+            raise StateError(
+                f"global store {self._name} is not there now",
+                why="the client has not been started, or has ended",
+                hint="start() returns when global stores are filled",
+            )
+        return [read(self._shown(stores[self._name]))]
+
+
+def local_store(
+    name: str,
+    built: BuiltTopology,
+    threads: Callable[[], Sequence[StreamThread]],
+    context: ClientContext | None,
+    *,
+    headers: bool = False,
+    partitioner: KeyPartitioner | None = None,
+) -> LocalStore:
+    """The store of that name, of tasks or a global one; ``headers``: what it keeps of them is shown; ``partitioner``:
+    as ``placing`` takes it. Raises ``StateError`` for an unknown name."""
+    global_stores = [one.spec.name for one in built.global_stores]
+    if name in global_stores:
+        return GlobalLocalStore(name, context, headers=headers)
+    known = [spec.name for spec in built.stores] + global_stores
+    if name not in known:
+        raise StateError(
+            f"there is no store {name}",
+            why=f"the topology has: {listing(known)}",
+            hint=did_you_mean(name, known),
+        )
+    if any(spec.name == name and spec.kind in ("buffer", "join_buffer") for spec in built.stores):
+        raise StateError(
+            f"store {name} cannot be read",
+            why="it holds back what nobody is to see yet",
+            hint="give a table before or behind it a store, with name=",
+        )
+
+    def tasks(subtopology: int) -> int:
+        return 0 if context is None else sum(task.subtopology == subtopology for task in context.inputs)
+
+    return LocalStore(name, threads, placing(built, name, tasks, partitioner), headers=headers)

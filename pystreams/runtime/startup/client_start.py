@@ -1,0 +1,114 @@
+"""What happens before the first thread runs: build, check, create topics, open the state directory."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import closing
+
+from pystreams.broker.port import Admin, Broker
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.dsl.builder import Buildable, topology_of
+from pystreams.errors import TopicError
+from pystreams.metrics import Metrics
+from pystreams.runtime.startup.client_take_over import ClientTakeOver
+from pystreams.runtime.startup.retention_check import check_retention
+from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.tasks.restore import RestoreListener
+from pystreams.runtime.tasks.state_cleanup import StateCleanup
+from pystreams.serde import serde_for
+from pystreams.state.disk.directory import StateDirectory
+from pystreams.state.disk.rocksdb_memory import RocksResources
+from pystreams.state.disk.worker_number import WorkerNumber
+from pystreams.take_over.hand_over_record import HandOverCheck
+from pystreams.topics.topic_plan import plan_topics
+from pystreams.topology.built import BuiltTopology
+from pystreams.topology.topology import Topology
+
+log = logging.getLogger(__name__)
+
+
+def build_topology(application: Topology | Buildable, config: StreamsConfig) -> BuiltTopology:
+    """The topology as it runs under ``config``. Raises ``TopologyError``."""
+    return topology_of(application, config).build(
+        config.application_id,
+        default_key_serde=serde_for(config.default_key_serde),
+        default_value_serde=serde_for(config.default_value_serde),
+        serde_settings=config.serde_settings,
+    )
+
+
+def prepare(
+    built: BuiltTopology,
+    config: StreamsConfig,
+    broker: Broker,
+    admin: Admin,
+    clock: Clock,
+    metrics: Metrics,
+    restore_listener: RestoreListener | None,
+    worker: int,
+) -> ClientContext:
+    """Everything that threads share, after all checks. ``worker`` is the number that the client had best have.
+
+    Raises ``TopicError``, ``RetentionError``, ``TopologyError`` (also where stored content would be lost),
+    ``ConfigError``, ``StateError``.
+    """
+    config.check_guarantee(transactional=broker.transactional)
+    hand_over = HandOverCheck(broker, admin, built, clock)
+    hand_over.check()
+    directory = StateDirectory(config.state_dir, config.application_id)
+    take_over = ClientTakeOver(built, config, broker, admin, directory, clock)
+    take_over.check()
+    plan = plan_topics(admin, built, config, broker.description, take_over.topics_made_anew)
+    with closing(broker.consumer(f"{built.application_id}-retention-check")) as consumer:
+        check_retention(plan, built, config, admin, consumer, clock)
+    cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
+    cleanup.at_start(config.state_cleanup_dir_max_age_ms)
+    in_use = take_over.carry_out(plan)
+    resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
+    log.info(
+        "application %s on %s: %d sub-topologies, %d tasks; %s",
+        built.application_id,
+        broker.description,
+        len(built.subtopologies),
+        len(plan.partitioning.tasks),
+        resources.summary(config.statestore_cache_max_bytes, config.statestore_uncommitted_max_bytes),
+    )
+    return ClientContext(
+        built=built,
+        config=config,
+        broker=broker,
+        admin=admin,
+        clock=clock,
+        metrics=metrics,
+        directory=directory,
+        cleanup=cleanup,
+        hand_over=hand_over,
+        in_use=in_use,
+        resources=resources,
+        process_id=directory.process_id,
+        worker=WorkerNumber(directory.path, worker),
+        inputs={task: frozenset(partitions) for task, partitions in plan.partitioning.tasks.items()},
+        partition_count=partition_counter(admin, plan.partition_counts),
+        restore_listener=restore_listener,
+    )
+
+
+def partition_counter(admin: Admin, known: dict[str, int]) -> Callable[[str], int]:
+    """The number of partitions of a topic; asks the log about topics that were chosen at run time."""
+
+    def partition_count(topic: str) -> int:
+        count = known.get(topic)
+        if count is None:
+            found = admin.describe_topics([topic])
+            if topic not in found:
+                raise TopicError(
+                    f"topic {topic} does not exist",
+                    why="a record was to be written to it, and the application creates its internal topics only",
+                    hint=f"create it: pystreams topics create {topic}",
+                )
+            count = known[topic] = found[topic].partitions
+        return count
+
+    return partition_count

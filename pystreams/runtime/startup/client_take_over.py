@@ -1,0 +1,133 @@
+"""How a client takes over from what ran last on its log and state, while it starts: compare first, act when all else is
+checked."""
+
+from __future__ import annotations
+
+import logging
+
+from pystreams.broker.port import Admin, Broker
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.ids import TopicPartition
+from pystreams.runtime.startup.carry_over import CarryOver
+from pystreams.state.disk.directory import StateDirectory
+from pystreams.take_over.last_run import KeptTopology, LastRun, TopologyInUse, topology_topic
+from pystreams.take_over.take_over_plan import TakeOver, plan_take_over, topology_as_kept
+from pystreams.topics.topic_plan import TopicPlan, internal_topics
+from pystreams.topology.built import BuiltTopology
+from pystreams.topology.former_names import renamed
+
+log = logging.getLogger(__name__)
+
+
+class ClientTakeOver:
+    """The take-over of one client."""
+
+    def __init__(
+        self,
+        built: BuiltTopology,
+        config: StreamsConfig,
+        broker: Broker,
+        admin: Admin,
+        directory: StateDirectory,
+        clock: Clock,
+    ) -> None:
+        self._built = built
+        self._config = config
+        self._broker = broker
+        self._admin = admin
+        self._clock = clock
+        self._kept = KeptTopology(broker, admin, directory, built.application_id, clock)
+        self._todo: TakeOver | None = None
+
+    def check(self) -> None:
+        """Raises ``TopologyError`` where stored content would be lost, ``ConfigError`` where a loss was accepted that
+        there is not."""
+        last = self._last()
+        self._todo = None if last is None else self._plan(last)
+        if last is None:
+            self._warn_of_unused_changelogs()
+
+    @property
+    def topics_made_anew(self) -> frozenset[str]:
+        """The changelogs of stores that begin anew or get content from a former name."""
+        if self._todo is None:
+            return frozenset()
+        return frozenset(map(self._built.changelog, (*self._todo.dropped, *self._todo.carried)))
+
+    def carry_out(self, topics: TopicPlan) -> TopologyInUse:
+        """Create the topics that are missing, and do to stored content what the comparison has found. Raises
+        ``BrokerError`` while the group has members, if something is to be done that they must not see."""
+        todo, built = self._todo, self._built
+        last = None if todo is None else todo.last
+        anew = self.topics_made_anew
+        self._admin.create_topics([spec for spec in topics.missing if spec.name not in anew])
+        stores = bool(built.stores or built.internal_topics)
+        if stores:
+            self._kept.create_topic(needed=todo is not None and todo.changes_data)
+        if todo is not None:
+            for note in todo.notes:
+                log.info("%s", note)
+            for loss in todo.losses:
+                log.warning("as accept_loss says, content is lost: %s", loss)
+        if todo is not None and (todo.changes_data or todo.last.left_over):
+            specs = {spec.name: spec for spec in internal_topics(built, topics.partitioning, self._config)}
+            carry_over = CarryOver(self._broker, self._admin, self._kept, built, specs, self._clock)
+            if todo.changes_data:
+                last = carry_over.run(self._last, self._plan)
+            else:
+                carry_over.clean_up(todo.last)
+        in_use = TopologyInUse(self._kept, last, topology_as_kept(built), stores=stores)
+        if last is None:
+            self._kept.remember(in_use.now, processed=False)
+        elif in_use.kept:
+            self._kept.remember(last)
+        return in_use
+
+    def _warn_of_unused_changelogs(self) -> None:
+        """Without a record of what ran, as behind Kafka Streams, a changelog that nobody uses may be a renamed store's.
+        It may also belong to an application whose name begins with this one's, so it is no reason to refuse."""
+        built, prefix, suffix = self._built, f"{self._built.application_id}-", "-changelog"
+        used = {built.changelog(spec.name) for spec in built.stores} | {topology_topic(built.application_id)}
+        unused = sorted(
+            topic
+            for topic in self._admin.partition_counts()
+            if topic.startswith(prefix) and topic.endswith(suffix) and topic not in used
+        )
+        if not unused or not self._admin.group_offsets(built.application_id):
+            return
+        store = unused[0].removeprefix(prefix).removesuffix(suffix)
+        log.warning(
+            "no store of %s uses %s: if a store had another name before, its content is there, and the new store"
+            ' starts empty; name="new name", was="%s" carries it over',
+            built.application_id,
+            ", ".join(unused),
+            store,
+        )
+
+    def _plan(self, last: LastRun) -> TakeOver:
+        accepted = frozenset((self._config.accept_loss or "").split(",")) - {""}
+        return plan_take_over(last, self._built, accepted, self._broker.description, self._waiting)
+
+    def _waiting(self, topic: str) -> int:
+        count = self._admin.partition_counts().get(topic, 0)
+        partitions = [TopicPartition(topic, partition) for partition in range(count)]
+        beginnings, ends = self._admin.beginning_offsets(partitions), self._admin.end_offsets(partitions)
+        committed = self._admin.group_offsets(self._built.application_id)
+        reached = {p: max(beginnings[p], committed[p].offset if p in committed else 0) for p in partitions}
+        return sum(max(0, ends[p] - reached[p]) for p in partitions)
+
+    def _last(self) -> LastRun | None:
+        """What ran last. Where nobody has told, changelogs with former names tell that their stores were there."""
+        last = self._kept.read()
+        if last is not None:
+            return last
+        built, there = self._built, self._admin.partition_counts()
+        former = {
+            spec.name: spec.was
+            for spec in built.stores
+            if spec.was is not None
+            and built.changelog(spec.was) in there
+            and built.changelog(spec.name) not in there
+        }
+        return LastRun(renamed(topology_as_kept(built), former)) if former else None

@@ -1,0 +1,144 @@
+"""The oldest times that the records can have which an application writes, judged by those of its inputs.
+
+A result has the time of the record that brought it about. Where two records make a result, it has the later one's time;
+in a join of a stream with a table always the stream's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from pystreams.dsl.operators.foreign_key_join import ForeignTableJoin, SubscriptionJoin
+from pystreams.dsl.operators.process import Process
+from pystreams.dsl.operators.stream_join import StreamJoin
+from pystreams.dsl.operators.table_join import TableJoin
+from pystreams.dsl.operators.transform_values import TableTransformValues
+from pystreams.runtime.startup.oldest_input import Oldest
+from pystreams.topology.built import BuiltTopology, SubTopology
+from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
+
+
+class Reach(NamedTuple):
+    """The oldest time that results have for sure (though a filter may drop them), and the oldest that they may have:
+    a step of the user's decides, or which of two records comes first. None: nothing is known to reach there."""
+
+    sure: Oldest | None = None
+    possible: Oldest | None = None
+
+
+def oldest_outputs(built: BuiltTopology, inputs: Mapping[str, Oldest]) -> dict[str, Reach]:
+    """What reaches each topic that the application writes to, its changelogs included. ``inputs`` are the oldest
+    records of the external topics."""
+    read = {topic: Reach(oldest, oldest) for topic, oldest in inputs.items()}
+    written: dict[str, Reach] = {}
+    while True:
+        # What is written to a topic that the application reads itself goes on from there.
+        topics = {topic: _first([read.get(topic), written.get(topic)]) for topic in {*read, *written}}
+        more = _written_once(built, topics)
+        if more == written:
+            return written
+        written = more
+
+
+def _written_once(built: BuiltTopology, topics: Mapping[str, Reach]) -> dict[str, Reach]:
+    written: dict[str, Reach] = {}
+    for sub in built.subtopologies:
+        reached = _SubTopologyReach(sub, topics)
+        for node in sub.nodes:
+            if isinstance(node, SinkNode) and node.topic is not None:
+                written[node.topic] = _first([written.get(node.topic), reached.nodes[node.name]])
+        for store, changelog in sub.changelogs.items():
+            written[changelog] = reached.store(store)
+    return written
+
+
+class _SubTopologyReach:
+    """What reaches each node of a sub-topology."""
+
+    def __init__(self, sub: SubTopology, topics: Mapping[str, Reach]) -> None:
+        self._sub = sub
+        self._topics = topics
+        self._by_name: dict[str, Node] = {node.name: node for node in sub.nodes}
+        self.nodes: dict[str, Reach] = {}
+        for node in sub.nodes:
+            self.nodes[node.name] = self._behind(node)
+
+    def store(self, name: str) -> Reach:
+        """What is written to a store: by the step that it belongs to, or by a step of the user's."""
+        found: list[Reach] = []
+        for node in self._sub.nodes:
+            if not isinstance(node, ProcessorNode) or name not in node.stores:
+                continue
+            reach = self.nodes[node.name]
+            if _is_the_users(node) or isinstance(node.operation, TableTransformValues):
+                found.append(Reach(None, reach.possible))
+            elif getattr(node.operation, "store", None) == name:
+                found.append(reach)
+        return _first(found)
+
+    def _behind(self, node: Node) -> Reach:
+        if isinstance(node, SourceNode):
+            return _first(
+                self._topics[topic] for topic in self._topics if self._sub.source_for(topic) is node
+            )
+        before = _first(self.nodes[parent] for parent in node.parents)
+        if not isinstance(node, ProcessorNode):
+            return before
+        if _is_the_users(node) or isinstance(node.operation, ForeignTableJoin):
+            # A row of the right table gives results only if rows of the left one came before it.
+            return Reach(None, before.possible)
+        if isinstance(node.operation, SubscriptionJoin):
+            return _later([before, *self._right_tables(node.operation)])
+        sides = [self._by_name[parent] for parent in node.parents]
+        if any(_is_side_of_join(side) for side in sides):
+            return self._joined(sides)
+        return before
+
+    def _right_tables(self, join: SubscriptionJoin) -> list[Reach]:
+        """What comes to the right table of a foreign-key join."""
+        return [
+            self.nodes[parent]
+            for node in self._sub.nodes
+            if isinstance(node, ProcessorNode)
+            and isinstance(node.operation, ForeignTableJoin)
+            and node.operation.serdes.topic == join.serdes.topic
+            for parent in node.parents
+        ]
+
+    def _joined(self, sides: Sequence[Node]) -> Reach:
+        """Behind both sides of a join. A side that needs no match has results with its own records' times, and none of
+        the others' is older."""
+        alone = [self.nodes[side.name] for side in sides if not _needs_match(side)]
+        return _first(alone) if alone else _later([self.nodes[side.name] for side in sides])
+
+
+def _is_the_users(node: ProcessorNode) -> bool:
+    return node.supplier is not None or isinstance(node.operation, Process)
+
+
+def _is_side_of_join(node: Node) -> bool:
+    return isinstance(node, ProcessorNode) and isinstance(node.operation, TableJoin | StreamJoin)
+
+
+def _needs_match(side: Node) -> bool:
+    operation = side.operation if isinstance(side, ProcessorNode) else None
+    if isinstance(operation, TableJoin):
+        return operation.kind.needs(right=operation.right)[1]
+    return isinstance(operation, StreamJoin) and not operation.outer
+
+
+def _first(reached: Iterable[Reach | None]) -> Reach:
+    """Where records of several ways come together."""
+    known = [reach for reach in reached if reach is not None]
+    return Reach(
+        min((reach.sure for reach in known if reach.sure is not None), default=None),
+        min((reach.possible for reach in known if reach.possible is not None), default=None),
+    )
+
+
+def _later(reached: Sequence[Reach]) -> Reach:
+    """Where a result takes a record of each way and has the later one's time. What was processed before may be as old
+    as it likes, so that the earlier one is possible."""
+    sure = [reach.sure for reach in reached if reach.sure is not None]
+    return Reach(max(sure) if len(sure) == len(reached) else None, _first(reached).possible)

@@ -1,0 +1,119 @@
+"""Refuses to write records that their topics would delete at once.
+
+A topic with a time limit deletes by the records' own timestamps, so what an application makes of records of 2013 is
+gone minutes after it is written: outputs look empty, and a window store restores nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from pystreams.broker.port import Admin, Consumer
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.errors import RetentionError
+from pystreams.runtime.startup.oldest_input import Oldest, oldest_inputs
+from pystreams.runtime.startup.oldest_output import Reach, oldest_outputs
+from pystreams.topics.topic_plan import TopicPlan, time_limits
+from pystreams.topology.built import BuiltTopology
+
+log = logging.getLogger(__name__)
+
+#: The years 2001 and 2200: hardly any record is of a time outside of them.
+_LONG_AGO_MS: Final = 978_307_200_000
+_FUTURE_MS: Final = 7_258_118_400_000
+
+
+def check_retention(
+    plan: TopicPlan,
+    built: BuiltTopology,
+    config: StreamsConfig,
+    admin: Admin,
+    consumer: Consumer,
+    clock: Clock,
+) -> None:
+    """Compare the oldest input records that are still to be processed with the retention of the outputs and changelogs
+    that have their times.
+
+    Raises ``RetentionError`` unless ``allow_expired``. What only may be deleted is warned of. Only the first records of
+    each input partition are looked at.
+    """
+    limits = time_limits(plan, built, config.errors_dead_letter_queue_topic_name)
+    if not limits:
+        return
+    inputs = oldest_inputs(plan, built, config, admin, consumer, clock)
+    for timestamp, partition in inputs.values():
+        if timestamp >= _FUTURE_MS:
+            log.warning("the oldest record of %s is of %s", partition, told_time(timestamp))
+    written = oldest_outputs(built, inputs)
+    if config.errors_dead_letter_queue_topic_name is not None:
+        # Whether there will be dead letters nobody knows; they have the times of their records.
+        dead_letters = config.errors_dead_letter_queue_topic_name
+        sure = written.get(dead_letters, Reach()).sure
+        written[dead_letters] = Reach(sure, min(inputs.values(), default=None))
+    now_ms = clock.now_ms()
+    expired = _expired({topic: reach.sure for topic, reach in written.items()}, limits, now_ms)
+    possible = _expired({topic: reach.possible for topic, reach in written.items()}, limits, now_ms)
+    doubtful = {topic: found for topic, found in possible.items() if topic not in expired}
+    if expired and not config.allow_expired:
+        raise _error(
+            "would be deleted", plan, expired, "start with --allow-expired (the setting allow_expired)"
+        )
+    for fate, found in (("would be deleted", expired), ("may be deleted", doubtful)):
+        if found:
+            log.warning("%s", _error(fate, plan, found))
+
+
+def told_time(timestamp: int) -> str:
+    """A time for people, with a word on one that hardly anybody means."""
+    unit = ""
+    if timestamp < _LONG_AGO_MS:
+        unit = "seconds"
+    elif timestamp >= _FUTURE_MS:
+        unit = "microseconds or nanoseconds"
+    try:
+        date = f"{datetime.fromtimestamp(timestamp / 1000, UTC):%Y-%m-%d %H:%M} UTC"
+    except (ValueError, OverflowError):
+        date = "a time beyond the year 9999"
+    if not unit:
+        return date
+    return f"{date} (timestamp {timestamp}: most likely {unit}; timestamps are milliseconds since 1970)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Expired:
+    """A topic's limit (ms), and the input record that is older."""
+
+    limit_ms: int
+    oldest: Oldest
+
+
+def _expired(
+    written: Mapping[str, Oldest | None], limits: Mapping[str, int], now_ms: int
+) -> dict[str, _Expired]:
+    found: dict[str, _Expired] = {}
+    for topic, limit in limits.items():
+        oldest = written.get(topic)
+        if oldest is not None and limit < now_ms - oldest[0]:
+            found[topic] = _Expired(limit, oldest)
+    return found
+
+
+def _error(fate: str, plan: TopicPlan, expired: Mapping[str, _Expired], *way_out: str) -> RetentionError:
+    existing = [topic for topic in expired if topic in plan.found]
+    mends = [f"pystreams topics alter {topic} --config retention.ms=-1" for topic in existing]
+    if len(existing) < len(expired):
+        mends.append("set window_changelog_retention_ms=-1 (for changelogs that do not exist yet)")
+    timestamp, partition = min(found.oldest for found in expired.values())
+    if timestamp < _LONG_AGO_MS:
+        mends.insert(0, "write timestamps in milliseconds, or have a timestamp_extractor multiply them")
+    return RetentionError(
+        f"what this application writes {fate} right after it is written",
+        where=", ".join(f"{topic} (retention.ms={found.limit_ms})" for topic, found in expired.items()),
+        why=f"the oldest record of {partition} is of {told_time(timestamp)}, older than their retention",
+        hint="; or ".join(["; ".join(mends), *way_out]),
+    )

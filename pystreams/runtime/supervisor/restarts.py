@@ -1,0 +1,76 @@
+"""What follows from the death of a worker: another start after a back-off, or the end of the run.
+
+A back-off doubles with each failure in a row. Some failures end the run instead, since another start would only repeat
+them: what the worker knows to be the user's to mend, whatever goes wrong before the application has run at all, and
+what has happened a few times in the same way.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+import msgspec
+
+from pystreams.runtime.supervisor.worker import Failure, Worker
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """When a worker is started again, and when no longer.
+
+    The n-th failure in a row waits ``backoff_ms * 2**(n-1)``, at most ``backoff_ms_max``, and up to ``jitter`` of that
+    longer, so that workers which died together do not come back together. Who has worked for ``ran_well_ms`` begins
+    from the start again.
+    """
+
+    backoff_ms: float = 1_000
+    backoff_ms_max: float = 60_000
+    jitter: float = 0.25
+    ran_well_ms: float = 60_000
+    #: The run ends when the same failure has happened so often, or a worker has died so often in a row without a word.
+    same_failure_max: int = 3
+    stillborn_max: int = 5
+
+    def delay_ms(self, failures: int, choose: random.Random) -> float:
+        """How long to wait after so many failures in a row, never less than the back-off."""
+        # The exponent is bounded, too: a float overflows after a thousand failures.
+        backoff = min(self.backoff_ms_max, self.backoff_ms * 2.0 ** min(failures - 1, 32))
+        return backoff * (1 + self.jitter * choose.random())
+
+
+class Causes:
+    """What workers have died of, all of them together."""
+
+    def __init__(self, policy: RestartPolicy) -> None:
+        self._policy = policy
+        self._seen: Counter[tuple[str, str]] = Counter()
+
+    def final(
+        self, worker: Worker, failure: Failure, exit_code: int, *, ran_well: bool, has_run: bool
+    ) -> Failure | None:
+        """The failure, if the run ends because of it. ``has_run``: the application has run, in some worker."""
+        told = worker.failure is not None
+        if told and (failure.hopeless or not has_run):
+            return failure
+        if worker.stillborn >= self._policy.stillborn_max:
+            return _extended(
+                failure, f"this was the {_nth(worker.stillborn)} start in a row that told nothing"
+            )
+        if ran_well:
+            self._seen.clear()
+        if exit_code > 0 and failure.action != "retry":
+            cause = (failure.what, failure.where) if told else (f"exit code {exit_code}", failure.log)
+            self._seen[cause] += 1
+            if self._seen[cause] >= self._policy.same_failure_max:
+                return _extended(failure, f"it happened {self._seen[cause]} times: no worker gets past it")
+        return None
+
+
+def _extended(failure: Failure, why: str) -> Failure:
+    return msgspec.structs.replace(failure, why=f"{failure.why}; {why}" if failure.why else why)
+
+
+def _nth(number: int) -> str:
+    return {1: "first", 2: "second", 3: "third", 4: "fourth", 5: "fifth"}.get(number, f"{number}th")

@@ -1,0 +1,228 @@
+"""Worker processes of one application under supervision: a pure machine, events in, instructions out."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pystreams.clock import Clock
+from pystreams.runtime.supervisor.restarts import Causes, RestartPolicy
+from pystreams.runtime.supervisor.worker import Failure, Report, Worker, WorkerState
+from pystreams.runtime.supervisor.worker_notes import (
+    idle_note,
+    kill_note,
+    restart_note,
+    silence_note,
+    unexplained,
+)
+
+#: Somebody who tells nothing for so long is worth a note, and so is who has had nothing to do.
+SILENCE_MS: Final = 30_000.0
+IDLE_MS: Final = 3_000.0
+
+#: A supervisor that has done nothing for longer than this was not there (Ctrl-Z, a terminal that takes no output).
+AWAY_MS: Final = 500.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start the process of a worker."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Tell a worker to commit, to leave the group and to end."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End the process of a worker at once."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Let people know. ``serious``: something is wrong, and may cost time or tasks."""
+
+    text: str
+    serious: bool = True
+
+
+Instruction: TypeAlias = Start | Stop | Kill | Tell
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """All workers together. ``lag`` is None while it is not known."""
+
+    state: str
+    records: int
+    lag: int | None
+    tasks: int
+    restarts: int
+    left_out: Mapping[str, int]
+
+
+class Supervision:
+    """Decides about the workers of one run; the caller carries out what each method returns, and calls ``tick`` several
+    times a second."""
+
+    def __init__(
+        self,
+        workers: int,
+        clock: Clock,
+        *,
+        until_caught_up: bool = False,
+        policy: RestartPolicy | None = None,
+        choose: random.Random | None = None,
+    ) -> None:
+        self.workers = {number: Worker(number) for number in range(1, workers + 1)}
+        #: What ended the run, if anything did.
+        self.failure: Failure | None = None
+        self.stopping = False
+        #: Some worker has told how it goes: the application can be run.
+        self.has_run = False
+        self._clock = clock
+        self._until_caught_up = until_caught_up
+        self._policy = policy or RestartPolicy()
+        self._choose = choose or random.Random()  # noqa: S311 - spreads restarts, guards nothing
+        self._causes = Causes(self._policy)
+        self._ticked_ms = clock.monotonic_ms()
+        self._idle_since_ms: float | None = None
+        self._idle_told = False
+
+    @property
+    def over(self) -> bool:
+        """True once every worker has ended for good."""
+        return all(worker.state is WorkerState.ENDED for worker in self.workers.values())
+
+    def begin(self) -> list[Instruction]:
+        """Start them all."""
+        return [self._start(worker) for worker in self.workers.values()]
+
+    def heard(self, number: int, message: Report | Failure) -> None:
+        """A worker has told something."""
+        worker = self.workers[number]
+        if isinstance(message, Failure):
+            worker.failure = message
+        else:
+            self.has_run = True
+            worker.hear(message, self._clock.monotonic_ms())
+
+    def ended(self, number: int, exit_code: int, last_lines: Sequence[str] = ()) -> list[Instruction]:
+        """A worker's process has ended; a negative ``exit_code`` is the signal's that killed it, ``last_lines`` the end
+        of its log."""
+        now_ms = self._clock.monotonic_ms()
+        worker = self.workers[number]
+        ran_ms = now_ms - worker.since_ms
+        ran_well = worker.state is WorkerState.RUNNING and ran_ms >= self._policy.ran_well_ms
+        failure = worker.failure or unexplained(number, exit_code, last_lines)
+        had_worked = worker.has_worked
+        worker.bury(ran_well=ran_well)
+        if self.stopping:
+            worker.enter(WorkerState.ENDED, now_ms)
+            # Whoever was stopped before it began has nothing to lose, however it ended.
+            if exit_code != 0 and (had_worked or worker.failure is not None):
+                self.failure = self.failure or failure
+            return []
+        final = self._causes.final(worker, failure, exit_code, ran_well=ran_well, has_run=self.has_run)
+        if final is not None:
+            worker.enter(WorkerState.ENDED, now_ms)
+            self.failure = final
+            return self.stop()
+        delay_ms = self._policy.delay_ms(worker.failures, self._choose)
+        worker.enter(WorkerState.BACKING_OFF, now_ms)
+        worker.retry_at_ms = now_ms + delay_ms
+        return [Tell(restart_note(failure, number, ran_ms, delay_ms, told=worker.failure is not None))]
+
+    def stop(self) -> list[Instruction]:
+        """Have all workers commit and end; none is started any more."""
+        now_ms = self._clock.monotonic_ms()
+        self.stopping = True
+        instructions: list[Instruction] = []
+        for worker in self.workers.values():
+            if worker.state is WorkerState.BACKING_OFF:
+                worker.enter(WorkerState.ENDED, now_ms)
+            elif worker.state in (WorkerState.STARTING, WorkerState.RUNNING):
+                worker.enter(WorkerState.STOPPING, now_ms)
+                instructions.append(Stop(worker.number))
+        return instructions
+
+    def tick(self) -> list[Instruction]:
+        """What time brings: restarts that are due, the end that has been reached, who is silent or idle."""
+        now_ms = self._clock.monotonic_ms()
+        away_ms, self._ticked_ms = now_ms - self._ticked_ms - AWAY_MS, now_ms
+        if self._until_caught_up and not self.stopping and self._caught_up():
+            return self.stop()
+        instructions: list[Instruction] = []
+        for worker in self.workers.values():
+            if away_ms > 0:
+                worker.excuse(away_ms, now_ms)
+            if worker.state is WorkerState.BACKING_OFF and now_ms >= worker.retry_at_ms:
+                instructions.append(self._start(worker))
+            if worker.given_up(now_ms):
+                # As long as it lives it holds the state of its tasks: nobody can go on with them. Once is enough.
+                worker.hear(worker.report, now_ms)
+                instructions += [Kill(worker.number), Tell(kill_note(worker))]
+            elif worker.falls_silent(now_ms, SILENCE_MS):
+                instructions.append(Tell(silence_note(worker, SILENCE_MS)))
+        return [*instructions, *self._idle(now_ms)]
+
+    def summary(self) -> Summary:
+        """The workers' figures added up."""
+        return Summary(
+            state=self._state(),
+            records=sum(worker.records for worker in self.workers.values()),
+            lag=self._lag(),
+            tasks=sum(worker.report.tasks for worker in self.workers.values()),
+            restarts=sum(worker.restarts for worker in self.workers.values()),
+            left_out=sum((worker.left_out for worker in self.workers.values()), Counter()),
+        )
+
+    def _lag(self) -> int | None:
+        lags = [worker.report.lag for worker in self.workers.values() if worker.report.tasks]
+        unknown = any(worker.between_assignments for worker in self.workers.values()) or None in lags
+        return None if unknown or not lags else sum(lag for lag in lags if lag is not None)
+
+    def _state(self) -> str:
+        """One word where all are in the same state, else how many run."""
+        states = {worker.shown_state for worker in self.workers.values()}
+        if len(states) == 1:
+            return states.pop()
+        running = sum(worker.shown_state == "running" for worker in self.workers.values())
+        return "stopping" if self.stopping else f"{running}/{len(self.workers)} running"
+
+    def _start(self, worker: Worker) -> Start:
+        worker.start(self._clock.monotonic_ms())
+        return Start(worker.number)
+
+    def _caught_up(self) -> bool:
+        running = [w for w in self.workers.values() if w.state is WorkerState.RUNNING]
+        return bool(running) and all(worker.report.caught_up for worker in running)
+
+    def _idle(self, now_ms: float) -> list[Instruction]:
+        """Once, when all workers run, have all tasks, and some have had none for a while: more workers than tasks."""
+        workers = list(self.workers.values())
+        idle = [worker.number for worker in workers if not worker.report.tasks]
+        tasks = sum(worker.report.tasks for worker in workers)
+        settled = all(
+            w.state is WorkerState.RUNNING and w.report.state == "running" and w.report.all_tasks == tasks
+            for w in workers
+        )
+        if self._idle_told or not settled or not idle or len(idle) == len(workers):
+            self._idle_since_ms = None
+            return []
+        if self._idle_since_ms is None:
+            self._idle_since_ms = now_ms
+        if now_ms - self._idle_since_ms < IDLE_MS:
+            return []
+        self._idle_told = True
+        return [Tell(idle_note(idle, tasks), serious=False)]

@@ -1,0 +1,76 @@
+"""What people are told about workers."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+from pystreams.runtime.supervisor.worker import Failure, Worker, WorkerState
+
+
+def describe_exit(exit_code: int) -> str:
+    """``ended with exit code 3``, ``was killed by SIGKILL (...)``."""
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    try:
+        name = signal.Signals(-exit_code).name
+    except ValueError:
+        name = f"signal {-exit_code}"
+    reason = {
+        "SIGKILL": " (kill -9, or the system had no memory left)",
+        "SIGSEGV": " (a library crashed)",
+        "SIGABRT": " (a library gave up)",
+    }
+    return f"was killed by {name}{reason.get(name, '')}"
+
+
+def unexplained(number: int, exit_code: int, last_lines: Sequence[str]) -> Failure:
+    """The failure of a worker that has not said why it ends."""
+    return Failure(
+        f"worker {number} {describe_exit(exit_code)}",
+        log="\n".join(last_lines),
+        hint="its log says more: --verbose",
+        exit_code=exit_code if exit_code > 0 else 1,
+    )
+
+
+def restart_note(failure: Failure, number: int, ran_ms: float, delay_ms: float, *, told: bool) -> str:
+    """``told``: the worker itself has."""
+    what = f"worker {number} failed: {failure.what}" if told else failure.what
+    lines = [f"{what}, after {ran_ms / 1000:.1f} s; it starts again in {delay_ms / 1000:.1f} s"]
+    if told:
+        lines += [
+            f"  {label}: {part}" for label, part in (("where", failure.where), ("why", failure.why)) if part
+        ]
+    elif failure.log:
+        lines += ["  the end of its log:", *(f"    {line}" for line in failure.log.splitlines())]
+    return "\n".join(lines)
+
+
+def silence_note(worker: Worker, silence_ms: float) -> str:
+    """About one that has not been heard of for long."""
+    what = {
+        WorkerState.STARTING: "has not begun to work: is the program's module slow to import?",
+        WorkerState.RUNNING: "tells nothing: it is stopped (SIGSTOP), or something holds the interpreter",
+        WorkerState.STOPPING: "has not ended; a second Ctrl-C kills it",
+    }[worker.state]
+    return f"worker {worker.number}: for {silence_ms / 1000:g} s it {what}"
+
+
+def kill_note(worker: Worker) -> str:
+    """About one whose tasks the group has given to others."""
+    return (
+        f"worker {worker.number} has told nothing for {(worker.patience_ms or 0) / 1000:g} s: it is stopped"
+        " (SIGSTOP), or something holds the interpreter; it is killed, so that others get the state of its tasks"
+    )
+
+
+def idle_note(idle: Sequence[int], tasks: int) -> str:
+    """About those that have nothing to do."""
+    one = len(idle) == 1
+    who = f"worker {idle[0]} has" if one else f"workers {', '.join(map(str, idle))} have"
+    work = "is one task" if tasks == 1 else f"is divided into {tasks} tasks"
+    return (
+        f"{who} nothing to do: by the partitions of its input topics the application's work {work}, and a task runs in"
+        f" one worker at a time; {'it stands' if one else 'they stand'} by for a worker that dies"
+    )

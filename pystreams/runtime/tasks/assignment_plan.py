@@ -1,0 +1,89 @@
+"""What a thread does about a new assignment, as a list of instructions made by a pure function.
+
+The order is the protocol's: tasks that leave are committed and closed before anything is claimed, since another member
+may start on their partitions right after the claim; and a task is opened before the claim, too, so that its committed
+offsets are read while nobody can be joining.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pystreams.engine.task_lifecycle import TaskStatus
+from pystreams.errors import TopicError
+from pystreams.ids import TaskId, TopicPartition
+
+Inputs: TypeAlias = frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAll:
+    """Commit all running tasks of the thread: they share one producer, so they commit together."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloseTask:
+    """Close a task; its work is committed already, or is to be forgotten."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTask:
+    """Take a task on."""
+
+    task: TaskId
+    inputs: Inputs
+
+
+@dataclass(frozen=True, slots=True)
+class AbortAll:
+    """Forget everything since the last commit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Tell the group what this member holds now."""
+
+    partitions: frozenset[TopicPartition]
+
+
+Instruction: TypeAlias = CommitAll | CloseTask | OpenTask | AbortAll | Claim
+
+
+def plan_assignment(
+    current: Mapping[TaskId, tuple[TaskStatus, Inputs]],
+    assigned: Collection[TopicPartition],
+    inputs_of: Mapping[TaskId, Inputs],
+) -> list[Instruction]:
+    """From the tasks at hand to those whose inputs are all assigned. A task of which another member still holds an
+    input comes with a later assignment.
+
+    Raises ``TopicError`` for a partition of which this member knows no task: nobody would ever read it.
+    """
+    available = frozenset(assigned)
+    unknown = available.difference(*inputs_of.values())
+    if unknown:
+        raise TopicError(
+            f"the group assigns partitions that this member knows nothing of: {', '.join(map(str, sorted(unknown)))}",
+            why="the member that leads the group was started after topics or partitions were added, this one before",
+            hint="restart this instance",
+        )
+    target = {task: inputs for task, inputs in inputs_of.items() if inputs <= available}
+    closing = sorted(task for task, (_, inputs) in current.items() if target.get(task) != inputs)
+    staying = current.keys() - closing
+    plan: list[Instruction] = [CloseTask(task) for task in closing]
+    if any(current[task][0] is TaskStatus.RUNNING for task in closing):
+        # What processors write while they are closed came too late for the commit: it must not go with the next one.
+        plan = [CommitAll(), *plan, AbortAll()]
+    plan += [OpenTask(task, target[task]) for task in sorted(target.keys() - staying)]
+    plan.append(Claim(available))
+    return plan
+
+
+def plan_loss(current: Collection[TaskId]) -> list[Instruction]:
+    """The membership is gone: nothing may be committed any more. What waits to be sent is forgotten first, because to
+    close takes its time, and once more at the end, because processors may write while they are closed."""
+    return [AbortAll(), *(CloseTask(task) for task in sorted(current)), AbortAll(), Claim(frozenset())]

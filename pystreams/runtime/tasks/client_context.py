@@ -1,0 +1,110 @@
+"""What all threads of a client share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pystreams.broker.port import Admin, Broker
+from pystreams.clock import Clock
+from pystreams.config import StreamsConfig
+from pystreams.engine.failures.left_out import LeftOut
+from pystreams.engine.global_state import GlobalStoreView
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import Metrics
+from pystreams.runtime.tasks.restore import RestoreListener
+from pystreams.runtime.tasks.start_positions import offset_ago
+from pystreams.runtime.tasks.state_cleanup import StateCleanup
+from pystreams.state.disk.directory import StateDirectory
+from pystreams.state.disk.rocksdb_memory import RocksResources
+from pystreams.state.disk.worker_number import WorkerNumber
+from pystreams.take_over.hand_over_record import HandOverCheck
+from pystreams.take_over.last_run import TopologyInUse
+from pystreams.topology.built import BuiltTopology, SubTopology
+
+
+@dataclass(frozen=True, slots=True)
+class ClientContext:
+    """One application, running in one process. ``inputs`` are the input partitions of every task of the topology."""
+
+    built: BuiltTopology
+    config: StreamsConfig
+    broker: Broker
+    admin: Admin
+    clock: Clock
+    metrics: Metrics
+    directory: StateDirectory
+    cleanup: StateCleanup
+    hand_over: HandOverCheck
+    #: Has the topology kept when it processes records; knows which stores have begun anew.
+    in_use: TopologyInUse
+    resources: RocksResources
+    process_id: str
+    #: Keeps this client's names apart from those of others with the same process id.
+    worker: WorkerNumber
+    inputs: Mapping[TaskId, frozenset[TopicPartition]]
+    partition_count: Callable[[str], int]
+    restore_listener: RestoreListener | None = None
+    #: The records that tasks have left out.
+    left_out: LeftOut = field(init=False)
+    #: What tasks see of the global stores, once these are filled.
+    global_stores: dict[str, GlobalStoreView] = field(default_factory=dict)
+    #: Tasks with stores.
+    stateful: frozenset[TaskId] = field(init=False)
+    #: Tasks with stores, and those that feed one through internal topics: what they miss is missing in state.
+    feeding_state: frozenset[TaskId] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "left_out", LeftOut(self.config.errors_dead_letter_queue_topic_name))
+        stateful = frozenset(task for task in self.inputs if self.subtopology(task).stores)
+        object.__setattr__(self, "stateful", stateful)
+        feeding = _feeding_state(self.built.subtopologies)
+        object.__setattr__(
+            self, "feeding_state", frozenset(task for task in self.inputs if task.subtopology in feeding)
+        )
+
+    def subtopology(self, task: TaskId) -> SubTopology:
+        return self.built.subtopologies[task.subtopology]
+
+    def offset_reset(self, task: TaskId, topic: str) -> str:
+        """Internal topics are always read from their beginning: nothing in them may be left out."""
+        if topic in self.built.internal_topics:
+            return "earliest"
+        source = self.subtopology(task).source_for(topic)
+        chosen = source.auto_offset_reset if source is not None else None
+        return chosen or self.config.auto_offset_reset
+
+    def offset_ago(self, partition: TopicPartition, duration_ms: int) -> int:
+        """See ``positions.offset_ago``."""
+        return offset_ago(self.admin, self.clock, partition, duration_ms)
+
+    def everything_is_committed(self) -> bool:
+        """True if the group's committed offsets are the end offsets of all inputs."""
+        admin, inputs = self.admin, sorted({p for of_task in self.inputs.values() for p in of_task})
+        before = admin.end_offsets(inputs)
+        committed = admin.group_offsets(self.built.application_id)
+        beginnings = admin.beginning_offsets(inputs)
+        reached = {p: max(committed[p].offset if p in committed else 0, beginnings[p]) for p in inputs}
+        # The end offsets only grow: if they are the same before and after, they were the same in between.
+        return reached == before == admin.end_offsets(inputs)
+
+    def instance_id(self, thread: int) -> str | None:
+        """Who a thread is as a static member; None: nobody in particular. Source: StreamsConfig.getMainConsumerConfigs,
+        without the worker's number."""
+        given = self.config.group_instance_id
+        return None if given is None else f"{given}-{self.worker.number}-{thread}"
+
+    def local_state(self) -> dict[str, int]:
+        """How far the state of each task on this machine's disk has got: the sum of its changelog offsets."""
+        return {str(task): sum(offsets.values()) for task, offsets in self.directory.local_tasks().items()}
+
+
+def _feeding_state(subtopologies: Sequence[SubTopology]) -> set[int]:
+    """The sub-topologies from which a way leads to a store."""
+    feeding: set[int] = set()
+    found = {sub.id for sub in subtopologies if sub.stores}
+    while found - feeding:
+        feeding |= found
+        fed = {topic for sub in subtopologies if sub.id in feeding for topic in sub.repartition_source_topics}
+        found = {sub.id for sub in subtopologies if fed & set(sub.sink_topics)}
+    return feeding

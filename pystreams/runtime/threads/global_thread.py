@@ -1,0 +1,293 @@
+"""The thread that keeps the global stores of a process up to date: all of their topics' partitions, in no group.
+
+Source: org.apache.kafka.streams.processor.internals.GlobalStreamThread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pystreams.broker.port import Consumer
+from pystreams.clock import Deadline
+from pystreams.engine.global_state import GlobalState
+from pystreams.errors import (
+    BrokerUnavailableError,
+    OffsetOutOfRangeError,
+    SchemaRegistryUnavailableError,
+    StateCorruptedError,
+    StreamsError,
+)
+from pystreams.ids import TopicPartition
+from pystreams.record import RecordBatch
+from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.threads.thread_end import placed
+from pystreams.take_over.hand_over_record import state_origin
+from pystreams.topology.built import BuiltTopology
+
+log = logging.getLogger(__name__)
+
+_POLL_MS: Final = 100.0
+#: How long to wait for a log that does not answer before it is asked again.
+_PAUSE_S: Final = 0.5
+_WAIT_S: Final = 0.1
+
+
+class GlobalThread:
+    """Reads the topics to the end they have when it starts, then goes on reading them until it is stopped.
+
+    Every process has its own stores, in a directory of its own: ``global-<number of the client>``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        context: ClientContext,
+        on_failure: Callable[[BaseException], None],
+    ) -> None:
+        """``on_failure`` is told, from the thread, what ended it after it had started."""
+        self.name = name
+        self.failure: BaseException | None = None
+        #: The stores hold what their topics held when the thread started.
+        self.filled = False
+        self._context = context
+        self._on_failure = on_failure
+        self._filling: GlobalState | None = None
+        self._stopping = threading.Event()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin to read. Wait for ``ready`` then."""
+        self._thread.start()
+
+    def wait_ready(self, timeout_s: float) -> bool:
+        """Whether the stores are filled, or never will be, within a time. Raises what went wrong."""
+        ready = self._ready.wait(timeout_s)
+        if self.failure is not None:
+            raise self.failure
+        return ready
+
+    def stop(self) -> None:
+        """End soon. May be called at any time."""
+        self._stopping.set()
+        if self._filling is not None:
+            self._filling.interrupt()
+
+    def join(self) -> None:
+        """Wait until the thread has ended."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        except BaseException as error:  # noqa: BLE001 - told to who waits for the stores, or to the client
+            self.failure = self.failure or placed(error, None, self.name)
+        finally:
+            self._ready.set()
+
+    def _work(self) -> None:
+        context = self._context
+        consumer = context.broker.consumer(self.name, "global")
+        try:
+            state = self._filling = self._open()
+            try:
+                self._fill(state, consumer)
+                if not self._stopping.is_set():
+                    context.global_stores.update(state.stores)
+                    self.filled = True
+                self._ready.set()
+                self._keep_up(state, consumer)
+            except BaseException as error:
+                self.failure = placed(error, None, self.name)
+                if self._ready.is_set():
+                    self._on_failure(self.failure)
+                    # Tasks may read the stores until they are closed, which comes first.
+                    self._stopping.wait()
+                raise
+            finally:
+                context.global_stores.clear()
+                state.close(wipe=isinstance(self.failure, StateCorruptedError))
+        finally:
+            consumer.close()
+
+    # Opening
+
+    def _open(self) -> GlobalState:
+        """The stores as they were left, or empty ones if they cannot be gone on with."""
+        try:
+            state = self._state()
+            try:
+                self._check(state)
+            except BaseException:
+                state.close()
+                raise
+        except StateCorruptedError as error:
+            log.warning("[%s] %s; deleting them, they will be read anew", self.name, error)
+            self._context.directory.wipe_global(self._directory_name)
+            state = self._state()
+        return state
+
+    @property
+    def _directory_name(self) -> str:
+        return f"global-{self._context.worker.number}"
+
+    def _state(self) -> GlobalState:
+        context = self._context
+        return GlobalState(
+            context.built,
+            context.config,
+            context.partition_count,
+            metrics=context.metrics,
+            clock=context.clock,
+            thread_id=self.name,
+            directory=context.directory.path / self._directory_name,
+            resources=context.resources,
+            origin=state_origin(context.broker, ""),
+            left_out=context.left_out,
+        )
+
+    def _check(self, state: GlobalState) -> None:
+        """Raise ``StateCorruptedError`` for stores that lie outside of what their topics hold."""
+        positions = state.positions()
+        beginnings = self._context.admin.beginning_offsets(list(positions))
+        ends = self._context.admin.end_offsets(list(positions))
+        for partition, position in positions.items():
+            if not beginnings[partition] <= position <= ends[partition]:
+                raise _outside(state, partition, position, beginnings[partition], ends[partition])
+
+    # Reading
+
+    def _fill(self, state: GlobalState, consumer: Consumer) -> None:
+        """Read every partition to the end that it has now."""
+        admin, listener = self._context.admin, self._context.restore_listener
+        partitions = sorted(state.partitions)
+        ends, starts = admin.end_offsets(partitions), admin.beginning_offsets(partitions)
+        starts |= state.positions()
+        state.start(starts)
+        consumer.assign(starts)
+        missing = {p for p in partitions if starts[p] < ends[p]}
+        log.info("[%s] reading %s", self.name, _spelled(state, {p: ends[p] - starts[p] for p in missing}))
+        if listener is not None:
+            for p in partitions:
+                listener.on_restore_start(p, state.store_of[p.topic], starts[p], ends[p])
+        counts = dict.fromkeys(partitions, 0)
+        deadline = self._patience()
+        while missing and not self._stopping.is_set():
+            read = self._step(state, consumer)
+            for partition, count in read.items():
+                counts[partition] += count
+                if listener is not None and count:
+                    store = state.store_of[partition.topic]
+                    listener.on_batch_restored(partition, store, consumer.position(partition), count)
+            missing = {p for p in missing if consumer.position(p) < ends[p]}
+            deadline = self._patience() if read else deadline
+            if deadline.expired():
+                raise _silent(state, missing)
+        if listener is not None:
+            for p in partitions:
+                listener.on_restore_end(p, state.store_of[p.topic], counts[p])
+
+    def _patience(self) -> Deadline:
+        return Deadline(self._context.clock, self._context.config.task_timeout_ms)
+
+    def _keep_up(self, state: GlobalState, consumer: Consumer) -> None:
+        while not self._stopping.is_set():
+            self._step(state, consumer)
+
+    def _step(self, state: GlobalState, consumer: Consumer) -> Mapping[TopicPartition, int]:
+        """Apply what has arrived; how many records of which partitions that was."""
+        try:
+            batches = consumer.poll(_POLL_MS)
+        except BrokerUnavailableError as error:
+            log.warning("[%s] the topics of global stores cannot be read now: %s", self.name, error)
+            self._stopping.wait(_PAUSE_S)
+            return {}
+        except OffsetOutOfRangeError as error:
+            raise StateCorruptedError(
+                "the topic of a global store has lost records that were not read yet",
+                where=error.where,
+                why="they were deleted by its retention, or the topic was made anew",
+                hint="start again: the stores are deleted, and read anew from the topic; it should be compacted, "
+                "without a time limit",
+            ) from error
+        if batches:
+            for batch in batches:
+                self._add(state, batch)
+            state.apply()
+        return {TopicPartition(batch.topic, batch.partition): len(batch) for batch in batches}
+
+    def _add(self, state: GlobalState, batch: RecordBatch) -> None:
+        """Have a batch read; where that takes a schema registry which is away, until it is back."""
+        deadline = self._patience()
+        while True:
+            try:
+                state.add(batch)
+                return
+            except SchemaRegistryUnavailableError as error:
+                if deadline.expired() or self._stopping.is_set():
+                    raise
+                log.warning("[%s] a global store waits: %s", self.name, error)
+                self._stopping.wait(_PAUSE_S)
+
+
+class GlobalStores:
+    """The global thread of a client, if its topology needs one."""
+
+    def __init__(self, built: BuiltTopology, on_failure: Callable[[BaseException], None]) -> None:
+        self._wanted = bool(built.global_stores)
+        self._on_failure = on_failure
+        self._thread: GlobalThread | None = None
+
+    def fill(self, context: ClientContext, stopped: Callable[[], bool]) -> bool:
+        """Start the thread and wait until the stores are filled. False if ``stopped`` came first. Raises what goes
+        wrong."""
+        if not self._wanted:
+            return True
+        config = context.config
+        prefix = config.client_id or f"{config.application_id}-{context.process_id}"
+        name = f"{prefix}-{context.worker.number}-GlobalStreamThread"
+        thread = self._thread = GlobalThread(name, context, self._on_failure)
+        thread.start()
+        while not thread.wait_ready(_WAIT_S):
+            if stopped():
+                thread.stop()
+        return thread.filled
+
+    def close(self) -> None:
+        """Stop the thread and wait for its end."""
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread.join()
+
+
+def _spelled(state: GlobalState, missing: Mapping[TopicPartition, int]) -> str:
+    """For the log: how much there is to read for which stores."""
+    offsets = dict.fromkeys(sorted(state.store_of), 0)
+    for partition, count in missing.items():
+        offsets[partition.topic] += count
+    return ", ".join(f"{count} offsets of {topic}" for topic, count in offsets.items())
+
+
+def _silent(state: GlobalState, missing: set[TopicPartition]) -> StreamsError:
+    return BrokerUnavailableError(
+        "the topics of global stores could not be read to their end",
+        where=", ".join(
+            f"{partition} (store {state.store_of[partition.topic]})" for partition in sorted(missing)
+        ),
+        why="nothing arrived for task_timeout_ms",
+        hint="is the log reachable, and may this application read these topics?",
+    )
+
+
+def _outside(
+    state: GlobalState, partition: TopicPartition, position: int, beginning: int, end: int
+) -> StateCorruptedError:
+    return StateCorruptedError(
+        f"the local state of global store {state.store_of[partition.topic]} lies outside of its topic",
+        where=f"{partition}, offset {position}",
+        why=f"the topic holds offsets {beginning} to {end} (exclusive)",
+        hint="the store is deleted and read anew",
+    )

@@ -1,0 +1,93 @@
+"""What can be seen of a running application from outside: threads, tasks, how far they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pystreams.engine.task_lifecycle import TaskStatus
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.tasks.restore import StoreRestore
+from pystreams.runtime.tasks.task_manager import TaskManager
+from pystreams.runtime.transitions import ThreadState
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """``lag`` is the number of offsets between what is processed and the end of the inputs as last seen, None while
+    that is not known. ``buffered`` counts records that were read and wait."""
+
+    task_id: TaskId
+    status: TaskStatus
+    inputs: tuple[TopicPartition, ...]
+    lag: int | None = None
+    buffered: int = 0
+    stream_time_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreProgress:
+    """A store that is being restored. Offsets are its changelog's; ``end_offset`` is exclusive."""
+
+    task_id: TaskId
+    store: str
+    start_offset: int
+    position: int
+    end_offset: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadProgress:
+    """A thread as it was a moment ago."""
+
+    name: str
+    state: ThreadState
+    records: int = 0
+    tasks: tuple[TaskProgress, ...] = ()
+    restoring: tuple[RestoreProgress, ...] = ()
+    paused: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """All threads together. ``records`` counts what was processed since the client was made."""
+
+    records: int
+    threads: tuple[ThreadProgress, ...]
+
+    @property
+    def lag(self) -> int | None:
+        """Offsets to go in all inputs, None while some are not known."""
+        lags = [task.lag for thread in self.threads for task in thread.tasks]
+        return None if None in lags else sum(lag for lag in lags if lag is not None)
+
+    @property
+    def restoring(self) -> tuple[RestoreProgress, ...]:
+        return tuple(restore for thread in self.threads for restore in thread.restoring)
+
+
+def task_progress(tasks: TaskManager) -> tuple[TaskProgress, ...]:
+    """The tasks of a thread, seen by itself."""
+    return tuple(
+        TaskProgress(
+            task.task_id,
+            task.status,
+            tuple(sorted(task.inputs)),
+            tasks.lag(task),
+            tasks.buffered(task),
+            task.stream.stream_time,
+        )
+        for task in sorted(tasks.tasks(), key=lambda task: task.task_id)
+    )
+
+
+def restore_progress(restore: StoreRestore) -> RestoreProgress:
+    """A copy that no longer changes."""
+    return RestoreProgress(
+        restore.task_id,
+        restore.store,
+        restore.start_offset,
+        restore.position,
+        restore.end_offset,
+        restore.records,
+    )

@@ -1,0 +1,62 @@
+"""How a stream thread comes to its end because of a failure: what it tells, and how it asks all others to stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Final
+
+from pystreams.broker.port import Assigned, Member
+from pystreams.clock import Clock, Deadline
+from pystreams.errors import ProcessingError, StreamsError
+from pystreams.ids import TaskId
+from pystreams.runtime.group.membership_data import decode_plan
+
+log = logging.getLogger(__name__)
+
+#: How long a failed thread stays a member to tell all others to stop.
+_GOODBYE_MS: Final = 30_000.0
+_POLL_MS: Final = 10.0
+
+
+def placed(error: BaseException, working: TaskId | None, thread: str) -> BaseException:
+    """The error with the task that was at work. A call of ``sys.exit`` is one, too: it would end a thread here, and
+    nobody would hear of it."""
+    place = thread if working is None else f"task {working}"
+    if isinstance(error, StreamsError):
+        if working is not None and place not in error.where:
+            error.extend(where=place)
+        return error
+    if not isinstance(error, SystemExit):
+        return error
+    failure = ProcessingError(
+        f"a function of the program called sys.exit({'' if error.code is None else error.code})",
+        where=place,
+        hint="raise an exception to stop at a record; to end the application, call close() of its Streams",
+    )
+    failure.__cause__ = error
+    return failure
+
+
+def asked_to_stop(application_id: str) -> StreamsError:
+    """What ends a client because another one has failed."""
+    return StreamsError(
+        "a member of the group asked the whole application to stop",
+        where=f"application {application_id}",
+        hint="look into the logs of the other instances for the failure",
+    )
+
+
+def ask_all_to_stop(member: Member, clock: Clock, thread: str) -> None:
+    """Stay a member without tasks, whose user data asks the others to stop, until they have left the group."""
+    others, pause, deadline = True, threading.Event(), Deadline(clock, _GOODBYE_MS)
+    try:
+        member.claim(())
+        member.request_rejoin()
+        while others and not deadline.expired():
+            for event in member.poll():
+                others = not isinstance(event, Assigned) or decode_plan(event.user_data).members > 1
+                member.claim(())
+            pause.wait(_POLL_MS / 1000)
+    except StreamsError as error:
+        log.warning("[%s] could not tell the group to stop: %s", thread, error)

@@ -1,0 +1,115 @@
+"""The assignor over members' bytes: tasks become partitions, and members that do not fit are told why."""
+
+from __future__ import annotations
+
+import pytest
+
+from pystreams.broker.port import MemberInfo
+from pystreams.errors import TopologyError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.group.group_assignor import GroupAssignor
+from pystreams.runtime.group.membership_data import (
+    Plan,
+    Subscription,
+    decode_plan,
+    decode_subscription,
+    encode,
+    pack_topology,
+    unpack_topology,
+)
+
+INPUTS = {TaskId(0, i): frozenset({TopicPartition("A", i), TopicPartition("B", i)}) for i in range(3)}
+TOPOLOGY = pack_topology([{"nodes": []}])
+ASSIGN = GroupAssignor(INPUTS, frozenset(), "f", TOPOLOGY)
+
+
+def member(
+    name: str,
+    *,
+    fingerprint: str = "f",
+    owned: frozenset[TopicPartition] = frozenset(),
+    shutdown: bool = False,
+) -> MemberInfo:
+    subscription = Subscription(fingerprint, "p", name, shutdown=shutdown)
+    return MemberInfo(name, encode(subscription), owned)
+
+
+def test_both_inputs_of_a_task_go_to_one_member() -> None:
+    result = ASSIGN([member("t1"), member("t2")])
+    assert [str(p) for p in result["t1"].partitions] == ["A-0", "A-2", "B-0", "B-2"]
+    assert [str(p) for p in result["t2"].partitions] == ["A-1", "B-1"]
+    assert decode_plan(result["t1"].user_data) == Plan(tasks=3, members=2)
+
+
+def test_all_are_told_who_has_which_task_with_stores() -> None:
+    inputs = {TaskId(sub, i): frozenset({TopicPartition(f"T{sub}", i)}) for sub in (0, 1) for i in range(3)}
+    stateful = frozenset(task for task in inputs if task.subtopology == 1)
+    assign = GroupAssignor(inputs, stateful, "f", TOPOLOGY)
+    result = assign([member("t1"), member("t2")])
+    for name in ("t1", "t2"):
+        plan = decode_plan(result[name].user_data)
+        assert plan.owners_of(0) == {}
+        for partition, owner in plan.owners_of(1).items():
+            assert TopicPartition("T1", partition) in result[owner].partitions
+        assert len(plan.owners_of(1)) == 3
+
+
+def test_a_task_costs_a_byte_or_two_in_what_all_are_told() -> None:
+    inputs = {TaskId(0, i): frozenset({TopicPartition("T", i)}) for i in range(1_000)}
+    members = [member(f"t{number}") for number in range(200)]
+    told = GroupAssignor(inputs, frozenset(inputs), "f", TOPOLOGY)(members)["t0"].user_data
+    assert len(told) < 200 * len("t199 ") + 1_000 * 2 + 100
+
+
+def test_a_plan_of_a_leader_of_before_tells_nobody() -> None:
+    assert decode_plan(encode(Plan(tasks=3, members=2))).owners_of(0) == {}
+
+
+def test_a_member_with_another_topology_gets_nothing_but_the_reason() -> None:
+    running = member("old", owned=INPUTS[TaskId(0, 0)])
+    result = ASSIGN([member("a-new", fingerprint="g"), member("b-new", fingerprint="g"), running])
+    assert len(result["old"].partitions) == 6
+    assert result["a-new"].partitions == ()
+    plan = decode_plan(result["a-new"].user_data)
+    assert "differs from the one that the group runs" in plan.error
+    assert unpack_topology(plan.topology) == [{"nodes": []}]
+    assert decode_plan(result["old"].user_data).topology == b""
+
+
+def test_a_leader_that_is_refused_itself_passes_on_what_the_others_have_told() -> None:
+    leader = GroupAssignor(INPUTS, frozenset(), "g", pack_topology([]))
+    told = Subscription("f", "p", "old", topology=TOPOLOGY)
+    running = MemberInfo("old", encode(told), INPUTS[TaskId(0, 0)])
+    result = leader([member("new", fingerprint="g"), running])
+    assert decode_plan(result["new"].user_data).topology == TOPOLOGY
+
+
+def test_a_member_that_speaks_another_protocol_gets_nothing_but_the_reason() -> None:
+    result = ASSIGN([member("t1"), MemberInfo("alien", b"\x63{}", frozenset())])
+    assert len(result["t1"].partitions) == 6
+    assert "another protocol" in decode_plan(result["alien"].user_data).error
+
+
+def test_one_member_can_ask_all_to_stop() -> None:
+    result = ASSIGN([member("t1"), member("t2", shutdown=True)])
+    assert all(decode_plan(assignment.user_data).shutdown for assignment in result.values())
+
+
+def test_a_subscription_comes_back_from_its_bytes() -> None:
+    subscription = Subscription("f", "p", "t", {"0_1": 12})
+    assert decode_subscription(encode(subscription)) == subscription
+
+
+@pytest.mark.parametrize("data", [b"", b"\x01not msgpack", b"\x02\x80", b"\x01\x80"])
+def test_bytes_that_are_no_subscription_are_refused_with_a_reason(data: bytes) -> None:
+    with pytest.raises(TopologyError):
+        decode_subscription(data)
+
+
+def test_unknown_entries_are_skipped_so_that_later_versions_can_add_some() -> None:
+    import msgspec
+
+    data = b"\x01" + msgspec.msgpack.encode(
+        {"fingerprint": "f", "process_id": "p", "thread": "t", "tags": {"z": "1"}}
+    )
+    assert decode_subscription(data) == Subscription("f", "p", "t")
