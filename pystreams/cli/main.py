@@ -9,19 +9,19 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from pystreams.cli.archive import archive
-from pystreams.cli.backfill import backfill
-from pystreams.cli.consume import consume
-from pystreams.cli.describe import describe
-from pystreams.cli.diff import diff
-from pystreams.cli.exits import Exit, exit_of
-from pystreams.cli.init import init
-from pystreams.cli.logs import take_down_logs
-from pystreams.cli.produce import produce
-from pystreams.cli.reset import reset
-from pystreams.cli.run import run
-from pystreams.cli.show_error import show_error
-from pystreams.cli.topics import topics_app
+from pystreams.cli.commands.archive import archive
+from pystreams.cli.commands.backfill.command import backfill
+from pystreams.cli.commands.consume import consume
+from pystreams.cli.commands.describe import describe
+from pystreams.cli.commands.diff import diff
+from pystreams.cli.commands.init import init
+from pystreams.cli.commands.produce import produce
+from pystreams.cli.commands.reset import reset
+from pystreams.cli.commands.run import run
+from pystreams.cli.commands.topics import topics_app
+from pystreams.cli.terminal.exits import Exit, exit_of
+from pystreams.cli.terminal.logs import take_down_logs
+from pystreams.cli.terminal.show_error import show_error
 from pystreams.errors import StreamsError
 
 app = typer.Typer(

@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from pystreams.cli.logs import LogFormat
+from pystreams.cli.terminal.logs import LogFormat
 
 LOG_PANEL = "Where the records are"
 RUNS_PANEL = "How it runs"

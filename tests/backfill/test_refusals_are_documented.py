@@ -12,8 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = [
     *sorted((ROOT / "pystreams" / "backfill").rglob("*.py")),
     ROOT / "pystreams" / "runtime" / "hand_over_check.py",
-    ROOT / "pystreams" / "cli" / "backfill_spark.py",
-    ROOT / "pystreams" / "cli" / "backfill_setup.py",
+    ROOT / "pystreams" / "cli" / "spark.py",
 ]
 DOCUMENTED = " ".join((ROOT / "docs" / "backfill" / "refusals.md").read_text(encoding="utf-8").split())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pystreams import App
-from pystreams.cli.mermaid import mermaid
+from pystreams.topology.picture.mermaid import mermaid
 
 
 def test_a_join_is_linked_to_the_store_that_its_topic_fills() -> None:

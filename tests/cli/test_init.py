@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pystreams.cli import init
+from pystreams.cli.commands import init
 from pystreams.distribution import DISTRIBUTION, __version__
 
 CREATED = {

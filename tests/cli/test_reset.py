@@ -69,7 +69,7 @@ def test_resetting_to_the_end_skips_what_is_there(pystreams, application):
 
 def test_a_running_application_is_not_reset(pystreams, application, folder):
     from pystreams import Streams
-    from pystreams.cli.loading import load_application
+    from pystreams.cli.application.loading import load_application
     from pystreams.clock import SystemClock
     from pystreams.runtime.transitions import ClientState
 

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 import pytest
 
-from pystreams.cli.logs import LogOptions, log_to_stderr
-from pystreams.cli.run import run_streams
+from pystreams.cli.commands.run import run_streams
+from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
 from pystreams.runtime.threads.progress import Progress
 from pystreams.runtime.transitions import ClientState
 from tests.cli.wordcount_kit import WORDCOUNT, counts

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cli.workers_kit import WorkersRun
+from tests.cli.workers.workers_kit import WorkersRun
 from tests.kafka.support import Cluster
 from tests.kafka.test_kafka_workers import ROOT
 

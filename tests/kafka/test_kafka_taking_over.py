@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.cli.reset import carry_out, plan_reset
+from pystreams.cli.commands.reset import carry_out, plan_reset
 from pystreams.errors import BrokerError, StreamsError, TopologyError
 from pystreams.runtime.startup import carry_over
 from pystreams.runtime.streams import Streams

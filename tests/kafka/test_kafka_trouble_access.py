@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 
 from pystreams.backfill.handover import hand_over, published_manifest
 from pystreams.backfill.sources import KafkaSource
-from pystreams.cli.exits import Exit
+from pystreams.cli.terminal.exits import Exit
 from pystreams.errors import BrokerError, StreamsError
 from tests.backfill.kit import Backfill
 from tests.backfill.live import append, create, raw

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cli.workers_kit import ROOT, WorkersRun
+from tests.cli.workers.workers_kit import ROOT, WorkersRun
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
 from tests.live.support import eventually
 

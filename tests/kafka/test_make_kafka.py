@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.workers_kit import ROOT, alive, children
+from tests.cli.workers.workers_kit import ROOT, alive, children
 from tests.kafka.server import KafkaServer, free_port
 from tests.live.support import eventually
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pystreams import open_log
-from pystreams.cli.init import project_files
+from pystreams.cli.commands.init import project_files
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pystreams import App
-from pystreams.cli.reset import carry_out, plan_reset
+from pystreams.cli.commands.reset import carry_out, plan_reset
 from tests.live.support import Log, run_to_the_end
 
 

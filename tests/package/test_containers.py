@@ -16,7 +16,7 @@ import pytest
 import yaml
 from packaging.specifiers import SpecifierSet
 
-from pystreams.cli.init import project_files
+from pystreams.cli.commands.init import project_files
 from pystreams.cli.main import app as commands
 from tests.package.build_kit import ROOT
 

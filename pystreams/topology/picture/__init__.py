@@ -1,4 +1,7 @@
-"""A topology as a picture: an SVG that stands alone, without scripts, fonts or anything else from elsewhere."""
+"""A topology as a picture: an SVG that stands alone, without scripts, fonts or anything else from elsewhere.
+
+``mermaid`` writes it as a flowchart in Mermaid's language instead.
+"""
 
 from __future__ import annotations
 

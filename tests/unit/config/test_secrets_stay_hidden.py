@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.cli.settings import parse_pairs
+from pystreams.cli.application.settings import parse_pairs
 from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.errors import ConfigError
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pystreams import App, StreamsBuilder, StreamsConfig, TimeWindows
-from pystreams.cli.settings_in_force import settings_in_force
+from pystreams.cli.application.settings_in_force import settings_in_force
 from pystreams.config.serde_settings import serde_settings
 from pystreams.errors import ConfigError
 from pystreams.serde import (

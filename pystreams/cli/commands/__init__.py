@@ -1,0 +1,8 @@
+"""The commands. Each module has the name of a command and one function of that name, whose arguments are its options.
+
+``backfill`` is a package, with the function in ``backfill.command``. ``workers`` are the processes of
+``run --workers``. ``project`` holds the files that ``init`` writes.
+
+Commands do not import each other, with two exceptions: ``diff`` compares shapes of topologies as ``describe`` writes
+them, and ``run`` starts workers.
+"""

@@ -1,0 +1,139 @@
+"""``pystreams archive``: topics are kept in Parquet, for backfills to come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pystreams.cli.application.settings import parse_pairs
+from pystreams.cli.options import (
+    CONF_EXAMPLE,
+    RUNS_PANEL,
+    BootstrapServersOption,
+    EmbeddedLogOption,
+    MasterOption,
+    SparkConfOption,
+)
+from pystreams.cli.spark import NO_SPARK, for_spark_alone, require_packages
+from pystreams.cli.terminal.console import note
+from pystreams.cli.terminal.exits import Exit
+from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
+from pystreams.cli.terminal.progress import Meter, display_for
+from pystreams.clock import SystemClock
+
+if TYPE_CHECKING:
+    from pystreams.backfill.archive import Archiver, ArchiveResult
+    from pystreams.backfill.sources import Source
+
+
+#: What Spark says goes here, not between the lines of progress.
+SPARK_LOG = Path(".pystreams") / "archive" / "spark.log"
+
+
+def archive(
+    topics: Annotated[
+        list[str], typer.Argument(metavar="TOPIC...", help="What to archive.", show_default=False)
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="PATH",
+            help="The archive: a folder, or a URI such as [bold]s3://bucket/archive[/]."
+            " One that is there already is added to.",
+            show_default=False,
+        ),
+    ],
+    master: MasterOption = "local[*]",
+    spark_conf: SparkConfOption = None,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", "-v", help="Also log what is done, by Spark, too.", rich_help_panel=RUNS_PANEL
+        ),
+    ] = False,
+    embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
+) -> None:
+    """Append topics to an archive in Parquet: what backfills read when the log has forgotten.
+
+    Each run adds what has come since the last one, exactly once: run it as often
+    as retention asks for, and again if it was killed. The archive is one folder a
+    topic and partition, which Spark and others read as one table.
+
+    [bold]pystreams archive flights weather --to archive[/]
+
+    [bold]pystreams archive orders --to s3://bucket/archive --bootstrap-servers broker:9092[/]
+
+    [bold]pystreams backfill apps.flights --source parquet:archive[/]
+    """
+    logs = LogOptions(verbose)
+    log_to_stderr(logs)
+    conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
+    require_packages(master)
+    if conf and master == NO_SPARK:
+        raise for_spark_alone(["--conf"])
+    from pystreams.backfill.archive import archive as run
+
+    source, clock = _source(embedded_log, bootstrap_servers), SystemClock()
+    log = None if verbose else SPARK_LOG
+    try:
+        with _archiver(master, conf, log) as archiver:
+            meter = Meter(clock)
+            with display_for(logs, meter, clock) as display:
+                display.update("archiving", 0, None)
+                result = run(
+                    source,
+                    topics,
+                    to,
+                    archiver=archiver,
+                    progress=lambda records, left: display.update("archiving", records, left),
+                    clock=clock,
+                )
+    except KeyboardInterrupt:
+        note("Stopped. What was committed is in the archive: run the command again to go on.")
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    _tell(result, to, meter.elapsed_s())
+
+
+def _source(embedded_log: Path | None, bootstrap_servers: str | None) -> Source:
+    from pystreams.backfill.sources import EmbeddedSource, KafkaSource
+    from pystreams.config import DEFAULT_EMBEDDED_LOG, merge_settings, settings_from_environment
+
+    if not bootstrap_servers:
+        return EmbeddedSource(str(embedded_log or DEFAULT_EMBEDDED_LOG))
+    settings: Mapping[str, Any] = merge_settings(settings_from_environment(os.environ))
+    return KafkaSource(bootstrap_servers, settings.get("client_settings") or {}, "read_committed")
+
+
+@contextmanager
+def _archiver(master: str, conf: Mapping[str, str], log: Path | None) -> Iterator[Archiver]:
+    from pystreams.backfill.archive import InlineArchiver
+
+    if master == NO_SPARK:
+        yield InlineArchiver()
+        return
+    from pystreams.backfill import SparkArchiver
+    from pystreams.cli.spark import quiet_session
+
+    note(f"Starting Spark on {master}" + (f"; what it says is in {log}" if log else ""))
+    hint = "mend that, and run the command again: what was committed stays"
+    with quiet_session(master, "pystreams archive", conf, log, hint) as session:
+        yield SparkArchiver(session)
+
+
+def _tell(result: ArchiveResult, to: str, elapsed_s: float) -> None:
+    from pystreams.backfill.places import shown
+
+    place = shown(to)
+    if not result.records:
+        note(f"Nothing new: the archive {place} is up to date.")
+        return
+    records = "1 record" if result.records == 1 else f"{result.records:,} records"
+    files = "1 file" if result.files == 1 else f"{result.files:,} files"
+    note(f"{records} in {files}, {result.size_bytes / 1e6:,.1f} MB, added to {place} in {elapsed_s:,.1f} s.")

@@ -1,0 +1,12 @@
+"""``pystreams backfill``, from its options to its report.
+
+In the order in which they come into play:
+
+- ``command``: the options, with their help. ``options``: the same as given, and which do not go together.
+- ``inputs``, ``outputs``: the values of ``--source``, ``--until``, ``--hand-over`` and ``--emit``.
+- ``program``: the application, as workers can import it.
+- ``job``: plans, checks, computes and hands over. Begin here. ``from_snapshot``: hands over without computing.
+- ``progress``, ``report``: the display while it runs, and the tables before and after.
+
+The work is done by ``pystreams.backfill``; this package makes its arguments from text and prints its results.
+"""

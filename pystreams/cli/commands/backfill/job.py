@@ -1,0 +1,374 @@
+"""One backfill from the command line: planned, checked, computed, left where it is wanted, and reported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pystreams.backfill.places import is_url, shown
+from pystreams.cli.application.settings import parse_pairs
+from pystreams.cli.application.topics import input_topics, output_topics
+from pystreams.cli.commands.backfill.from_snapshot import hand_over_snapshot
+from pystreams.cli.commands.backfill.inputs import Places, open_sources, parse_sources, parse_until
+from pystreams.cli.commands.backfill.options import BackfillOptions
+from pystreams.cli.commands.backfill.outputs import (
+    Emit,
+    HandOver,
+    log_for,
+    open_target,
+    parse_emit,
+    parse_hand_over,
+)
+from pystreams.cli.commands.backfill.program import Program, load_program
+from pystreams.cli.commands.backfill.progress import Display, display_for_terminal
+from pystreams.cli.commands.backfill.report import (
+    show_plan,
+    show_report,
+    tell_dropped,
+    tell_handed_over,
+    titles,
+)
+from pystreams.cli.options import CONF_EXAMPLE
+from pystreams.cli.spark import NO_SPARK, require_packages
+from pystreams.cli.terminal.console import note
+from pystreams.cli.terminal.exits import Exit
+from pystreams.clock import SystemClock
+from pystreams.errors import StateError, StreamsError
+from pystreams.runtime.startup.client_start import build_topology
+from pystreams.times import show_time
+
+if TYPE_CHECKING:
+    from pystreams.backfill.cut import Until
+    from pystreams.backfill.executor import Executor
+    from pystreams.backfill.handover import HandedOver
+    from pystreams.backfill.result import BackfillResult
+    from pystreams.backfill.run import Planned
+    from pystreams.backfill.sources import Source
+
+#: Where backfills are staged unless somebody says where.
+DEFAULT_STAGING = Path(".pystreams") / "backfill"
+
+
+def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
+    """Do what the options say, or with ``dry_run`` look only. Options that are known to be wrong are refused before
+    Spark is started. Raises ``StreamsError``.
+    """
+    texts, until = parse_sources(options.sources), parse_until(options.until)
+    hand_over, emit = parse_hand_over(options.hand_over), parse_emit(options.emit)
+    options.check_together(dry_run=dry_run)
+    require_packages(NO_SPARK if options.from_snapshot is not None else options.master)
+    program = load_program(options.application, options.flags, options.settings)
+    config = program.config
+    hand_over.check(config, approximate=options.approximate)
+    if options.from_snapshot is not None:
+        hand_over_snapshot(program, options.from_snapshot, hand_over, options.application)
+        return
+    places = Places(
+        config.embedded_log, config.bootstrap_servers, config.client_settings, options.approximate
+    )
+    built = build_topology(program.loaded, config)
+    source = open_sources(texts, sorted({*input_topics(built), *built.global_topics}), places)
+    job = BackfillJob(options, program, source, until, hand_over, emit, output_topics(built))
+    try:
+        if dry_run:
+            job.look()
+        else:
+            _compute(job)
+    except KeyboardInterrupt as stopped:
+        note(str(stopped) or f"Stopped. Slices that are done stay in {job.place}: go on with --resume.")
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    except OSError as error:
+        raise StateError(
+            "a file or folder cannot be used",
+            where=str(error.filename or ""),
+            why=shown(error.strerror or str(error)),
+            hint=f"mend that; what is staged in {job.place} stays: go on with --resume",
+        ) from None
+
+
+def _compute(job: BackfillJob) -> None:
+    job.check_staging()
+    # What was begun, or done before, may lie where only Spark can read it.
+    planned = None if job.needs_spark_to_plan else job.planned(None)
+    if planned is not None:
+        job.check_target(planned)
+    with job.executor() as executor:
+        if planned is None:
+            planned = job.planned(executor)
+            job.check_target(planned)
+        with display_for_terminal(SystemClock()) as display:
+            job.compute(planned, executor, display)
+    job.show_end()
+
+
+class BackfillJob:
+    """One backfill whose options are understood."""
+
+    def __init__(
+        self,
+        options: BackfillOptions,
+        program: Program,
+        source: Source,
+        until: Until,
+        hand_over: HandOver,
+        emit: Emit,
+        outputs: Collection[str],
+    ) -> None:
+        self._options = options
+        self._program = program
+        self._source = source
+        self._until = until
+        self._hand_over = hand_over
+        self._emit = emit
+        self._outputs = outputs
+        self._result: BackfillResult | None = None
+        self._emitted: Mapping[str, int] = {}
+        self._handed_over: HandedOver | None = None
+        self._staging = options.staging or str(DEFAULT_STAGING / program.config.application_id)
+        #: The staging folder, for people.
+        self.place = shown(self._staging)
+
+    # Looking
+
+    @property
+    def needs_spark_to_plan(self) -> bool:
+        """An earlier backfill, or one that was begun, may lie where only Spark can read it."""
+        return self._options.master != NO_SPARK and (
+            self._options.previous is not None or self._options.resume
+        )
+
+    def look(self) -> None:
+        """For --dry-run: the plan, and what is known to be in its way."""
+        if self.needs_spark_to_plan:
+            with self.executor() as executor:
+                planned = self.planned(executor)
+        else:
+            planned = self.planned(None)
+        from pystreams.backfill.notes import notes
+
+        show_plan(planned, self._writes(planned), notes(planned.plan, planned.loaded))
+        try:
+            self.check_target(planned)
+        except StreamsError as error:
+            note(f"As things are now, it would be refused: {error}")
+        note("Nothing was done: this is a dry run.")
+
+    def planned(self, executor: Executor | None) -> Planned:
+        """The plan, and the cut: as of now, or that of the backfill that is resumed."""
+        from pystreams.backfill.api import plan_backfill
+
+        options = self._options
+        given: dict[str, Any] = {}
+        if options.commit_records is not None:
+            given["commit_records"] = options.commit_records
+        planned = plan_backfill(
+            self._program.for_workers,
+            sources=self._source,
+            executor=executor,
+            until=self._until,
+            settings=self._program.settings,
+            partitions=self._partitions,
+            previous=options.previous,
+            resume=self._staging if options.resume else None,
+            **given,
+        )
+        if options.resume:
+            self._tell_resumed(planned)
+        return planned
+
+    def _tell_resumed(self, planned: Planned) -> None:
+        if planned.begun:
+            until = "" if self._until is None else "; --until does not count any more"
+            cut = show_time(planned.manifest.cut_time_ms)
+            note(f"Going on with the backfill in {self.place}, which was cut at {cut}{until}.")
+        else:
+            note(f"There is no backfill in {self.place} yet: it begins.")
+
+    def check_staging(self) -> None:
+        """Raises ``StateError`` if a folder of this machine holds a backfill (in other places the executor looks), and
+        ``ConfigError`` if it is the one to go on from, or a URL without Spark."""
+        from pystreams.backfill.api import check_places
+        from pystreams.backfill.inline import InlineExecutor
+        from pystreams.backfill.local_staging import LocalStaging
+
+        check_places(self._staging, self._options.previous)
+        if self._options.master == NO_SPARK:
+            InlineExecutor().staging(self._staging)
+        known = self._options.resume or self._options.overwrite
+        if known or is_url(self._staging):
+            return
+        if LocalStaging(self._staging).read_manifest() is not None:
+            raise StateError(
+                f"{self.place} holds a backfill already",
+                hint="go on with it: --resume; begin anew in its place: --overwrite; or use another: --staging PATH",
+            )
+
+    def check_target(self, planned: Planned) -> None:
+        """Raises what leaving the result would: before hours of work."""
+        to, config = self._hand_over.to, self._program.config
+        if to == "snapshot":
+            from pystreams.backfill.snapshot.writing import check_folder
+
+            backfill_id = planned.manifest.backfill_id if planned.begun else None
+            folder = self._hand_over.snapshot(self._staging)
+            check_folder(folder, backfill_id, replace_other=not self._hand_over.folder)
+        if self._emit.to == "parquet":
+            from pystreams.backfill.sources.folder import Folder
+
+            Folder(self._emit.folder).exists("")
+        to_log, to_topics = to in {"kafka", "embedded"}, self._emit.to == "topic"
+        if not to_log and not to_topics:
+            return
+        from pystreams.backfill.checks import check_target, require_no_members
+        from pystreams.backfill.emitting import check_emit
+
+        with open_target(to, config) as broker, closing(broker.admin()) as admin:
+            if to_log:
+                check_target(planned, broker)
+            else:
+                require_no_members(admin, config.application_id, broker.description)
+            if to_topics:
+                check_emit(planned, broker, admin, SystemClock())
+
+    # Doing
+
+    @contextmanager
+    def executor(self) -> Iterator[Executor | None]:
+        """Spark, or None for this process."""
+        options = self._options
+        if options.master == NO_SPARK:
+            yield None
+            return
+        from pystreams.cli.spark import spark_executor
+
+        name = self._program.config.application_id
+        log = None if options.verbose else DEFAULT_STAGING / f"{name}.spark.log"
+        conf = parse_pairs(options.spark_conf, CONF_EXAMPLE)
+        note(f"Starting Spark on {options.master}" + (f"; what it says is in {log}" if log else ""))
+        with spark_executor(
+            options.master, f"pystreams backfill {name}", conf, options.py_files, log
+        ) as executor:
+            yield executor
+
+    @cached_property
+    def _partitions(self) -> Mapping[str, int]:
+        """How wide output topics are on the log that is written to: that decides where records belong."""
+        config = self._program.config
+        on_kafka = self._hand_over.to != "embedded" and config.bootstrap_servers is not None
+        if not on_kafka and not config.embedded_log.exists():
+            return {}
+        with open_target(self._hand_over.to, config) as broker, closing(broker.admin()) as admin:
+            found = admin.describe_topics()
+        return {name: found[name].partitions for name in self._outputs if name in found}
+
+    def compute(self, planned: Planned, executor: Executor | None, display: Display) -> None:
+        """All slices, then what is to be left elsewhere."""
+        from pystreams.backfill.inline import InlineExecutor
+        from pystreams.backfill.run import run
+
+        if executor is not None:
+            # It may have been planned before there was one.
+            application = executor.application(self._program.for_workers, self._program.settings)
+            planned = replace(planned, application=application)
+        display.expect(titles(planned.plan))
+        display.step("beginning")
+        self._result = run(
+            planned,
+            executor or InlineExecutor(),
+            self._staging,
+            resume=self._options.resume,
+            overwrite=self._options.overwrite,
+            progress=display.update,
+        )
+        self._emit_records(self._result, display)
+        self._hand_over_state(self._result, display)
+
+    def _emit_records(self, result: BackfillResult, display: Display) -> None:
+        """To files, or to topics of a log that nothing is handed over to: a hand-over does it itself."""
+        within = self._emit.to == "topic" and self._hand_over.to in {"kafka", "embedded"}
+        if self._emit.to == "none" or within:
+            return
+        from pystreams.backfill.emitting import emit
+
+        display.step(f"writing records to {self._emit.place}")
+        if self._emit.to == "parquet":
+            self._emitted = emit(result, to=self._emit.folder)
+            return
+        with open_target(self._hand_over.to, self._program.config) as broker:
+            self._emitted = emit(result, to=broker)
+
+    def _hand_over_state(self, result: BackfillResult, display: Display) -> None:
+        config, to = self._program.config, self._hand_over
+        if to.to == "none":
+            return
+        display.step(f"handing over to {to.place(config, self._staging)}")
+        if to.to == "snapshot":
+            from pystreams.backfill.snapshot import write_snapshot
+
+            # The place below the staging folder is this backfill's, whatever was staged there before.
+            write_snapshot(result, to.snapshot(self._staging), replace_other=not to.folder)
+            return
+        from pystreams.backfill.handover import hand_over
+
+        with open_target(to.to, config) as broker:
+            self._handed_over = hand_over(result, broker, emit=self._emit.to == "topic")
+        if self._handed_over.emitted is not None:
+            self._emitted = self._handed_over.emitted
+
+    # Telling
+
+    def _writes(self, planned: Planned) -> list[list[str]]:
+        """What is written, and where."""
+        config, hand_over, plan = self._program.config, self._hand_over, planned.plan
+        rows = [["slices, in Parquet", self.place]]
+        if self._emit.to != "none":
+            place = shown(self._emit.folder) or log_for(hand_over.to, config)
+            sinks = sorted({topic for one in plan.slices for topic in one.sinks})
+            rows += [[f"records for {topic}", place] for topic in sinks]
+        if hand_over.to == "none":
+            return rows
+        place = hand_over.place(config, self._staging)
+        stores = [store for one in plan.slices if one.final for store in one.stores.items()]
+        versioned = {spec.name for spec in planned.loaded.built.stores if spec.kind == "versioned"}
+        for name, changelog in stores:
+            if changelog:
+                anew = ", made anew" if name in versioned and hand_over.to != "snapshot" else ""
+                rows.append([f"store {name}, changelog {changelog}{anew}", place])
+        rows.append([f"offsets of group {plan.application_id}", place])
+        if hand_over.to != "snapshot":
+            from pystreams.take_over.hand_over_record import manifest_topic
+
+            rows.append([f"record of the hand-over, topic {manifest_topic(plan.application_id)}", place])
+        return rows
+
+    def show_end(self) -> None:
+        """The report, and what to do next."""
+        result = self._result
+        assert result is not None, "it was computed"
+        show_report(result.plan, result.manifest, self._emitted, self._handed_over)
+        tell_dropped(result.manifest)
+        name = self._program.config.application_id
+        match self._hand_over.to:
+            case "kafka" | "embedded":
+                before = self._handed_over is not None and self._handed_over.complete_before
+                place = self._hand_over.place(self._program.config, self._staging)
+                tell_handed_over(place, name, self._options.application, before=before)
+            case "snapshot":
+                folder = self._hand_over.folder or self._hand_over.snapshot(self._staging)
+                note(
+                    f"Written to {folder}. To go on from it: pystreams backfill {self._options.application}"
+                    f" --from-snapshot {folder} --hand-over kafka or embedded."
+                )
+            case "none" if self._options.approximate:
+                note(f"Computed, and staged in {self.place}.")
+            case "none":
+                note(
+                    f"Computed, and staged in {self.place}. To hand it over to the live application: the same"
+                    " command with --resume --hand-over kafka, embedded or snapshot."
+                )

@@ -1,0 +1,70 @@
+"""The options of ``pystreams backfill`` as they were given, and which of them do not go together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pystreams.cli.application.settings import parse_pairs
+from pystreams.cli.options import CONF_EXAMPLE
+from pystreams.cli.spark import NO_SPARK, for_spark_alone
+from pystreams.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class BackfillOptions:
+    """The options as text; see ``command.backfill``."""
+
+    application: str
+    sources: Sequence[str]
+    until: str
+    previous: str | None
+    from_snapshot: str | None
+    approximate: bool
+    hand_over: str
+    emit: str
+    master: str
+    spark_conf: Sequence[str]
+    py_files: Sequence[str]
+    staging: str | None
+    resume: bool
+    overwrite: bool
+    commit_records: int | None
+    verbose: bool
+    flags: Mapping[str, Any]
+    settings: Sequence[str]
+
+    def check_together(self, *, dry_run: bool) -> None:
+        """Raises ``ConfigError`` for options that do not go together."""
+        parse_pairs(self.spark_conf, CONF_EXAMPLE)
+        for_spark = {"--conf": self.spark_conf, "--py-files": self.py_files}
+        idle = [name for name, value in for_spark.items() if value]
+        if self.master == NO_SPARK and idle:
+            raise for_spark_alone(idle)
+        if self.resume and self.overwrite:
+            raise ConfigError(
+                "--resume does not go with --overwrite",
+                why="one goes on with what is staged, the other begins anew in its place",
+                hint="leave one of them out",
+            )
+        given = {
+            "--source": self.sources,
+            "--until": self.until != "now",
+            "--previous": self.previous,
+            "--approximate": self.approximate,
+            "--emit": self.emit != "none",
+            "--staging": self.staging,
+            "--resume": self.resume,
+            "--overwrite": self.overwrite,
+            "--commit-records": self.commit_records,
+            "--dry-run": dry_run,
+            **for_spark,
+        }
+        needless = [name for name, value in given.items() if value]
+        if self.from_snapshot is not None and needless:
+            raise ConfigError(
+                f"--from-snapshot does not go with {' and '.join(needless)}",
+                why="what is in a snapshot has been computed: nothing is read, and nothing is staged",
+                hint="leave one of them out",
+            )

@@ -1,0 +1,188 @@
+"""What ``pystreams backfill`` prints: the plan before it runs, and the report once it has.
+
+Tables on a terminal; elsewhere tab-separated lines, each of which begins with the name of its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pystreams.cli.terminal.console import note, output, show_table
+
+if TYPE_CHECKING:
+    from pystreams.backfill.handover import HandedOver
+    from pystreams.backfill.manifest import InputRange, Manifest
+    from pystreams.backfill.notes import Note
+    from pystreams.backfill.plan import Plan, Slice, SliceInput
+    from pystreams.backfill.run import Planned
+
+#: A digest is shown by its beginning: enough to compare two by eye.
+_DIGEST_CHARACTERS = 16
+
+#: More partitions than that are too many to read on a screen.
+_PARTITIONS_SHOWN = 24
+
+
+def show_rows(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """One table; nothing if it is empty."""
+    if not rows:
+        return
+    if output().is_terminal:
+        show_table(columns, rows)
+    else:
+        show_table(columns, [[name, *row] for row in rows])
+
+
+def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence[Note]) -> None:
+    """What a backfill will do. ``writes`` (what, where) is what it leaves."""
+    plan, cut = planned.plan, planned.manifest
+    show_rows(
+        "slice",
+        ["slice", "tasks", "reads", "records", "stores", "writes"],
+        [_slice_row(one, cut, len(plan.slices)) for one in plan.slices],
+    )
+    show_rows("global table", ["global table", "topic", "records", "each worker"], _global_rows(planned))
+    show_rows("input", ["input", "from", "up to", "records", "source"], _input_rows(planned))
+    show_rows("write", ["it will write", "where"], writes)
+    show_rows("note", ["to know", "step", "why"], [[one.kind, one.step, one.text] for one in notes])
+
+
+def titles(plan: Plan) -> list[tuple[str, int]]:
+    """What each slice reads, and how many tasks it has: what progress is shown with."""
+    return [(", ".join(input.topic for input in one.inputs), one.tasks) for one in plan.slices]
+
+
+def external_records(one: Slice, cut: Manifest) -> int:
+    """The records that a slice reads from outside, at most: compaction and transactions leave holes."""
+    topics = {input.topic for input in one.inputs if not input.internal}
+    return sum(range.end - range.start for range in cut.inputs if range.partition.topic in topics)
+
+
+def show_report(
+    plan: Plan, manifest: Manifest, emitted: Mapping[str, int], handed_over: HandedOver | None
+) -> None:
+    """What a backfill has computed: records, drops, entries and digest of each store; and where it went."""
+    show_rows(
+        "slice",
+        ["slice", "read", "records", "dropped"],
+        [
+            [_number(one, len(plan.slices)), _reads(one.inputs), f"{done.records:,}", f"{done.dropped:,}"]
+            for one in plan.slices
+            if (done := manifest.slices.get(one.index)) is not None
+        ],
+    )
+    show_rows(
+        "store",
+        ["store", "entries", "digest"],
+        [
+            [name, f"{store.entries:,}", store.digest[:_DIGEST_CHARACTERS]]
+            for one in plan.slices
+            if one.final and one.index in manifest.slices
+            for name, store in manifest.slices[one.index].stores.items()
+        ],
+    )
+    show_rows("emitted", ["emitted", "records"], [[topic, f"{n:,}"] for topic, n in sorted(emitted.items())])
+    if handed_over is not None:
+        show_handed_over(handed_over)
+
+
+def show_handed_over(done: HandedOver) -> None:
+    """By store, what became of its changelog."""
+    show_rows(
+        "handed over",
+        ["handed over", "written", "unchanged", "deleted"],
+        [
+            [store, f"{one.written:,}", f"{one.unchanged:,}", f"{one.deleted:,}"]
+            for store, one in done.stores.items()
+        ],
+    )
+
+
+def tell_handed_over(place: str, application_id: str, reference: str, *, before: bool) -> None:
+    """What to do next. ``before``: an earlier run has done it, and nothing was changed by this one."""
+    if before:
+        note(f"It was handed over before, to {place}: nothing was changed.")
+    else:
+        note(
+            f"Handed over to {place}: {application_id} goes on at the cut. Start it: pystreams run {reference}"
+        )
+
+
+def tell_dropped(manifest: Manifest) -> None:
+    """A hint if records were dropped: how to keep them."""
+    dropped = sum(done.dropped for done in manifest.slices.values())
+    if dropped:
+        steps = "record was" if dropped == 1 else "records were"
+        note(
+            f"{dropped:,} {steps} dropped: too late for a window, or without a key or value where one is needed."
+            " -s dead_letter_dropped_records=true keeps them."
+        )
+
+
+def _global_rows(planned: Planned) -> list[list[str]]:
+    """What tasks find whole, whichever records they have."""
+    rows: list[list[str]] = []
+    for store in planned.loaded.built.global_stores:
+        records = sum(i.end - i.start for i in planned.manifest.inputs if i.partition.topic == store.topic)
+        kept = "reads it once, to its disk" if store.spec.persistent else "reads it for every task, to memory"
+        rows.append([store.spec.name, store.topic, f"{records:,}", kept])
+    return rows
+
+
+def _input_rows(planned: Planned) -> list[list[str]]:
+    """A row for each partition; for people who look at a screen, one for each topic if there are many."""
+    ranges = planned.manifest.inputs
+    if len(ranges) <= _PARTITIONS_SHOWN or not output().is_terminal:
+        return [
+            [str(i.partition), f"{i.start:,}", f"{i.end:,}", f"{i.end - i.start:,}", _place(planned, i)]
+            for i in ranges
+        ]
+    by_topic: dict[str, list[InputRange]] = {}
+    for range in ranges:
+        by_topic.setdefault(range.partition.topic, []).append(range)
+    return [
+        [
+            f"{topic}, {len(of)} partitions",
+            "",
+            "",
+            f"{sum(i.end - i.start for i in of):,}",
+            _place(planned, of[0]),
+        ]
+        for topic, of in by_topic.items()
+    ]
+
+
+def _place(planned: Planned, input: InputRange) -> str:
+    """Where a partition is read."""
+    from pystreams.backfill.sources import TopicSources
+
+    source = planned.source
+    return (
+        source.of(input.partition.topic).description
+        if isinstance(source, TopicSources)
+        else source.description
+    )
+
+
+def _slice_row(one: Slice, cut: Manifest, count: int) -> list[str]:
+    external = external_records(one, cut)
+    upstream = sorted({index + 1 for input in one.inputs for index in input.upstream})
+    estimate = [f"{external:,}"] if external or not upstream else []
+    estimate += [f"what slice {index} gives" for index in upstream]
+    return [
+        _number(one, count),
+        str(one.tasks),
+        _reads(one.inputs),
+        " + ".join(estimate),
+        ", ".join(one.stores) or "-",
+        ", ".join((*one.repartitions, *one.sinks)) or "-",
+    ]
+
+
+def _number(one: Slice, count: int) -> str:
+    return f"{one.index + 1} of {count}"
+
+
+def _reads(inputs: Sequence[SliceInput]) -> str:
+    return ", ".join(input.topic for input in inputs)

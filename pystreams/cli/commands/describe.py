@@ -1,0 +1,120 @@
+"""``pystreams describe``: the topology as text, picture or code."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pystreams.cli.options import ApplicationArgument, SetOption
+from pystreams.cli.terminal.console import output
+
+if TYPE_CHECKING:
+    from pystreams.topology.built import BuiltTopology
+
+
+class DescribeFormat(StrEnum):
+    """How to show a topology."""
+
+    TEXT = "text"
+    MERMAID = "mermaid"
+    CODE = "code"
+    SVG = "svg"
+    JSON = "json"
+
+
+def describe(
+    application: ApplicationArgument,
+    format_: Annotated[
+        DescribeFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help="[bold]text[/]: as Java's Topology.describe() prints it. [bold]mermaid[/]: a flowchart."
+            " [bold]svg[/]: a picture, for a browser."
+            " [bold]code[/]: the Python that each sub-topology compiles to."
+            " [bold]json[/]: for [bold]pystreams diff[/].",
+        ),
+    ] = DescribeFormat.TEXT,
+    setting: SetOption = None,
+) -> None:
+    """Show an application's topology. Nothing is connected to, nothing runs.
+
+    [bold]pystreams describe apps.wordcount --format code[/]
+    """
+    from pystreams.cli.application.loading import load_application
+
+    app = load_application(application)
+    if format_ is DescribeFormat.TEXT:
+        print(describe_text(app, setting))
+    elif format_ is DescribeFormat.MERMAID:
+        print(describe_mermaid(app, setting))
+    elif format_ is DescribeFormat.SVG:
+        print(describe_svg(app, setting))
+    elif format_ is DescribeFormat.JSON:
+        print(describe_json(app, setting))
+    else:
+        _print_code(describe_code(app, setting))
+
+
+def describe_text(app: Any, setting: list[str] | None = None) -> str:
+    """Java's text."""
+    from pystreams.cli.application.settings import settings_of
+    from pystreams.dsl.builder import topology_of
+
+    return topology_of(app, settings_of(app, setting, default_id="application")).describe().rstrip()
+
+
+def describe_json(app: Any, setting: list[str] | None = None) -> str:
+    """What tells two topologies apart, as ``pystreams diff`` reads it."""
+    from pystreams.topology.fingerprint import shape
+
+    built = _build(app, setting)
+    topology = shape(built)
+    return json.dumps({"application_id": built.application_id, "topology": topology}, indent=1)
+
+
+def describe_mermaid(app: Any, setting: list[str] | None = None) -> str:
+    """A Mermaid flowchart."""
+    from pystreams.topology.picture.mermaid import mermaid
+
+    return mermaid(_build(app, setting))
+
+
+def describe_svg(app: Any, setting: list[str] | None = None) -> str:
+    """A picture."""
+    from pystreams.topology.picture import picture
+
+    built = _build(app, setting)
+    filling = [(store.source, store.processor) for store in built.global_stores]
+    return picture(built.application_id, [sub.nodes for sub in built.subtopologies], filling)
+
+
+def describe_code(app: Any, setting: list[str] | None = None) -> str:
+    """The generated source of all sub-topologies, one after the other."""
+    from pystreams.engine.codegen import compile_nodes
+
+    built = _build(app, setting)
+    return "\n\n".join(
+        compile_nodes(sub.nodes, f"<{built.application_id} sub-topology {sub.id}>").source.strip()
+        for sub in built.subtopologies
+    )
+
+
+def _build(app: Any, setting: list[str] | None) -> BuiltTopology:
+    from pystreams.cli.application.settings import settings_of
+    from pystreams.runtime.startup.client_start import build_topology
+
+    return build_topology(app, settings_of(app, setting, default_id="application"))
+
+
+def _print_code(source: str) -> None:
+    console = output()
+    if not console.is_terminal:
+        print(source)
+        return
+    from rich.syntax import Syntax
+
+    console.print(Syntax(source, "python", background_color="default"))

@@ -1,0 +1,228 @@
+"""``pystreams run``: an application at work, until it is told to stop or has caught up."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pystreams.cli.options import (
+    ApplicationArgument,
+    ApplicationIdOption,
+    BootstrapServersOption,
+    EmbeddedLogOption,
+    LogFormatOption,
+    QuietOption,
+    SetOption,
+    StateDirOption,
+)
+from pystreams.cli.terminal.last_line import tell_last
+from pystreams.cli.terminal.logs import LogFormat, LogOptions, command_log, log_to_stderr
+from pystreams.cli.terminal.progress import Display, Meter, display_for
+from pystreams.clock import SystemClock
+from pystreams.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pystreams.runtime.streams import Streams
+    from pystreams.runtime.threads.progress import Progress
+
+
+#: More than any machine runs well: a slip of the finger shall not bring one down.
+WORKERS_MAX = 256
+
+
+def run(
+    application: ApplicationArgument,
+    until_caught_up: Annotated[
+        bool,
+        typer.Option(
+            "--until-caught-up", help="Stop as soon as everything that is in the log has been processed."
+        ),
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            min=1,
+            envvar="PYSTREAMS_NUM_STREAM_THREADS",
+            help="Stream threads of each process. Default: 1",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            min=1,
+            max=WORKERS_MAX,
+            envvar="PYSTREAMS_WORKERS",
+            help="Processes that share the work: started, watched, and started again when they die."
+            " Default: this process alone",
+            show_default=False,
+        ),
+    ] = None,
+    allow_expired: Annotated[
+        bool | None,
+        typer.Option(
+            "--allow-expired",
+            help="Start although topics would delete records as old as the input's.",
+            show_default=False,
+        ),
+    ] = None,
+    create_topics: Annotated[
+        bool,
+        typer.Option(
+            "--create-topics", help="First create the inputs and outputs that are missing. For development."
+        ),
+    ] = False,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            min=1,
+            help="Of topics that --create-topics creates; topics that meet in a step get as many as the others there."
+            " Default: 1",
+            show_default=False,
+        ),
+    ] = None,
+    accept_loss: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--accept-loss",
+            metavar="STORE",
+            help="Start although the program has changed so that this store loses what it has stored."
+            " May stand several times.",
+            show_default=False,
+        ),
+    ] = None,
+    show_config: Annotated[
+        bool, typer.Option("--show-config", help="Print all settings in force, and do not run.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also log what threads and tasks do.")
+    ] = False,
+    quiet: QuietOption = False,
+    log_format: LogFormatOption = LogFormat.TEXT,
+    application_id: ApplicationIdOption = None,
+    setting: SetOption = None,
+    state_dir: StateDirOption = None,
+    embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
+) -> None:
+    """Run an application until Ctrl-C, or until it has caught up.
+
+    With --workers several processes share its partitions; start it on other
+    machines, too, to share them further. Ctrl-C and SIGTERM commit and stop;
+    a second Ctrl-C stops at once, and nothing is lost.
+
+    [bold]pystreams run apps.wordcount[/]
+
+    [bold]pystreams run apps.wordcount --until-caught-up -s commit_interval_ms=1000[/]
+
+    [bold]pystreams run apps.wordcount --workers 4[/]
+
+    [bold]pystreams run apps.wordcount --create-topics --partitions 2[/]
+    """
+    logs = LogOptions(verbose, quiet, log_format)
+    log_to_stderr(logs)
+    if partitions is not None and not create_topics:
+        raise ConfigError("--partitions is for --create-topics", hint="give both, or leave it out")
+    flags: dict[str, Any] = {
+        "application_id": application_id,
+        "state_dir": _text(state_dir),
+        "embedded_log": _text(embedded_log),
+        "bootstrap_servers": bootstrap_servers,
+        "num_stream_threads": threads,
+        "allow_expired": allow_expired,
+        "accept_loss": ",".join(accept_loss) if accept_loss else None,
+    }
+    if create_topics and not show_config:
+        _create_topics(application, setting, flags, partitions or 1)
+    if workers is not None and not show_config:
+        from pystreams.cli.commands.workers.channel import Job
+        from pystreams.cli.commands.workers.supervisor import run_workers
+
+        jobs = [
+            Job(application, number, flags, setting or [], until_caught_up, replace(logs, worker=number))
+            for number in range(1, workers + 1)
+        ]
+        raise typer.Exit(run_workers(jobs, until_caught_up=until_caught_up, logs=logs))
+    from pystreams.cli.application.loading import load_application
+    from pystreams.cli.application.settings import settings_of, show_settings
+
+    app = load_application(application)
+    if show_config:
+        show_settings(app, setting, **flags)
+        return
+    config = settings_of(app, setting, **flags)
+    from pystreams.runtime.streams import Streams
+
+    run_streams(Streams(app, config), until_caught_up=until_caught_up, logs=logs)
+
+
+def _create_topics(
+    application: str, setting: list[str] | None, flags: dict[str, Any], partitions: int
+) -> None:
+    """Create the inputs and outputs that are missing, and say which. Raises ``TopologyError``, ``BrokerError``."""
+    from pystreams.broker.connecting import open_broker
+    from pystreams.cli.application.loading import load_application
+    from pystreams.cli.application.settings import settings_of
+    from pystreams.runtime.startup.client_start import build_topology
+    from pystreams.topics.users_topics import missing_topics, unknown_topics
+
+    app = load_application(application)
+    config = settings_of(app, setting, **flags)
+    built = build_topology(app, config)
+    with closing(open_broker(config, SystemClock())) as broker, closing(broker.admin()) as admin:
+        missing = missing_topics(built, config, admin.partition_counts(), partitions)
+        admin.create_topics(missing)
+    by_width: dict[int, list[str]] = defaultdict(list)
+    for topic in missing:
+        by_width[topic.partitions].append(topic.name)
+    for width, names in sorted(by_width.items()):
+        plural = "" if width == 1 else "s"
+        command_log.info("Created %s with %d partition%s.", ", ".join(names), width, plural)
+    if missing:
+        command_log.info(
+            "That is for development: the number of partitions and the retention of topics are decided before"
+            " anything is in them (pystreams topics create)."
+        )
+    for unknown in unknown_topics(built):
+        command_log.info("Not created, because nobody can tell their names yet: %s.", unknown)
+
+
+def run_streams(streams: Streams, *, until_caught_up: bool, logs: LogOptions) -> None:
+    """Run until stopped by a signal, by having caught up, or by a failure, which is raised."""
+    clock = SystemClock()
+    meter = Meter(clock)
+    failed = True
+    try:
+        with display_for(logs, meter, clock) as display:
+            try:
+                streams.run(
+                    until_caught_up=until_caught_up, on_progress=lambda now: _show(display, streams, now)
+                )
+            except KeyboardInterrupt:
+                # A second Ctrl-C: it interrupts nothing any more if it comes after the last commit.
+                if streams.state.value != "not_running":
+                    raise
+        failed = False
+    finally:
+        meter.update(streams.progress().records)
+        # Before the error, which tells more. What has not begun has nothing to tell.
+        if not failed or meter.processed or streams.left_out:
+            tell_last(meter, streams.left_out, failed=failed)
+
+
+def _show(display: Display, streams: Streams, progress: Progress) -> None:
+    state = "restoring" if progress.restoring else streams.state.value.replace("_", " ")
+    has_tasks = any(thread.tasks for thread in progress.threads)
+    display.update(state, progress.records, progress.lag if has_tasks else None)
+
+
+def _text(path: Path | None) -> str | None:
+    return None if path is None else str(path)

@@ -1,0 +1,9 @@
+"""``pystreams run --workers N``: one supervisor and N processes of the same application.
+
+- ``supervisor``: starts the workers, keeps them alive, stops them together. Begin here.
+- ``process``: a worker's process, as the supervisor holds it. ``worker``: the program that runs in that process.
+- ``channel``: the messages between the two.
+- ``display``: the progress of all workers.
+
+When a worker is started again, and when the supervisor gives up, is decided by ``pystreams.runtime``.
+"""

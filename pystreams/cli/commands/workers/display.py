@@ -1,0 +1,134 @@
+"""How far the workers of an application have come: a table on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, Self
+
+from pystreams.cli.terminal.console import messages
+from pystreams.cli.terminal.logs import LogOptions
+from pystreams.cli.terminal.progress import Display, Meter, display_for
+from pystreams.clock import Clock, Deadline
+from pystreams.runtime.supervisor.supervision import Supervision
+from pystreams.runtime.supervisor.worker import Worker
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+_PAINT_INTERVAL_MS = 250.0
+
+
+class WorkersDisplay(Protocol):
+    """Shows progress between ``with`` and its end."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, supervision: Supervision, pids: Mapping[int, int]) -> None:
+        """``pids`` are the processes that are there, by the workers' numbers."""
+        ...
+
+
+class WorkersLines:
+    """All workers together, in a line."""
+
+    def __init__(self, lines: Display) -> None:
+        self._lines = lines
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to take down."""
+
+    def update(self, supervision: Supervision, pids: Mapping[int, int]) -> None:
+        """Print a line if it is time for one."""
+        summary = supervision.summary()
+        # Before anybody has told anything, and after that was asked for, there is nothing worth a line.
+        if supervision.has_run and not supervision.stopping:
+            self._lines.update(summary.state, summary.records, summary.lag)
+
+
+class WorkersTable:
+    """A row for each worker and one for all, painted anew a few times a second."""
+
+    def __init__(self, meter: Meter, clock: Clock) -> None:
+        self._meter = meter
+        self._clock = clock
+        self._meters: dict[int, Meter] = {}
+        self._pause = Deadline(clock, 0)
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        from rich.live import Live
+
+        # What workers print goes above the table (they print through this process), but never out of a pipe into it.
+        self._live = Live(
+            console=messages(), auto_refresh=False, transient=True, redirect_stdout=sys.stdout.isatty()
+        )
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def update(self, supervision: Supervision, pids: Mapping[int, int]) -> None:
+        """Paint anew if it is time."""
+        if self._live is None or not self._pause.expired():
+            return
+        self._pause = Deadline(self._clock, _PAINT_INTERVAL_MS)
+        self._live.update(self.paint(supervision, pids), refresh=True)
+
+    def paint(self, supervision: Supervision, pids: Mapping[int, int]) -> Table:
+        """The table as of now."""
+        from rich import box
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in ("worker", "process", "state"):
+            table.add_column(name)
+        for name in ("tasks", "records", "records/s", "lag", "restarts"):
+            table.add_column(name, justify="right")
+        for worker in supervision.workers.values():
+            table.add_row(*self._row(worker, pids.get(worker.number)))
+        summary = supervision.summary()
+        self._meter.update(summary.records)
+        totals = _figures(summary.tasks, summary.records, self._meter, summary.lag, summary.restarts)
+        table.add_section()
+        table.add_row("all", "", summary.state, *totals)
+        return table
+
+    def _row(self, worker: Worker, pid: int | None) -> tuple[str, ...]:
+        meter = self._meters.setdefault(worker.number, Meter(self._clock))
+        meter.update(worker.records)
+        report = worker.report
+        lag = report.lag if report.tasks else 0
+        return (
+            str(worker.number),
+            "" if pid is None else str(pid),
+            worker.shown_state,
+            *_figures(report.tasks, worker.records, meter, lag, worker.restarts),
+        )
+
+
+def _figures(tasks: int, records: int, meter: Meter, lag: int | None, restarts: int) -> tuple[str, ...]:
+    waiting = "?" if lag is None else f"{lag:,}"
+    return str(tasks), f"{records:,}", f"{meter.rate():,.0f}", waiting, str(restarts)
+
+
+def workers_display_for(options: LogOptions, meter: Meter, clock: Clock) -> WorkersDisplay:
+    """A table if somebody looks at standard error, else lines; nothing if it is to be quiet."""
+    if not messages().is_terminal or options.as_json or options.quiet:
+        return WorkersLines(display_for(options, meter, clock))
+    return WorkersTable(meter, clock)

@@ -1,0 +1,111 @@
+"""The process of one worker, as its supervisor holds it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections import deque
+from typing import IO, Final
+
+from pystreams.cli.commands.workers.channel import Channel, Job, StopRequest
+
+#: How much of a worker's log is shown again when it has died without saying why.
+LAST_LINES: Final = 5
+
+_READ_BYTES: Final = 65_536
+
+#: What is longer comes in pieces.
+_LINE_BYTES_MAX: Final = 1 << 20
+
+
+class LineReader:
+    """Lines out of a pipe that is read when something is in it."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._unread = b""
+        os.set_blocking(pipe.fileno(), False)
+
+    def fileno(self) -> int:
+        """For selectors."""
+        return self._pipe.fileno()
+
+    def read(self) -> list[str] | None:
+        """The lines that have become whole, and at the end what is left; None after that."""
+        try:
+            arrived = os.read(self.fileno(), _READ_BYTES)
+        except BlockingIOError:
+            return []
+        if not arrived and not self._unread:
+            return None
+        *whole, self._unread = (self._unread + (arrived or b"\n")).split(b"\n")
+        if len(self._unread) > _LINE_BYTES_MAX:
+            whole, self._unread = [*whole, self._unread], b""
+        return [line.decode(errors="replace") for line in whole]
+
+    def close(self) -> None:
+        self._pipe.close()
+
+
+class WorkerProcess:
+    """A running worker. It is in a session of its own, so that Ctrl-C is for its supervisor alone; it ends when the
+    channel does."""
+
+    def __init__(self, job: Job) -> None:
+        """Start it. Raises ``OSError`` if the system has no room for it."""
+        self.number = job.number
+        self.logs = job.logs
+        self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = _popen(job, theirs.fileno())
+            except OSError:
+                ours.close()
+                raise
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self.output = LineReader(self._process.stdout)
+        self.log = LineReader(self._process.stderr)
+        ours.setblocking(False)
+        self.channel = Channel(ours)
+        self.channel.send(job)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def exit_code(self) -> int | None:
+        """None while it lives; negative if a signal has killed it."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Ask it to commit and to end."""
+        self.channel.send(StopRequest())
+
+    def kill(self) -> None:
+        """End it at once, and wait until it is gone."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        """Release what belongs to a process that has ended."""
+        for opened in (self.channel, self.output, self.log):
+            opened.close()
+
+
+def _popen(job: Job, descriptor: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(  # noqa: S603 - this program itself
+        [
+            *(sys.executable, "-m", "pystreams.cli.commands.workers.worker"),
+            *("--application", job.application, "--number", str(job.number)),
+            *("--channel", str(descriptor)),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pass_fds=[descriptor],
+        start_new_session=True,
+    )

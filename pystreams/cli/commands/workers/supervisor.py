@@ -1,0 +1,219 @@
+"""``pystreams run --workers N``: starts the workers, keeps them alive, shows their progress, stops them together."""
+
+from __future__ import annotations
+
+import logging
+import selectors
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, TextIO
+
+from pystreams.cli.commands.workers.channel import Job
+from pystreams.cli.commands.workers.display import workers_display_for
+from pystreams.cli.commands.workers.process import WorkerProcess
+from pystreams.cli.terminal.console import EnduringStream
+from pystreams.cli.terminal.exits import Exit
+from pystreams.cli.terminal.last_line import counted, tell_last
+from pystreams.cli.terminal.logs import LogOptions, command_log, json_of_worker
+from pystreams.cli.terminal.progress import Meter
+from pystreams.cli.terminal.show_error import on_the_same_log, show_parts
+from pystreams.clock import SystemClock
+from pystreams.runtime.signals import stop_on_signals
+from pystreams.runtime.supervisor.supervision import Instruction, Kill, Start, Stop, Supervision, Tell
+from pystreams.runtime.supervisor.worker import Failure, Report
+
+_WAIT_S: Final = 0.1
+
+#: More than a pipe or socket holds, read after read.
+_LAST_READS_MAX: Final = 8
+
+
+class _Readable(Protocol):
+    """What a worker talks into."""
+
+    def fileno(self) -> int: ...
+
+    def read(self) -> Sequence[Any] | None:
+        """What has arrived; None at the end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where something of a worker comes from, and who takes each piece."""
+
+    process: WorkerProcess
+    readable: _Readable
+    take: Callable[[WorkerProcess, Any], None]
+
+
+class Supervisor:
+    """Carries out what a ``Supervision`` decides, with real processes. None of them is left when its block ends."""
+
+    def __init__(self, supervision: Supervision, jobs: Mapping[int, Job]) -> None:
+        self.supervision = supervision
+        self._jobs = jobs
+        self._processes: dict[int, WorkerProcess] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in self._processes.values():
+            process.kill()
+        for process in list(self._processes.values()):
+            self._bury(process)
+        self._selector.close()
+
+    def run(self, stop: threading.Event, on_progress: Callable[[], None]) -> None:
+        """Until all workers have ended; setting ``stop`` tells them to."""
+        self._carry_out(self.supervision.begin())
+        while not self.supervision.over:
+            if stop.is_set() and not self.supervision.stopping:
+                command_log.info("Stopping: the workers commit and leave; a second Ctrl-C kills them.")
+                self._carry_out(self.supervision.stop())
+            self._read_what_is_there(_WAIT_S)
+            for process in list(self._processes.values()):
+                code = process.exit_code()
+                if code is not None:
+                    self._bury(process)
+                    self._carry_out(self.supervision.ended(process.number, code, list(process.last_lines)))
+            self._carry_out(self.supervision.tick())
+            if not self.supervision.over:
+                on_progress()
+
+    def pids(self) -> dict[int, int]:
+        """The processes that are there, by the workers' numbers."""
+        return {number: process.pid for number, process in self._processes.items()}
+
+    def _carry_out(self, instructions: Sequence[Instruction]) -> None:
+        unstarted: dict[int, Failure] = {}
+        for instruction in instructions:
+            match instruction:
+                case Start(number):
+                    try:
+                        self._start(number)
+                    except OSError as error:
+                        unstarted[number] = _no_room(error, len(self._processes))
+                case Stop(number):
+                    # One that could not be started need not be stopped.
+                    if number in self._processes:
+                        self._processes[number].stop()
+                case Kill(number):
+                    self._processes[number].kill()
+                case Tell(text, serious):
+                    command_log.log(logging.WARNING if serious else logging.INFO, text)
+        for number, failure in unstarted.items():
+            self.supervision.heard(number, failure)
+            self._carry_out(self.supervision.ended(number, Exit.FAILED))
+
+    def _start(self, number: int) -> None:
+        process = WorkerProcess(self._jobs[number])
+        self._processes[number] = process
+        for source in (
+            _Source(process, process.channel, self._hear),
+            _Source(process, process.output, _relay_output),
+            _Source(process, process.log, _relay_log),
+        ):
+            self._selector.register(source.readable, selectors.EVENT_READ, source)
+
+    def _bury(self, process: WorkerProcess) -> None:
+        """Hear what it has said last, and forget it. Its own children may hold its pipes open, and go on writing: no
+        end is waited for."""
+        for _ in range(_LAST_READS_MAX):
+            if not self._read_what_is_there(0, process):
+                break
+        for source in self._sources(process):
+            self._selector.unregister(source.readable)
+        del self._processes[process.number]
+        process.close()
+
+    def _sources(self, process: WorkerProcess) -> list[_Source]:
+        return [key.data for key in self._selector.get_map().values() if key.data.process is process]
+
+    def _read_what_is_there(self, wait_s: float, only: WorkerProcess | None = None) -> bool:
+        """Of one worker or of all; True if there was anything."""
+        found = False
+        for key, _ in self._selector.select(wait_s):
+            source: _Source = key.data
+            if only is not None and source.process is not only:
+                continue
+            found = True
+            arrived = source.readable.read()
+            if arrived is None:
+                self._selector.unregister(source.readable)
+                continue
+            for piece in arrived:
+                source.take(source.process, piece)
+        return found
+
+    def _hear(self, process: WorkerProcess, message: Report | Failure) -> None:
+        self.supervision.heard(process.number, message)
+
+
+def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions) -> int:
+    """Run one worker for each job until a signal, the end of the input or a failure; gives the exit code."""
+    clock = SystemClock()
+    supervision = Supervision(len(jobs), clock, until_caught_up=until_caught_up)
+    meter = Meter(clock)
+    stop = threading.Event()
+    with (
+        stop_on_signals(stop),
+        workers_display_for(logs, meter, clock) as display,
+        Supervisor(supervision, {job.number: job for job in jobs}) as supervisor,
+    ):
+        supervisor.run(stop, lambda: display.update(supervision, supervisor.pids()))
+    meter.update(supervision.summary().records)
+    return _tell_the_end(supervision, meter, jobs[0].log_options)
+
+
+def _tell_the_end(supervision: Supervision, meter: Meter, log_options: Sequence[str]) -> int:
+    failure = supervision.failure
+    if failure is not None:
+        show_parts(
+            failure.what,
+            where=failure.where,
+            line=failure.line,
+            why=failure.why,
+            log=failure.log,
+            next=on_the_same_log(failure.hint, log_options),
+        )
+        if not supervision.has_run:
+            return failure.exit_code
+    summary = supervision.summary()
+    workers = f"{counted(len(supervision.workers), 'worker')}, {counted(summary.restarts, 'restart')}"
+    tell_last(meter, summary.left_out, failed=failure is not None, workers=workers)
+    return 0 if failure is None else failure.exit_code
+
+
+def _no_room(error: OSError, started: int) -> Failure:
+    return Failure(
+        "a worker cannot be started",
+        why=f"{error}; {started} are there",
+        hint="start fewer workers, or raise the limits of open files and processes (ulimit -n, ulimit -u)",
+        action="retry",
+    )
+
+
+def _relay_output(_process: WorkerProcess, line: str) -> None:
+    _print(line, sys.stdout)
+
+
+def _relay_log(process: WorkerProcess, line: str) -> None:
+    process.last_lines.append(line)
+    told = (
+        json_of_worker(line, process.number) if process.logs.as_json else f"worker {process.number} | {line}"
+    )
+    _print(told, sys.stderr)
+
+
+def _print(line: str, stream: TextIO) -> None:
+    enduring = EnduringStream(stream)
+    enduring.write(f"{line}\n")
+    enduring.flush()

@@ -1,0 +1,175 @@
+"""A worker of ``pystreams run --workers``: runs the application as told over a channel, and tells how it goes.
+
+It stops cleanly when it is told to, and when its supervisor is gone: it never outlives it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from typing import NoReturn
+
+from pystreams.cli.commands.workers.channel import Channel, Job, Message
+from pystreams.cli.terminal.exits import Exit, exit_of
+from pystreams.cli.terminal.logs import log_to_stderr
+from pystreams.cli.terminal.user_lines import user_lines
+from pystreams.errors import AppLoadError, ConfigError, RetentionError, StreamsError, TopologyError
+from pystreams.runtime.run_client import reached_the_end
+from pystreams.runtime.streams import Streams
+from pystreams.runtime.supervisor.worker import Failure, Report
+from pystreams.runtime.threads.progress import Progress
+
+#: Who has lost its supervisor has so long for its last commit.
+ORPHAN_TIMEOUT_S = 30.0
+
+_REPORT_INTERVAL_S = 0.2
+
+
+class Leash:
+    """Listens to the supervisor. ``stop`` is set when it says so, or says nothing any more."""
+
+    def __init__(self, messages: Iterator[Message]) -> None:
+        self.stop = threading.Event()
+        self._messages = messages
+        self._mutex = threading.Lock()
+        self._at_work = False
+        threading.Thread(target=self._listen, name="leash", daemon=True).start()
+
+    def begin(self) -> None:
+        """From now on there is work to be ended cleanly; before, the process simply ends."""
+        with self._mutex:
+            self._at_work = True
+
+    def _listen(self) -> None:
+        told = next(self._messages, None)
+        with self._mutex:
+            if not self._at_work:
+                os._exit(Exit.OK)
+            self.stop.set()
+        while told is not None:
+            told = next(self._messages, None)
+        # It is gone, and with it whoever read our output: writing must not fail while the last commit is made.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for descriptor in (1, 2):
+            os.dup2(nowhere, descriptor)
+        threading.Event().wait(ORPHAN_TIMEOUT_S)
+        os._exit(Exit.FAILED)
+
+
+class Reporter:
+    """Tells the supervisor how far the client is, a few times a second, whatever the client is doing. The first time,
+    and with it that the application can be run, is after its start."""
+
+    def __init__(self, channel: Channel, streams: Streams, *, until_caught_up: bool) -> None:
+        self._channel = channel
+        self._streams = streams
+        self._until_caught_up = until_caught_up
+        self._caught_up = False
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __call__(self, _progress: Progress) -> None:
+        """Called by the client with each progress."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._tell, name="reports", daemon=True)
+            self._thread.start()
+        self._caught_up = self._until_caught_up and reached_the_end(self._streams)
+
+    def end(self) -> None:
+        """With a last report."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _tell(self) -> None:
+        self._report()
+        while not self._ended.wait(_REPORT_INTERVAL_S):
+            self._report()
+        self._report()
+
+    def _report(self) -> None:
+        progress, config = self._streams.progress(), self._streams.config
+        state = "restoring" if progress.restoring else self._streams.state.value.replace("_", " ")
+        on_kafka = config.bootstrap_servers is not None
+        self._channel.send(
+            Report(
+                state,
+                records=progress.records,
+                lag=progress.lag,
+                tasks=sum(len(thread.tasks) for thread in progress.threads),
+                all_tasks=self._streams.task_count,
+                caught_up=self._caught_up,
+                # The embedded log hears of a member by its polls alone.
+                patience_ms=config.session_timeout_ms
+                if on_kafka
+                else max(config.session_timeout_ms, config.max_poll_interval_ms),
+                left_out=self._streams.left_out,
+            )
+        )
+
+
+def run_job(job: Job, channel: Channel, leash: Leash) -> None:
+    """Run until told to stop. Raises what makes the application fail."""
+    from pystreams.cli.application.loading import load_application
+    from pystreams.cli.application.settings import settings_of
+
+    log_to_stderr(job.logs)
+    application = load_application(job.application)
+    streams = Streams(application, settings_of(application, job.settings, **job.flags), worker=job.number)
+    reporter = Reporter(channel, streams, until_caught_up=job.until_caught_up)
+    leash.begin()
+    try:
+        streams.run(stop=leash.stop, on_progress=reporter)
+    finally:
+        reporter.end()
+
+
+def failure_of(error: StreamsError) -> Failure:
+    """What the supervisor is to know of an error."""
+    return Failure(
+        what=error.what,
+        where=error.place,
+        line=user_lines(error.__cause__),
+        why=error.why,
+        hint=error.hint,
+        exit_code=exit_of(error),
+        action=error.action,
+        hopeless=isinstance(error, ConfigError | AppLoadError | TopologyError | RetentionError),
+    )
+
+
+def main() -> NoReturn:
+    """``python -m pystreams.cli.commands.workers.worker --application NAME --number N --channel DESCRIPTOR``.
+
+    The first two are for those who list processes.
+    """
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("application", "number"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--channel", type=int, required=True)
+    descriptor = parser.parse_args().channel
+    os.set_inheritable(descriptor, False)
+    # Into a pipe Python would write by the block, and what a killed process has printed would be lost.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
+    channel = Channel(socket.socket(fileno=descriptor))
+    messages = channel.messages()
+    job = next(messages, None)
+    if not isinstance(job, Job):
+        sys.exit(Exit.OK)
+    try:
+        run_job(job, channel, Leash(messages))
+    except StreamsError as error:
+        channel.send(failure_of(error), wait=True)
+        sys.exit(exit_of(error))
+    sys.exit(Exit.OK)
+
+
+if __name__ == "__main__":
+    main()

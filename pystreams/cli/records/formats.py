@@ -1,0 +1,182 @@
+"""The formats that ``--key-type`` and ``--value-type`` name, and the guess that ``consume`` makes without them."""
+
+from __future__ import annotations
+
+import json
+import struct
+import uuid
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from pystreams.cli.records.format import Format
+from pystreams.errors import ConfigError
+from pystreams.nearest import did_you_mean, listing
+from pystreams.times import read_time, show_time
+
+
+def _number(name: str, code: str, parse: Callable[[str], float]) -> Format:
+    """A number as Java packs it: big-endian, by its code in ``struct``."""
+    packed = struct.Struct(f">{code}")
+
+    def read(text: str) -> bytes:
+        number = parse(text)
+        try:
+            return packed.pack(number)
+        except (struct.error, OverflowError):
+            raise ValueError(f"it does not fit into {packed.size} bytes") from None
+
+    def show(data: bytes) -> str:
+        if len(data) != packed.size:
+            raise ValueError(f"{len(data)} bytes instead of {packed.size}")
+        return str(packed.unpack(data)[0])
+
+    return Format(name, read, show)
+
+
+_INT = _number("int", "q", int)
+
+
+def _read_bool(text: str) -> bytes:
+    words = {"true": b"\x01", "false": b"\x00"}
+    if text not in words:
+        raise ValueError("neither true nor false")
+    return words[text]
+
+
+def _show_bool(data: bytes) -> str:
+    if data not in (b"\x00", b"\x01"):
+        raise ValueError("neither the byte 0 nor 1")
+    return "true" if data == b"\x01" else "false"
+
+
+def _read_json(text: str) -> bytes:
+    json.loads(text)
+    return text.encode()
+
+
+def _show_json(data: bytes) -> str:
+    return json.dumps(json.loads(data), ensure_ascii=False)
+
+
+def _read_window(text: str) -> bytes:
+    key, _, start = text.rpartition("@")
+    try:
+        return key.encode() + struct.pack(">q", read_time(start))
+    except ConfigError as error:
+        raise ValueError(f"{error.what}: write KEY@TIME") from None
+
+
+def _show_window(data: bytes) -> str:
+    """A windowed key of Java's, of text."""
+    key = printable(data[:-8]) if len(data) > 8 else None
+    if key is None or not _is_time(data[-8:]):
+        raise ValueError("not a text and the start of a window")
+    return f"{key}@{show_time(struct.unpack('>q', data[-8:])[0])}"
+
+
+def _read_session(text: str) -> bytes:
+    key, _, times = text.rpartition("@")
+    start, _, end = times.partition("/")
+    try:
+        return key.encode() + struct.pack(">qq", read_time(end), read_time(start))
+    except ConfigError as error:
+        raise ValueError(f"{error.what}: write KEY@START/END") from None
+
+
+def _show_session(data: bytes) -> str:
+    """The key of a session, Java's, of text: the end stands before the start."""
+    key = printable(data[:-16]) if len(data) > 16 else None
+    if key is None or not (_is_time(data[-16:-8]) and _is_time(data[-8:])):
+        raise ValueError("not a text with the end and the start of a session")
+    end, start = struct.unpack(">qq", data[-16:])
+    return f"{key}@{show_time(start)}/{show_time(end)}"
+
+
+def _is_time(data: bytes) -> bool:
+    """Whether 8 bytes are a time in ms since 1970 that is not far from ours."""
+    return data[:3] in (b"\x00\x00\x00", b"\x00\x00\x01")
+
+
+def printable(data: bytes) -> str | None:
+    """The text that these bytes are; None if they are none that people read."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if all(c.isprintable() or c in "\t\n" for c in text) else None
+
+
+#: By the names that ``--key-type`` and ``--value-type`` take. Bytes are those of pystreams' own serdes.
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        f.name: f
+        for f in (
+            Format("str", str.encode, bytes.decode),
+            _INT,
+            _number("int32", "i", int),
+            _number("int16", "h", int),
+            _number("float", "d", float),
+            _number("float32", "f", float),
+            Format("bool", _read_bool, _show_bool),
+            Format("uuid", lambda text: str(uuid.UUID(text)).encode(), bytes.decode),
+            Format("json", _read_json, _show_json),
+            Format("windowed", _read_window, _show_window),
+            Format("session", _read_session, _show_session),
+            Format("hex", bytes.fromhex, bytes.hex),
+        )
+    }
+)
+
+#: Records whose schemas are in a registry.
+SCHEMA_FORMATS = ("avro", "json_schema", "protobuf")
+
+#: For people.
+FORMAT_NAMES = listing([*FORMATS, *SCHEMA_FORMATS], most=len(FORMATS) + len(SCHEMA_FORMATS))
+
+
+def guessed(data: bytes) -> str:
+    """The name of the format that bytes seem to have: ``json`` for all text, which may be JSON; 8 bytes that are not
+    text are a 64-bit integer, text followed by a plausible time is a window, by two of them a session, the rest is
+    hex."""
+    text = printable(data)
+    if text is not None:
+        return "json"
+    if len(data) == 8:
+        return "int"
+    for name in ("windowed", "session"):
+        try:
+            FORMATS[name].show(data)
+        except ValueError:
+            continue
+        return name
+    return "hex"
+
+
+def _show_guessed(data: bytes) -> str:
+    name = guessed(data)
+    if name == "json":
+        return data.decode()
+    return f"0x{data.hex()}" if name == "hex" else FORMATS[name].show(data)
+
+
+#: What ``consume`` shows when nothing is said.
+AUTO = Format("auto", str.encode, _show_guessed)
+
+
+def format_named(name: str, topic: str, part: str, *, auto: bool) -> Format:
+    """The format of that name for a topic's keys or values (``part``); ``auto`` tells whether guessing is allowed.
+    Raises ``ConfigError``."""
+    if auto and name == AUTO.name:
+        return AUTO
+    if name in FORMATS:
+        return FORMATS[name]
+    if name in SCHEMA_FORMATS:
+        from pystreams.cli.records.schema_formats import schema_format
+
+        return schema_format(name, topic, part)
+    names = [*FORMATS, *SCHEMA_FORMATS, *([AUTO.name] if auto else [])]
+    raise ConfigError(
+        f"There is no format {name!r}",
+        why=f"there are {listing(names, most=len(names))}",
+        hint=did_you_mean(name, names),
+    )

@@ -1,0 +1,149 @@
+"""Spark for a command: the packages that it needs, and a session that is started, stopped, and quiet.
+
+What Spark says goes to a file, not between progress and results.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pystreams.backfill.places import shown
+from pystreams.distribution import install_command
+from pystreams.errors import ConfigError, StateError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pystreams.backfill.executor import Executor
+
+#: ``--master`` of a command that does without Spark.
+NO_SPARK = "none"
+
+#: So many lines of what Spark says are shown when it fails.
+_LINES = 3
+_TIME = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d ")
+_ERROR = re.compile(r"Exception\b|^ERROR|Error\b")
+
+
+def require_packages(master: str) -> None:
+    """Raises ``ConfigError`` if a package is missing, or Java where this machine runs Spark."""
+    needed = ["pyarrow"] if master == NO_SPARK else ["pyarrow", "pandas", "pyspark"]
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise ConfigError(
+            f"This command needs {' and '.join(missing)}",
+            why=f"{'they are' if len(missing) > 1 else 'it is'} not installed beside {sys.executable}",
+            hint=f"install what backfills and archives need: {install_command('backfill')}",
+        )
+    if master != NO_SPARK and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        raise ConfigError(
+            "Spark needs Java, and there is none",
+            why="neither is java on the PATH nor is JAVA_HOME set",
+            hint=f"install Java 17, or run without Spark: --master {NO_SPARK}",
+        )
+
+
+def for_spark_alone(options: Sequence[str]) -> ConfigError:
+    """What to raise for options of Spark where there is none."""
+    return ConfigError(
+        f"{' and '.join(options)} does not go with --master {NO_SPARK}",
+        why="it is for Spark, and nothing runs on Spark",
+        hint="leave one of them out",
+    )
+
+
+@contextmanager
+def spark_executor(
+    master: str, app_name: str, conf: Mapping[str, str], py_files: Sequence[str], log: Path | None
+) -> Iterator[Executor]:
+    """An executor on a Spark of its own. ``log`` is where Spark and its workers write; None: to standard error.
+
+    Raises ``ConfigError`` if Spark does not start, ``StateError`` if it fails at work.
+    """
+    from pystreams.backfill import SparkExecutor
+
+    with quiet_session(master, app_name, conf, log) as session:
+        yield SparkExecutor(session, py_files=py_files)
+
+
+@contextmanager
+def quiet_session(
+    master: str,
+    app_name: str,
+    conf: Mapping[str, str],
+    log: Path | None,
+    hint: str = "mend that, and go on with --resume",
+) -> Iterator[SparkSession]:
+    """A session. Raises ``ConfigError`` if Spark does not start, ``StateError`` if it fails at work."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from pystreams.backfill import spark_session
+    from pystreams.backfill.spark.failures import reason_of
+
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(_is_not_py4js)
+    where = "" if log is None else f"its log: {log}"
+    with ExitStack() as stack:
+        try:
+            with _written_to(log):
+                session = stack.enter_context(spark_session(master, app_name=app_name, conf=conf))
+        except (PySparkException, Py4JError) as error:
+            raise ConfigError(
+                f"Spark does not start on {master}",
+                where=where,
+                why=_last_lines(log) or reason_of(error),
+                hint="is the master right, is Java 17 or newer there? Without Spark: --master none",
+            ) from None
+        try:
+            yield session
+        except (PySparkException, Py4JError) as error:
+            raise StateError(
+                f"Spark failed on {master}",
+                where=where,
+                why=reason_of(error),
+                hint=hint,
+            ) from None
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    """It logs with tracebacks what it raises anyway, and a Ctrl-C on top; to the root logger, so by no name."""
+    return "py4j" not in Path(record.pathname).parts
+
+
+@contextmanager
+def _written_to(log: Path | None) -> Iterator[None]:
+    """Processes that are started inside have ``log`` as their standard error, for as long as they live."""
+    if log is None:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    own = os.dup(2)
+    try:
+        with log.open("wb") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(own, 2)
+        os.close(own)
+
+
+def _last_lines(log: Path | None) -> str:
+    """What a log ends with: its last errors, else its last lines. Without stack traces, and without the time of day."""
+    if log is None:
+        return ""
+    lines = log.read_text(errors="replace").splitlines()
+    said = [_TIME.sub("", line) for line in lines if line.strip() and not line.startswith(("\t", " "))]
+    errors = [line for line in said if _ERROR.search(line)]
+    return shown("\n".join(list(dict.fromkeys(errors))[-_LINES:] or said[-_LINES:]))

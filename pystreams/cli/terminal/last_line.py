@@ -1,0 +1,32 @@
+"""The last line of ``run``: how much was done, and what was left out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from pystreams.cli.terminal.logs import command_log
+from pystreams.cli.terminal.progress import Meter
+from pystreams.engine.failures.left_out import told_totals
+
+
+def tell_last(meter: Meter, left_out: Mapping[str, int], *, failed: bool, workers: str = "") -> None:
+    """Tell it: as a warning, which is seen with ``--quiet``, too, if records were left out or the run has failed."""
+    ending = "Stopped by a failure" if failed else "Stopped, and all is committed"
+    numbers = f"{counted(meter.processed, 'record')} in {meter.elapsed_s():.1f} s"
+    told = "; ".join(
+        part for part in (", ".join(filter(None, (numbers, workers))), told_totals(left_out)) if part
+    )
+    wrong = failed or bool(left_out)
+    fields = {
+        "records": meter.processed,
+        "elapsed_s": round(meter.elapsed_s(), 3),
+        "left_out": dict(left_out),
+    }
+    level = logging.WARNING if wrong else logging.INFO
+    command_log.log(level, "%s: %s.", ending, told, extra={"fields": fields})
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 record``, ``2 records``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

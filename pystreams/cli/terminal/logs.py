@@ -1,0 +1,144 @@
+"""What a command logs on standard error: lines for people, or an object of JSON a line for programs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+import traceback
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, cast
+
+from pystreams.cli.terminal.console import EnduringStream, messages
+from pystreams.clock import SystemClock
+
+#: Notes, progress and errors of the command itself: for people without date and level.
+COMMAND_LOG: Final = "pystreams.command"
+
+command_log: Final = logging.getLogger(COMMAND_LOG)
+
+
+class LogFormat(StrEnum):
+    """``--log-format``."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How a command logs. ``worker`` is the number of the worker that logs, None in a process without workers."""
+
+    verbose: bool = False
+    quiet: bool = False
+    format: LogFormat = LogFormat.TEXT
+    worker: int | None = None
+
+    @property
+    def as_json(self) -> bool:
+        return self.format is LogFormat.JSON
+
+
+class _Handler(logging.Handler):
+    """Writes to what standard error is at the moment: while a bar is shown, above it."""
+
+    def __init__(self, options: LogOptions) -> None:
+        super().__init__()
+        self.options = options
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            if self.options.as_json:
+                _write(json_line(record, self.options.worker))
+            elif record.name == COMMAND_LOG:
+                style = "dim" if record.levelno < logging.WARNING else "yellow"
+                messages().print(record.getMessage(), markup=False, style=style)
+            else:
+                _write(self.format(record))
+        except Exception:  # noqa: BLE001 - as all handlers of logging
+            self.handleError(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = f"{_iso(record.created)} {record.levelname} {record.name}: {record.getMessage()}"
+        return text if record.exc_info is None else f"{text}\n{_traceback(record)}"
+
+
+#: What ``log_to_stderr`` has set up, and the level before.
+_in_force: list[tuple[_Handler, int]] = []
+
+
+def log_to_stderr(options: LogOptions) -> None:
+    """Have what the library logs printed: warnings, or with ``verbose`` what threads and tasks do. With ``quiet`` the
+    command itself tells only what went wrong."""
+    take_down_logs()
+    root = logging.getLogger()
+    handler = _Handler(options)
+    _in_force.append((handler, root.level))
+    root.addHandler(handler)
+    root.setLevel(logging.INFO if options.verbose else logging.WARNING)
+    command_log.setLevel(logging.WARNING if options.quiet else logging.INFO)
+
+
+def take_down_logs() -> None:
+    """Undo ``log_to_stderr``."""
+    while _in_force:
+        handler, level = _in_force.pop()
+        logging.getLogger().removeHandler(handler)
+        logging.getLogger().setLevel(level)
+
+
+def logs_json() -> bool:
+    """Whether standard error is read by programs now."""
+    return bool(_in_force) and _in_force[-1][0].options.as_json
+
+
+def json_line(record: logging.LogRecord, worker: int | None) -> str:
+    """A record as JSON: time, level, logger, thread and message; worker, task and exception where there are any; and
+    the figures that a command adds (``extra={"fields": {...}}``)."""
+    told: dict[str, Any] = {
+        "time": _iso(record.created),
+        "level": record.levelname,
+        "logger": record.name,
+        "thread": record.threadName,
+        "message": _unaligned(record.getMessage()),
+    }
+    if worker is not None:
+        told["worker"] = worker
+    task = getattr(record, "task", None)
+    if task is not None:
+        told["task"] = str(task)
+    if record.exc_info is not None:
+        told["exception"] = _traceback(record)
+    told.update(getattr(record, "fields", {}))
+    return json.dumps(told, ensure_ascii=False)
+
+
+def json_of_worker(line: str, worker: int) -> str:
+    """A line that a worker has written: as it is if it is a log line, else as the message of one."""
+    if line.startswith('{"time": '):
+        return line
+    told = {"time": _iso(SystemClock().now_ms() / 1000), "level": "INFO", "worker": worker, "message": line}
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _iso(timestamp: float) -> str:
+    return datetime.fromtimestamp(timestamp).astimezone().isoformat(timespec="milliseconds")
+
+
+def _unaligned(text: str) -> str:
+    """Without the blanks that make columns for people."""
+    return re.sub(r"(?<=\S) {2,}", " ", text)
+
+
+def _traceback(record: logging.LogRecord) -> str:
+    found = cast(Any, record.exc_info)
+    return "".join(traceback.format_exception(*found)).rstrip()
+
+
+def _write(line: str) -> None:
+    stream = EnduringStream(sys.stderr)
+    stream.write(line + "\n")
+    stream.flush()

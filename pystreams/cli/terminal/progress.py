@@ -1,0 +1,178 @@
+"""How far an application has come, while it runs: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from pystreams.cli.terminal.console import messages
+from pystreams.cli.terminal.logs import LogOptions, command_log
+from pystreams.clock import Clock
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+#: The rate shown is that of the last seconds: it follows what happens now.
+RATE_WINDOW_MS = 3_000.0
+
+#: Between lines for a log file, which somebody may read later.
+LINE_INTERVAL_MS = 30_000.0
+
+
+#: States whose beginning is worth a line; others come and go.
+_WORKING: Final = frozenset({"restoring", "running"})
+
+
+class Meter:
+    """Records per second over the last moments, and over all."""
+
+    def __init__(self, clock: Clock, window_ms: float = RATE_WINDOW_MS) -> None:
+        self._clock = clock
+        self._window_ms = window_ms
+        self._began_ms = clock.monotonic_ms()
+        self._samples: deque[tuple[float, int]] = deque([(self._began_ms, 0)])
+        self.processed = 0
+
+    def update(self, processed: int) -> None:
+        """Tell how many records have been processed so far."""
+        now_ms = self._clock.monotonic_ms()
+        self.processed = processed
+        self._samples.append((now_ms, processed))
+        while len(self._samples) > 2 and now_ms - self._samples[0][0] > self._window_ms:
+            self._samples.popleft()
+
+    def rate(self) -> float:
+        """Records per second, lately."""
+        (first_ms, first), (last_ms, last) = self._samples[0], self._samples[-1]
+        return 1000 * (last - first) / (last_ms - first_ms) if last_ms > first_ms else 0.0
+
+    def elapsed_s(self) -> float:
+        """Seconds since the beginning."""
+        return (self._clock.monotonic_ms() - self._began_ms) / 1000
+
+
+class Display(Protocol):
+    """Shows progress between ``with`` and its end."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def update(self, state: str, processed: int, lag: int | None) -> None:
+        """``lag``: records that wait to be processed, None as long as nobody knows."""
+        ...
+
+
+class BarDisplay:
+    """One line that is painted anew."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+        progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<11}"),
+            BarColumn(bar_width=None),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("{task.fields[numbers]}"),
+            console=messages(),
+            transient=True,
+            # What the application prints goes above the bar, but never out of a pipe into it.
+            redirect_stdout=sys.stdout.isatty(),
+            expand=True,
+        )
+        self._task = progress.add_task("starting", total=None, numbers="")
+        progress.start()
+        self._progress = progress
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def update(self, state: str, processed: int, lag: int | None) -> None:
+        """Paint anew."""
+        self._meter.update(processed)
+        if self._progress is None or self._task is None:
+            return
+        self._progress.update(
+            self._task,
+            description=state,
+            completed=processed,
+            total=None if lag is None else max(processed + lag, 1),
+            numbers=_numbers(processed, self._meter.rate(), lag),
+        )
+
+
+class LineDisplay:
+    """A line when work begins, or restoring, and after that every 30 s if something has changed."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._states: set[str] = set()
+        self._told: tuple[str, int, int | None] = ("", 0, None)
+        self._told_ms = clock.monotonic_ms()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to take down."""
+
+    def update(self, state: str, processed: int, lag: int | None) -> None:
+        """Print a line if it is time for one."""
+        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag)
+        elapsed_ms = now_ms - self._told_ms
+        # What a client has before it at its first moment it does not know.
+        begins = state in _WORKING and state not in self._states
+        at_once = begins and (lag is not None or processed > 0 or state == "restoring")
+        if not at_once and (elapsed_ms < LINE_INTERVAL_MS or now == self._told):
+            return
+        rate = 1000 * (processed - self._told[1]) / elapsed_ms if elapsed_ms > 0 else 0.0
+        self._states.add(state)
+        self._told, self._told_ms = now, now_ms
+        fields = {"state": state, "records": processed, "records_per_s": round(rate), "lag": lag}
+        command_log.info("%-11s %s", state, _numbers(processed, rate, lag), extra={"fields": fields})
+
+
+class NoDisplay:
+    """For ``--quiet``."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing to take down."""
+
+    def update(self, state: str, processed: int, lag: int | None) -> None:
+        """Nothing to show."""
+
+
+def _numbers(processed: int, rate: float, lag: int | None) -> str:
+    waiting = "?" if lag is None else f"{lag:,}"
+    records = "record " if processed == 1 else "records"
+    return f"{processed:>11,} {records}  {rate:>9,.0f}/s  lag {waiting:>9}"
+
+
+def display_for(options: LogOptions, meter: Meter, clock: Clock) -> Display:
+    """A bar if somebody looks at standard error, else lines; nothing if it is to be quiet."""
+    if options.quiet:
+        return NoDisplay()
+    if options.as_json or not messages().is_terminal:
+        return LineDisplay(clock)
+    return BarDisplay(meter)

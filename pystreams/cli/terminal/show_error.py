@@ -1,0 +1,55 @@
+"""What people are told of an error: what happened, where, why, and what to do next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from pystreams.cli.terminal.console import messages
+from pystreams.cli.terminal.logs import command_log, logs_json
+from pystreams.cli.terminal.user_lines import user_lines
+from pystreams.errors import StreamsError
+
+_LOG_OPTIONS: Final = ("--bootstrap-servers", "--embedded-log")
+
+
+def on_the_same_log(hint: str, arguments: Sequence[str]) -> str:
+    """A hint whose commands name the log that ``arguments``, those of the command that failed, name."""
+    told: list[str] = []
+    for index, argument in enumerate(arguments):
+        if argument in _LOG_OPTIONS:
+            told += arguments[index : index + 2]
+        elif argument.partition("=")[0] in _LOG_OPTIONS:
+            told.append(argument)
+    return re.sub(r"pystreams topics \w+", lambda found: shlex.join([*found[0].split(), *told]), hint)
+
+
+def show_error(error: StreamsError, arguments: Sequence[str] = ()) -> None:
+    """What happened, where, why, and what to do next: a line each. ``arguments`` are those of the command."""
+    show_parts(
+        error.what,
+        where=error.place,
+        line=user_lines(error.__cause__),
+        why=error.why,
+        next=on_the_same_log(error.hint, arguments),
+    )
+
+
+def show_parts(what: str, **parts: str) -> None:
+    """An error by its parts; those that are empty, or say what another has said, are left out."""
+    if logs_json():
+        command_log.error(what, extra={"fields": {label: part for label, part in parts.items() if part}})
+        return
+    from rich.text import Text
+
+    text = Text("Error: ", style="bold red")
+    text.append(what, style="bold")
+    said = {""}
+    for label, part in parts.items():
+        if part not in said:
+            said.add(part)
+            indented = part.replace("\n", "\n" + " " * 9)
+            text.append(f"\n  {label + ':':<6} ", style="dim").append(indented, style="default")
+    messages().print(text)

@@ -1,0 +1,165 @@
+"""Options of a backfill: what they mean, and what is said of those that are wrong, before anything is done."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pystreams.cli.commands.backfill.inputs import SourceText, parse_source, parse_until
+from pystreams.cli.commands.backfill.outputs import Emit, HandOver, parse_emit, parse_hand_over
+from pystreams.errors import ConfigError
+from pystreams.ids import TopicPartition
+from tests.cli.backfill.backfill_kit import HERE, wordcount
+
+__all__ = ["wordcount"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--source", "lines=parket:s3://key:se/cret@bucket/archive"],
+        ["--source", "lines=parquet:s3://key:se/cret@bucket/archive?region=x&secret_key=se/cret"],
+        ["--source", "parquet:s3://key:se/cret@one", "--source", "parquet:s3://key:se/cret@two"],
+        ["--hand-over", "snapshot:s3a://key:se/cret@bucket/tables"],
+        ["--emit", "parket:s3a://key:se/cret@bucket/results"],
+        [
+            "--staging",
+            "s3a://key:se/cret@bucket/staging",
+            "--emit",
+            "parquet:s3a://key:se/cret@b",
+            "--dry-run",
+        ],
+        ["--staging", "s3a://key:se/cret@bucket/a", "--previous", "s3a://key:se/cret@bucket/a/"],
+    ],
+)
+def test_passwords_in_urls_are_never_shown(pystreams, wordcount, arguments, caplog):
+    told = pystreams("backfill", wordcount, *arguments, *HERE)
+    assert "key:***@" in told.out + told.err
+    assert "se/cret" not in told.out + told.err + caplog.text
+
+
+def test_urls_of_files_for_workers_stay_as_they_are():
+    from pystreams.cli.commands.backfill.command import _names
+
+    assert _names("s3a://bucket//shop.zip, ./local.py,") == ("s3a://bucket//shop.zip", "./local.py")
+
+
+@pytest.mark.parametrize(
+    "arguments,code,answer",
+    [
+        (["--source", "lins=embedded"], 2, "did you mean lines?"),
+        (["--source", "lines=parket:here"], 2, "did you mean parquet?"),
+        (["--source", "lines=parquet"], 2, "--source lines=parquet:FOLDER"),
+        (["--source", "embedded", "--source", "embedded:other.db"], 2, "cannot have two sources"),
+        (["--source", "lines=kafka"], 2, "--bootstrap-servers HOST:PORT"),
+        (["--source", "lines=parquet:nowhere"], 2, "nowhere"),
+        (["--until", "tomorrow"], 2, "write now, a time"),
+        (["--until", "lines-0=ten"], 2, "TOPIC-PARTITION=OFFSET"),
+        (["--until", "2013"], 2, "1970-01-01T00:00:02.013Z"),
+        (["--until", "20131101"], 2, "write a time as 2013-01-01"),
+        (["--until", "lines-0=1,lines-0=2"], 2, "--until names lines-0 twice"),
+        (["--until", "lines-0=1000"], 4, "which the source does not hold"),
+        (["--hand-over", "embeded"], 2, "did you mean embedded?"),
+        (["--hand-over", "kafka"], 2, "--bootstrap-servers HOST:PORT"),
+        (["--approximate", "--hand-over", "embedded"], 2, "--approximate"),
+        (["--emit", "parquet"], 2, "--emit parquet:FOLDER"),
+        (["--emit", "parquet:nowhere://bucket/results"], 2, "on no file system that can be reached"),
+        (["--conf", "spark.driver.memory"], 2, "spark.driver.memory=4g"),
+        (["--conf", "spark.driver.memory=4g"], 2, "--conf does not go with --master none"),
+        (["--py-files", "shop.zip"], 2, "--py-files does not go with --master none"),
+        (["--hand-over", "snapshot:s3a://bucket/tables"], 2, "give a folder by its path"),
+        (["--staging", "s3a://bucket/staging"], 2, "without Spark nothing can be staged"),
+        (["--staging", "wordcount.file"], 1, "Not a directory"),
+        (["--hand-over", "snapshot:wordcount.file"], 1, "is a file, not a folder"),
+        (["--commit-records", "0"], 2, "--commit-records"),
+        (["--resume", "--overwrite"], 2, "--resume does not go with --overwrite"),
+        (["--from-snapshot", "tables"], 2, "--hand-over kafka or"),
+        (["--from-snapshot", "tables", "--hand-over", "embedded"], 1, "tables"),
+        (
+            ["--from-snapshot", "tables", "--emit", "topic", "--dry-run"],
+            2,
+            "--from-snapshot does not go with --emit and --dry-run",
+        ),
+        (
+            ["--from-snapshot", "tables", "--source", "embedded"],
+            2,
+            "--from-snapshot does not go with --source",
+        ),
+        (["-s", "comit_interval_ms=1"], 2, "commit_interval_ms"),
+    ],
+)
+def test_a_wrong_option_is_explained(folder, pystreams, wordcount, arguments, code, answer):
+    (folder / "wordcount.file").touch()
+    refused = pystreams("backfill", wordcount, *arguments, *HERE)
+    assert refused.code == code, refused.err
+    assert answer in " ".join(refused.err.split())
+    assert "Traceback" not in refused.err
+
+
+@pytest.mark.parametrize("missing", ["pyarrow", "pyspark"])
+def test_packages_that_are_missing_are_named(pystreams, wordcount, monkeypatch, missing):
+    from pystreams.cli import spark
+
+    found = spark.find_spec
+    monkeypatch.setattr(spark, "find_spec", lambda name: None if name == missing else found(name))
+    refused = pystreams("backfill", wordcount, "--master", "local[1]")
+    assert refused.code == 2
+    assert f"This command needs {missing}" in refused.err
+    assert "pip install 'pystreams-engine[backfill]'" in refused.err
+
+
+def test_without_java_the_way_without_spark_is_told(pystreams, wordcount, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    refused = pystreams("backfill", wordcount)
+    assert refused.code == 2
+    assert "--master none" in refused.err
+
+
+def test_arrow_and_spark_are_imported_by_nobody_who_does_not_backfill():
+    program = """
+import sys, pystreams, pystreams.cli.main, pystreams.backfill
+print([name for name in ("pyarrow", "pyspark", "pandas", "numpy") if name in sys.modules])
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "text,meant",
+    [
+        ("orders=parquet:/archive", SourceText("orders", "parquet", "/archive")),
+        ("parquet:/archive/topic=orders", SourceText(None, "parquet", "/archive/topic=orders")),
+        ("a.b-c=json:s3a://bucket/x=1", SourceText("a.b-c", "json", "s3a://bucket/x=1")),
+        ("kafka:one:9092,two:9092", SourceText(None, "kafka", "one:9092,two:9092")),
+        ("embedded", SourceText(None, "embedded", "")),
+    ],
+)
+def test_a_source_is_a_topic_a_kind_and_a_place(text, meant):
+    assert parse_source(text) == meant
+
+
+def test_until_is_now_a_time_or_offsets():
+    assert parse_until("now") is None
+    assert parse_until("1970-01-02") == 86_400_000
+    assert parse_until("a-b-0=12, a-b-1=3") == {TopicPartition("a-b", 0): 12, TopicPartition("a-b", 1): 3}
+
+
+def test_outputs_are_named_with_their_places():
+    assert parse_hand_over("snapshot:/tables") == HandOver("snapshot", "/tables")
+    assert HandOver("snapshot").snapshot("/staging/") == "/staging/snapshot"
+    assert HandOver("snapshot").snapshot("s3a://bucket/staging") == "s3a://bucket/staging/snapshot"
+    assert parse_emit("parquet:s3a://bucket/results") == Emit("parquet", "s3a://bucket/results")
+    for wrong in ("kafka:somewhere", "none:x"):
+        with pytest.raises(ConfigError):
+            parse_hand_over(wrong)

@@ -1,0 +1,121 @@
+"""Progress is a bar for people and lines for files, and its numbers are right."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pystreams.cli.terminal.logs import LogFormat, LogOptions, log_to_stderr, take_down_logs
+from pystreams.cli.terminal.progress import BarDisplay, LineDisplay, Meter, NoDisplay, display_for
+from pystreams.clock import ManualClock
+
+
+def test_the_rate_is_that_of_the_last_seconds():
+    clock = ManualClock()
+    meter = Meter(clock)
+    for processed in (1_000, 2_000, 3_000, 4_000):
+        clock.advance_ms(1_000)
+        meter.update(processed)
+    assert meter.rate() == 1_000
+    for _ in range(10):
+        clock.advance_ms(1_000)
+        meter.update(4_000)
+    assert meter.rate() == 0
+    assert meter.elapsed_s() == 14
+
+
+def test_the_rate_is_0_before_any_time_has_passed():
+    meter = Meter(ManualClock())
+    meter.update(5)
+    assert meter.rate() == 0
+
+
+@pytest.fixture(autouse=True)
+def logs():
+    log_to_stderr(LogOptions())
+    yield
+    take_down_logs()
+
+
+def lines(capsys) -> list[tuple[str, ...]]:
+    """State, records, rate and lag of each line since the last look."""
+    words = [line.split() for line in capsys.readouterr().err.splitlines()]
+    return [(of[0], of[1], of[3], of[5]) for of in words]
+
+
+def test_a_line_comes_when_work_begins_and_every_30_s(capsys):
+    clock = ManualClock()
+    with LineDisplay(clock) as display:
+        display.update("restoring", 0, None)
+        display.update("restoring", 0, None)
+        display.update("running", 10, 90)
+        assert lines(capsys) == [("restoring", "0", "0/s", "?"), ("running", "10", "0/s", "90")]
+        for second in range(1, 61):
+            clock.advance_ms(1_000)
+            display.update("running", 10 + 30 * second, 0)
+        assert lines(capsys) == [("running", "910", "30/s", "0"), ("running", "1,810", "30/s", "0")]
+
+
+def test_nothing_is_said_while_nothing_changes_and_the_next_change_is_told_at_once(capsys):
+    clock = ManualClock()
+    with LineDisplay(clock) as display:
+        display.update("running", 10, 0)
+        for _ in range(1_000):
+            clock.advance_ms(1_000)
+            display.update("running", 10, 0)
+        assert lines(capsys) == [("running", "10", "0/s", "0")]
+        display.update("running", 11, 0)
+        assert [line[:2] for line in lines(capsys)] == [("running", "11")]
+
+
+def test_a_state_that_comes_and_goes_makes_no_lines(capsys):
+    clock = ManualClock()
+    with LineDisplay(clock) as display:
+        for state in ("rebalancing", "running", "1/2 running", "running", "stopping", "pending error"):
+            display.update(state, 0, 7)
+        assert [line[0] for line in lines(capsys)] == ["running"]
+
+
+def test_the_first_line_knows_how_much_there_is_to_do(capsys):
+    with LineDisplay(ManualClock()) as display:
+        display.update("running", 0, None)
+        display.update("running", 0, 2_000)
+        assert lines(capsys) == [("running", "0", "0/s", "2,000")]
+
+
+def test_a_start_that_lasts_is_told(capsys):
+    clock = ManualClock()
+    with LineDisplay(clock) as display:
+        for _ in range(31):
+            display.update("rebalancing", 0, None)
+            clock.advance_ms(1_000)
+    assert [line[0] for line in lines(capsys)] == ["rebalancing"]
+
+
+def test_lines_for_programs_have_the_figures(capsys):
+    log_to_stderr(LogOptions(format=LogFormat.JSON))
+    with LineDisplay(ManualClock()) as display:
+        display.update("running", 1_234, 0)
+    told = json.loads(capsys.readouterr().err)
+    assert (told["level"], told["state"], told["records"], told["lag"]) == ("INFO", "running", 1_234, 0)
+
+
+@pytest.mark.parametrize("lag", [None, 0, 50])
+def test_a_bar_is_painted_and_taken_down(lag, capsys):
+    with BarDisplay(Meter(ManualClock())) as display:
+        display.update("running", 50, lag)
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    "options,kind",
+    [
+        (LogOptions(), LineDisplay),
+        (LogOptions(format=LogFormat.JSON), LineDisplay),
+        (LogOptions(quiet=True), NoDisplay),
+    ],
+)
+def test_a_file_gets_lines_or_nothing(options, kind):
+    clock = ManualClock()
+    assert isinstance(display_for(options, Meter(clock), clock), kind)

@@ -1,0 +1,53 @@
+"""Supervisor and worker talk over a pair of sockets: reports may be left out, what matters never is."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pystreams.cli.commands.workers.channel import Channel, Message
+from pystreams.runtime.supervisor.worker import Failure, Report
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[Channel, Channel]]:
+    """The supervisor's, which does not block, and the worker's."""
+    first, second = socket.socketpair()
+    first.setblocking(False)
+    supervisor, worker = Channel(first), Channel(second)
+    yield supervisor, worker
+    for end in (supervisor, worker):
+        end.close()
+
+
+def drain(end: Channel) -> list[Message]:
+    messages: list[Message] = []
+    while arrived := end.read():
+        messages += arrived
+    return messages
+
+
+def test_reports_that_nobody_reads_are_left_out_and_the_failure_is_not(ends):
+    supervisor, worker = ends
+    sent = 0
+    while worker.send(Report("running", records=sent)):
+        sent += 1
+    failure = Failure("raised ValueError")
+    sending = threading.Thread(target=worker.send, args=(failure,), kwargs={"wait": True})
+    sending.start()
+    read: list[Message] = []
+    while failure not in read:
+        read += drain(supervisor)
+    sending.join()
+    assert read == [*(Report("running", records=number) for number in range(sent)), failure]
+
+
+def test_nobody_waits_for_a_supervisor_that_is_gone(ends):
+    supervisor, worker = ends
+    while worker.send(Report("running")):
+        pass
+    supervisor.close()
+    assert not worker.send(Failure("raised ValueError"), wait=True)

@@ -1,0 +1,126 @@
+"""A run with workers, watched from outside: what it prints, which processes it has."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.live.support import eventually
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+class WorkersRun:
+    """``pystreams run APPLICATION --workers N`` as a process."""
+
+    def __init__(self, folder: Path, *arguments: str, under: Sequence[str] = (), **environment: str) -> None:
+        """``under`` is a command that runs it."""
+        self.text = ""
+        path = os.pathsep.join([str(folder), str(ROOT)])
+        self.process = subprocess.Popen(
+            [*under, sys.executable, "-m", "pystreams", "run", *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": path, **environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        #: Every worker's process that was ever seen.
+        self.seen: set[int] = set()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.text += line
+
+    def workers(self) -> dict[int, int]:
+        """The processes that are there, by the workers' numbers."""
+        found = {}
+        for pid in children(self.process.pid):
+            arguments = command_line(pid)
+            if "pystreams.cli.commands.workers.worker" in arguments:
+                found[int(arguments[arguments.index("--number") + 1])] = pid
+        self.seen.update(found.values())
+        return found
+
+    def all_there(self, number: int) -> dict[int, int]:
+        """Wait until so many workers have a process."""
+
+        def complete() -> dict[int, int] | None:
+            found = self.workers()
+            return found if len(found) == number else None
+
+        return eventually(complete, f"{number} workers; so far: {self.text}")
+
+    def says(self, pattern: str) -> re.Match[str]:
+        """Wait until something has been printed."""
+        search = re.compile(pattern, re.MULTILINE).search
+        try:
+            eventually(lambda: search(self.text) or not self._reader.is_alive())
+        except AssertionError as error:
+            raise AssertionError(f"{error}; {pattern!r} is not in: {self.text}") from None
+        found = search(self.text)
+        assert found is not None, f"{pattern!r} is not in: {self.text}"
+        return found
+
+    def send(self, number: signal.Signals) -> None:
+        self.workers()
+        self.process.send_signal(number)
+
+    def ends_with(self, exit_code: int) -> None:
+        """Wait for its end; no process of it may be left."""
+        found = self.process.wait(60)
+        self._reader.join()
+        assert found == exit_code, self.text
+        eventually(lambda: not self.left(), f"left over: {self.left()}", timeout_s=10)
+
+    def left(self) -> list[int]:
+        """The workers' processes that still live."""
+        return [pid for pid in self.seen if alive(pid)]
+
+    def close(self) -> None:
+        """End it, however the test has gone."""
+        if self.process.poll() is None:
+            self.workers()
+            self.process.kill()
+        self.process.wait()
+        for pid in self.left():
+            os.kill(pid, signal.SIGCONT)
+            os.kill(pid, signal.SIGKILL)
+        self._reader.join()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+Start = Callable[..., WorkersRun]
+
+
+def children(pid: int) -> list[int]:
+    listed = subprocess.run(
+        ["ps", "-A", "-o", "pid=,ppid="], capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    pairs = [line.split() for line in listed if line.strip()]
+    return [int(child) for child, parent in pairs if int(parent) == pid]
+
+
+def command_line(pid: int) -> list[str]:
+    shown = subprocess.run(
+        ["ps", "-ww", "-p", str(pid), "-o", "args="], capture_output=True, text=True, check=False
+    )
+    return shown.stdout.split()
+
+
+def alive(pid: int) -> bool:
+    """True for a process that runs or is stopped; not for one that waits to be reaped."""
+    shown = subprocess.run(["ps", "-p", str(pid), "-o", "stat="], capture_output=True, text=True, check=False)
+    return shown.stdout.strip()[:1] not in {"", "Z"}
