@@ -33,11 +33,11 @@ class Point(NamedTuple):
     early: int = 2
 
 
-_RUNTIME, _STATE, _LOG = "pystreams.runtime", "pystreams.state", "pystreams.broker.embedded"
+_TASKS, _STATE, _LOG = "pystreams.runtime.tasks", "pystreams.state", "pystreams.broker.embedded"
 
 COMMIT = {
-    "commit-begins": Point("before", f"{_RUNTIME}.commit", "Committer.commit", 4),
-    "caches-of-a-task-flushed": Point("after", f"{_RUNTIME}.stream_task", "StreamTask.flush", 12),
+    "commit-begins": Point("before", f"{_TASKS}.commit", "Committer.commit", 4),
+    "caches-of-a-task-flushed": Point("after", "pystreams.engine.stream_task", "StreamTask.flush", 12),
     "log-commit-begins": Point("before", f"{_LOG}.producer", "EmbeddedProducer.commit", 4),
     "records-appended": Point("after", f"{_LOG}.log", "append", 20),
     "offsets-written": Point("after", f"{_LOG}.producer", "commit_offsets", 4),
@@ -45,17 +45,17 @@ COMMIT = {
     "store-commit-begins": Point("before", f"{_STATE}.task_state", "TaskState.commit", 12),
     "between-slices-of-a-store": Point("before", "rocksdict", "WriteBatch", 60),
     "store-committed": Point("after", f"{_STATE}.task_state", "TaskState.commit", 12),
-    "commit-ended": Point("after", f"{_RUNTIME}.commit", "Committer.commit", 4),
+    "commit-ended": Point("after", f"{_TASKS}.commit", "Committer.commit", 4),
 }
 
 RESTORE = {
-    "restore-begins": Point("before", f"{_RUNTIME}.restore", "Restorer.add", 4),
-    "restore-step-begins": Point("before", f"{_RUNTIME}.restore", "Restorer.step"),
+    "restore-begins": Point("before", f"{_TASKS}.restore", "Restorer.add", 4),
+    "restore-step-begins": Point("before", f"{_TASKS}.restore", "Restorer.step"),
     "restore-batch-begins": Point("before", f"{_STATE}.task_state", "TaskState.restore", 6),
     "between-slices-of-a-restore": Point("before", "rocksdict", "WriteBatch", 30),
     "restore-batch-written": Point("after", f"{_STATE}.task_state", "TaskState.restore", 6),
     "offsets-file-written": Point("after", f"{_STATE}.task_state", "TaskState.restore_checkpoint"),
-    "restored-task-starts": Point("before", f"{_RUNTIME}.active_task", "ActiveTask.start", 4),
+    "restored-task-starts": Point("before", f"{_TASKS}.active_task", "ActiveTask.start", 4),
 }
 
 ELSEWHERE = {
@@ -70,7 +70,7 @@ ELSEWHERE = {
     "stores-opened": Point("after", f"{_STATE}.disk.rocksdb", "RocksDatabase.__init__", 4),
     "cleaner-rewrites": Point("before", f"{_LOG}.cleaner", "Cleaner._rewrite_slice"),
     "cleaner-rewrote": Point("after", f"{_LOG}.cleaner", "Cleaner._rewrite_slice"),
-    "tasks-close": Point("before", f"{_RUNTIME}.task_manager", "TaskManager.close"),
+    "tasks-close": Point("before", f"{_TASKS}.task_manager", "TaskManager.close"),
     "stores-closed": Point("after", f"{_STATE}.task_state", "TaskState.close", 4),
     "member-departs": Point("before", f"{_LOG}.membership", "EmbeddedMember._depart"),
 }

@@ -17,31 +17,31 @@ from tests.kafka.chaos.journal import keep
 
 STORE = "delays-by-day"
 
-_RUNTIME, _STATE, _KAFKA = "pystreams.runtime", "pystreams.state", "pystreams.broker.kafka"
+_TASKS, _STATE, _KAFKA = "pystreams.runtime.tasks", "pystreams.state", "pystreams.broker.kafka"
 
 #: Moments of a commit on Kafka, where outputs, changelogs, offsets and stores become durable one after the other.
 COMMIT = {
-    "commit-begins": Point("before", f"{_RUNTIME}.commit", "Committer.commit", 6),
-    "caches-of-a-task-flushed": Point("after", f"{_RUNTIME}.stream_task", "StreamTask.flush", 20),
+    "commit-begins": Point("before", f"{_TASKS}.commit", "Committer.commit", 6),
+    "caches-of-a-task-flushed": Point("after", "pystreams.engine.stream_task", "StreamTask.flush", 20),
     "nothing-delivered-yet": Point("before", f"{_KAFKA}.producer", "KafkaProducer.commit", 6),
     "all-delivered": Point("before", f"{_KAFKA}.member", "KafkaMember.commit", 6),
     "offsets-committed": Point("after", f"{_KAFKA}.member", "KafkaMember.commit", 6),
     "store-commit-begins": Point("before", f"{_STATE}.task_state", "TaskState.commit", 20),
     "between-slices-of-a-store": Point("before", "rocksdict", "WriteBatch", 60),
     "store-committed": Point("after", f"{_STATE}.task_state", "TaskState.commit", 20),
-    "commit-ended": Point("after", f"{_RUNTIME}.commit", "Committer.commit", 6),
+    "commit-ended": Point("after", f"{_TASKS}.commit", "Committer.commit", 6),
 }
 
 #: Moments of a rebalance: the join, what comes with a new assignment, and its claim.
 REBALANCE = {
     "member-begins": Point("before", f"{_KAFKA}.broker", "KafkaBroker.member", 1),
     "member-made": Point("after", f"{_KAFKA}.broker", "KafkaBroker.member", 1),
-    "assignment-comes": Point("before", f"{_RUNTIME}.task_manager", "TaskManager.assign", 1),
-    "task-opened": Point("after", f"{_RUNTIME}.task_opening", "TaskOpener.open", 1),
+    "assignment-comes": Point("before", f"{_TASKS}.task_manager", "TaskManager.assign", 1),
+    "task-opened": Point("after", f"{_TASKS}.task_opening", "TaskOpener.open", 1),
     "committed-offsets-read": Point("after", f"{_KAFKA}.member", "KafkaMember.committed", 1),
     "claim-comes": Point("before", f"{_KAFKA}.member", "KafkaMember.claim", 1),
     "claimed": Point("after", f"{_KAFKA}.member", "KafkaMember.claim", 1),
-    "assignment-carried-out": Point("after", f"{_RUNTIME}.task_manager", "TaskManager.assign", 1),
+    "assignment-carried-out": Point("after", f"{_TASKS}.task_manager", "TaskManager.assign", 1),
 }
 
 #: On Kafka one request may bring all of a changelog.
