@@ -117,12 +117,12 @@ ANEW = "Account(cents=5, sales=1)"
 
 CHANGES = (
     Change(
-        "what a function does",
+        "the body of a function",
         ACCOUNTS,
         (("+ amount", "+ 2 * amount"),),
         0,
         "Account(cents=110, sales=2)",
-        told="kept; new records are processed in the new way",
+        told="kept; the new function processes new records",
     ),
     Change(
         "the name of a class",
@@ -155,7 +155,7 @@ CHANGES = (
         "the name of a step", ACCOUNTS, (('name="sums"', 'name="sums", step="book"'),), 2, KEPT, told="kept"
     ),
     Change(
-        "a step more behind a store",
+        "a new step after a store",
         ACCOUNTS,
         (("accounts.to_stream()", "accounts.to_stream().filter(lambda key, value: True)"),),
         2,
@@ -163,12 +163,12 @@ CHANGES = (
         told="kept",
     ),
     Change(
-        "a step more before a store",
+        "a new step before a store",
         ACCOUNTS,
         (("sales.group", "sales.filter(lambda key, value: value < 50).group"),),
         2,
         KEPT,
-        told="kept; what was stored before went without that step",
+        told="kept; values stored before have not passed the new step",
     ),
     Change(
         "the order of steps",
@@ -176,10 +176,10 @@ CHANGES = (
         (("int)\naccounts", 'int)\napp.stream("sales2", key=str, value=int).to("copies")\naccounts'),),
         2,
         KEPT,
-        told="kept where stores have names; tasks get other numbers, and their stores are restored once",
+        told="kept if stores have names; tasks get other numbers, so their stores are restored once",
     ),
     Change(
-        "a field more, with a default",
+        "a new field with a default",
         ACCOUNTS,
         (("sales: int = 0", 'sales: int = 0\n    note: str = ""'),),
         2,
@@ -187,7 +187,7 @@ CHANGES = (
         told="kept; old values have the default",
     ),
     Change(
-        "a field more, without a default",
+        "a new field without a default",
         ACCOUNTS,
         (
             (
@@ -200,25 +200,25 @@ CHANGES = (
         1,
         refused="owner",
         accepted="Account(owner='me', cents=5, sales=1)",
-        told="old values cannot be read; accepted: the store begins anew",
+        told="old values cannot be read; accepted: the store starts empty",
     ),
     Change(
-        "a field less",
+        "a removed field",
         ACCOUNTS,
         (("    sales: int = 0\n", ""), (", account.sales + 1", "")),
         1,
         refused="sales",
         accepted="Account(cents=105)",
-        told="accepted: read on without the field",
+        told="accepted: kept without the field",
     ),
     Change(
-        "another name of a field",
+        "a renamed field",
         ACCOUNTS,
         (("cents", "euros"),),
         1,
         refused="cents",
         accepted="Account(euros=5, sales=2)",
-        told="accepted: read on, the new field has its default",
+        told="accepted: kept; the new field has its default",
     ),
     Change(
         "a wider type: `int` to `float`",
@@ -235,7 +235,7 @@ CHANGES = (
         1,
         refused="cents",
         accepted="Account(cents='5', sales=1)",
-        told="old values cannot be read; accepted: the store begins anew",
+        told="old values cannot be read; accepted: the store starts empty",
     ),
     Change(
         "a serde: JSON to msgpack",
@@ -244,7 +244,7 @@ CHANGES = (
         1,
         refused="sums",
         accepted=ANEW,
-        told="old values cannot be read; accepted: the store begins anew",
+        told="old values cannot be read; accepted: the store starts empty",
     ),
     Change(
         "the type of keys",
@@ -253,7 +253,7 @@ CHANGES = (
         1,
         refused="key",
         accepted=ANEW,
-        told="old keys are never met again; accepted: the store begins anew",
+        told="new records never find the old keys; accepted: the store starts empty",
     ),
     Change(
         "the name of a store",
@@ -270,10 +270,10 @@ CHANGES = (
         (('name="sums"', 'name="revenue", was="sums"'),),
         2,
         KEPT,
-        told="kept: carried over to the new name",
+        told="kept: copied to the new name",
     ),
     Change(
-        "a store less",
+        "a removed store",
         ACCOUNTS,
         (
             ('accounts = sales.group_by_key().aggregate(Account, booked, value=Account, name="sums")\n', ""),
@@ -302,7 +302,7 @@ CHANGES = (
         1,
         refused="sums",
         accepted=ANEW,
-        told="accepted: the store begins anew",
+        told="accepted: the store starts empty",
     ),
     Change(
         "the kind of a store",
@@ -317,7 +317,7 @@ CHANGES = (
         1,
         refused="sums",
         accepted="1",
-        told="accepted: the store begins anew",
+        told="accepted: the store starts empty",
     ),
     Change(
         "the size of windows",
@@ -326,7 +326,7 @@ CHANGES = (
         1,
         refused="120000",
         accepted="1",
-        told="accepted: the store begins anew",
+        told="accepted: the store starts empty",
     ),
     Change(
         "the grace of windows",
@@ -342,7 +342,7 @@ CHANGES = (
         (("7_200_000", "14_400_000"),),
         2,
         "2",
-        told="kept; a shorter one lets older windows go",
+        told="kept; with a shorter retention, older windows are deleted",
     ),
     Change(
         "partitions of a repartition topic",
@@ -350,7 +350,7 @@ CHANGES = (
         (("partitions=2", "partitions=4"),),
         1,
         refused="shop-letters-repartition",
-        told="keys would lie elsewhere: only `pystreams reset` helps",
+        told="keys would be in other partitions; `pystreams reset` is the only way",
     ),
     Change(
         "a processor's store, with `was=`",
@@ -361,6 +361,6 @@ CHANGES = (
         ),
         2,
         "105",
-        told="kept: carried over to the new name",
+        told="kept: copied to the new name",
     ),
 )
