@@ -3,8 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypedDict
 
 _CUTOFF = 0.6
+
+
+class WhyAndHint(TypedDict):
+    """Two arguments of a ``StreamsError``."""
+
+    why: str
+    hint: str
+
+
+def not_among(name: str, names: Iterable[str], lead: str, otherwise: str = "") -> WhyAndHint:
+    """What the error for a name that is not one of ``names`` says besides: ``lead: a, b, c`` and the nearest of them;
+    ``otherwise`` is the hint if no name is near."""
+    known = list(names)
+    return {"why": f"{lead}: {listing(known)}", "hint": did_you_mean(name, known) or otherwise}
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """``did you mean counts, count?``, or nothing if no name is near."""
+    near = nearest(name, names)
+    return did_you_mean_this(", ".join(near)) if near else ""
+
+
+def did_you_mean_this(name: str) -> str:
+    """The same where it is known which name is near."""
+    return f"did you mean {name}?"
 
 
 def nearest(name: str, names: Iterable[str], most: int = 3, cutoff: float = _CUTOFF) -> list[str]:
@@ -12,12 +38,6 @@ def nearest(name: str, names: Iterable[str], most: int = 3, cutoff: float = _CUT
     from difflib import get_close_matches
 
     return get_close_matches(name, list(names), n=most, cutoff=cutoff)
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """``did you mean counts, count?``, or nothing if no name is near."""
-    near = nearest(name, names)
-    return f"did you mean {', '.join(near)}?" if near else ""
 
 
 def listing(names: Iterable[str], most: int = 8) -> str:

@@ -31,7 +31,7 @@ from pystreams.backfill.sources.source import Source, Span
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError
 from pystreams.ids import TopicPartition
-from pystreams.nearest import did_you_mean, listing
+from pystreams.nearest import not_among
 
 log = logging.getLogger(__name__)
 
@@ -174,8 +174,7 @@ class _Run:
             raise TopicError(
                 f"there is no topic {missing[0]}",
                 where=self._source.description,
-                why=f"its topics: {listing(known)}",
-                hint=did_you_mean(missing[0], known),
+                **not_among(missing[0], known, "its topics"),
             )
         return {topic: known[topic] for topic in sorted(set(topics))}
 

@@ -27,7 +27,7 @@ from pystreams.broker.port import CommittedOffset
 from pystreams.engine.offset_metadata import NO_TIME, encode_committed
 from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.nearest import did_you_mean, listing
+from pystreams.nearest import not_among
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.state.value_forms import headers_apart
 
@@ -156,11 +156,7 @@ class BackfillResult:
             if one.final and store in one.stores:
                 return one
         known = {name for one in self.plan.slices for name in one.stores}
-        raise StateError(
-            f"there is no store {store}",
-            why=f"the topology has: {listing(known)}",
-            hint=did_you_mean(store, known),
-        )
+        raise StateError(f"there is no store {store}", **not_among(store, known, "the topology has"))
 
 
 def outcome_row(outcome: Outcome, task: int) -> Arrow:

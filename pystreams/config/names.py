@@ -10,7 +10,7 @@ from pystreams.config.client_settings import full_name, split_prefix
 from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.config.serde_settings import known_serde_settings, serde_setting
 from pystreams.errors import ConfigError
-from pystreams.nearest import nearest
+from pystreams.nearest import did_you_mean_this, nearest
 
 _ITS_NAME: Final = "its name is {}"
 _WINDOWED: Final = "give TimeWindowedSerde(inner, window_size_ms) where a windowed topic is read"
@@ -125,7 +125,7 @@ def resolved(given_name: str, fields: frozenset[str]) -> tuple[str, str]:
     meant = meant_setting(given_name, fields, _LIKELY)
     raise ConfigError(
         f"{given_name} is not a setting",
-        hint=f"did you mean {meant}?" if meant else "docs/settings.md has them all",
+        hint=did_you_mean_this(meant) if meant else "docs/settings.md has them all",
     )
 
 
@@ -133,7 +133,7 @@ def _check_topic_setting(name: str, given_name: str) -> None:
     """Brokers may have more than Apache Kafka's, and refuse what they do not know: only a slip of the pen is told."""
     meant = _closest(name, TOPIC_SETTINGS, _SURE)
     if name not in TOPIC_SETTINGS and meant:
-        raise ConfigError(f"{given_name} is not a setting", hint=f"did you mean topic.{meant}?")
+        raise ConfigError(f"{given_name} is not a setting", hint=did_you_mean_this(f"topic.{meant}"))
 
 
 def meant_setting(given_name: str, fields: frozenset[str], cutoff: float = _SURE) -> str:

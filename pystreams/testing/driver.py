@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -26,7 +26,7 @@ from pystreams.errors import StateError, TopicError, summarize
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
-from pystreams.nearest import did_you_mean, listing
+from pystreams.nearest import not_among
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.serde import AnySerde, serde_for
 from pystreams.state.cache.thread_cache import ThreadCache
@@ -238,7 +238,7 @@ class TopologyTestDriver:
             return self._globals.written_store(name)
         if name not in self._state.stores:
             raise StateError(
-                f"there is no store {name!r}", hint=_known("the topology's stores", name, self.store_names)
+                f"there is no store {name!r}", **not_among(name, self.store_names, "the topology has")
             )
         self._task.cell.record = (None, -1, -1, 0, NO_HEADERS)
         return self._state.stores[name]
@@ -325,7 +325,7 @@ class TopologyTestDriver:
         queue = self._input_for(topic)
         if queue is None:
             raise TopicError(
-                f"no source reads topic {topic!r}", hint=_known("topics that are read", topic, self._offsets)
+                f"no source reads topic {topic!r}", **not_among(topic, self._offsets, "topics that are read")
             )
         offset = self._offsets[queue]
         self._offsets[queue] = offset + 1
@@ -423,7 +423,7 @@ class TopologyTestDriver:
         if not self._chooses_topics and topic not in self._written:
             raise TopicError(
                 f"nothing writes to topic {topic!r}",
-                hint=_known("topics that are written", topic, self._written),
+                **not_among(topic, self._written, "topics that are written"),
             )
         return deque()
 
@@ -438,13 +438,6 @@ def _configuration(
     if own is not None:
         return own.override(config or {})
     return StreamsConfig.from_mapping({"application_id": DEFAULT_APPLICATION_ID} | dict(config or {}))
-
-
-def _known(what: str, name: str, names: Iterable[str]) -> str:
-    known = sorted(names)
-    meant = did_you_mean(name, known)
-    listed = f"{what}: {listing(known)}"
-    return f"{meant} {listed}" if meant else listed
 
 
 def _in_order(plan: Topology, built: BuiltTopology) -> Sequence[Node]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pystreams.cli.terminal.user_lines import user_lines
 from pystreams.errors import AppLoadError, StreamsError
-from pystreams.nearest import did_you_mean, listing
+from pystreams.nearest import did_you_mean, did_you_mean_this, listing, not_among
 
 #: The attribute that is looked for first if none is named.
 DEFAULT_ATTRIBUTE = "app"
@@ -168,8 +168,9 @@ def _named(module: ModuleType, attribute: str, target: str) -> Any:
             raise AppLoadError(
                 f"{target} has no attribute {attribute}",
                 where=str(getattr(module, "__file__", target)),
-                why=f"applications found in it: {listing(found)}",
-                hint=did_you_mean(attribute, found) or _did_you_mean_any(attribute, vars(module)),
+                **not_among(
+                    attribute, found, "applications found in it", _did_you_mean_any(attribute, vars(module))
+                ),
             )
         value = getattr(value, part)
     if not _is_application(value):
@@ -194,7 +195,8 @@ def _article(noun: str) -> str:
 def _in_a_module_of(package: ModuleType) -> str:
     """Where a package without an application is likely to have one; nothing for what is not a package."""
     modules = {module.name for module in pkgutil.iter_modules(getattr(package, "__path__", ()))}
-    return f"did you mean {package.__name__}.{DEFAULT_ATTRIBUTE}?" if DEFAULT_ATTRIBUTE in modules else ""
+    meant = f"{package.__name__}.{DEFAULT_ATTRIBUTE}"
+    return did_you_mean_this(meant) if DEFAULT_ATTRIBUTE in modules else ""
 
 
 def _only(module: ModuleType, target: str) -> Any:

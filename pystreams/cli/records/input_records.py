@@ -13,7 +13,7 @@ import msgspec
 from pystreams.cli.records.format import Format
 from pystreams.cli.records.json_records import content_of, headers_of, read_json_line, text_of
 from pystreams.errors import ConfigError, SerializationError
-from pystreams.nearest import did_you_mean, listing
+from pystreams.nearest import not_among
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.times import read_time
 
@@ -163,10 +163,7 @@ class CsvRows:
     def _check(self, names: list[str]) -> None:
         for name in self.as_text - set(names):
             raise ConfigError(
-                f"There is no column {name}",
-                where="line 1",
-                why=f"its columns: {listing(names)}",
-                hint=did_you_mean(name, names),
+                f"There is no column {name}", where="line 1", **not_among(name, names, "its columns")
             )
         for name in names:
             if not name or names.count(name) > 1:
@@ -243,10 +240,7 @@ def _field(content: Object, name: str, number: int) -> msgspec.Raw:
         return _field(_decode(found), rest, number) if rest else found
     except (KeyError, msgspec.DecodeError):
         raise SerializationError(
-            f"There is no field {name}",
-            where=f"line {number}",
-            why=f"its fields: {listing(content)}",
-            hint=did_you_mean(name, content),
+            f"There is no field {name}", where=f"line {number}", **not_among(name, content, "its fields")
         ) from None
 
 

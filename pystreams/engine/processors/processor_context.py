@@ -27,7 +27,7 @@ from pystreams.errors import (
 from pystreams.functions import check_callback
 from pystreams.ids import TaskId
 from pystreams.metrics import Metrics
-from pystreams.nearest import did_you_mean
+from pystreams.nearest import not_among
 from pystreams.processor import Cancellable, PunctuationType, Punctuator, RecordMetadata
 from pystreams.record import NO_HEADERS, ContextCell, FixedKeyRecord, Headers, Record
 from pystreams.topology.arguments import checked_store
@@ -313,8 +313,7 @@ class ProcessorRunner(TaskContext):
         if target is None:
             raise TopologyError(
                 f"processor {self._step} forwarded to {name}, which is not a child of it",
-                why=f"its children are {', '.join(self._children) or 'none'}",
-                hint=did_you_mean(str(name), self._children),
+                **not_among(str(name), self._children, "its children"),
             )
         return target
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pystreams.errors import StateError
-from pystreams.nearest import did_you_mean, listing
+from pystreams.nearest import not_among
 from pystreams.runtime.queries.placing import KeyPartitioner, placing
 from pystreams.runtime.queries.store_queries import LocalStore
 from pystreams.runtime.tasks.client_context import ClientContext
@@ -61,11 +61,7 @@ def local_store(
         return GlobalLocalStore(name, context, headers=headers)
     known = [spec.name for spec in built.stores] + global_stores
     if name not in known:
-        raise StateError(
-            f"there is no store {name}",
-            why=f"the topology has: {listing(known)}",
-            hint=did_you_mean(name, known),
-        )
+        raise StateError(f"there is no store {name}", **not_among(name, known, "the topology has"))
     if any(spec.name == name and spec.kind in ("buffer", "join_buffer") for spec in built.stores):
         raise StateError(
             f"store {name} cannot be read",

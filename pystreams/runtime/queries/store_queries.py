@@ -7,7 +7,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from pystreams.errors import StateError
-from pystreams.nearest import did_you_mean, listing
+from pystreams.nearest import not_among
 from pystreams.runtime.queries.placing import Found, Placing
 from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.runtime.threads.stream_thread import StreamThread
@@ -159,8 +159,7 @@ def _method(store: Any, name: str) -> Callable[..., Any]:
     kind = store.spec.kind.replace("_", "-")
     raise StateError(
         f"store {store.name} does not have {name}: it is a {kind} store",
-        why=f"of such a store can be read: {listing(has)}",
-        hint=did_you_mean(name, has),
+        **not_among(name, has, "of such a store can be read"),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pystreams.backfill.places import shown
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.ids import TopicPartition
-from pystreams.nearest import did_you_mean, listing
+from pystreams.nearest import did_you_mean, not_among
 from pystreams.times import read_time, show_time
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def check_topics(named: Collection[str | None], inputs: Collection[str]) -> None
         if topic is not None and topic not in inputs:
             raise ConfigError(
                 f"The application does not read topic {topic}",
-                why=f"it reads {listing(inputs)}",
-                hint=did_you_mean(topic, inputs) or "give sources for the topics that it reads",
+                **not_among(topic, inputs, "it reads", "give sources for the topics that it reads"),
             )
 
 
