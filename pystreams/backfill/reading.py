@@ -14,10 +14,9 @@ from pystreams.backfill.sources import Source
 from pystreams.backfill.stage import StageWork
 from pystreams.clock import ManualClock
 from pystreams.engine.input.decoding import BatchDecoder
-from pystreams.engine.node_serdes import serdes_of
+from pystreams.engine.input.input_decoding import input_decoder
 from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.timestamps import resolve_extractor
 
 
 def external_queues(
@@ -81,18 +80,8 @@ class InputReader:
         source = loaded.built.subtopologies[task.subtopology].source_for(topic)
         if source is None:
             raise TopologyError(f"sub-topology {task.subtopology} does not read topic {topic}")
-        key_serde, value_serde = serdes_of(source, loaded.config)
-        self._decoder = BatchDecoder(
-            key_serde.deserializer(topic),
-            value_serde.deserializer(topic),
-            resolve_extractor(source.timestamp_extractor or loaded.config.default_timestamp_extractor),
-            ManualClock(cut_time_ms).now_ms,
-            partition_time,
-            by_header=(
-                key_serde.header_deserializer(topic, "key"),
-                value_serde.header_deserializer(topic, "value"),
-            ),
-        )
+        now_ms = ManualClock(cut_time_ms).now_ms
+        self._decoder = input_decoder(source, topic, loaded.config, now_ms, partition_time)
 
     def rows(self, batches: Iterable[Arrow]) -> Iterator[Arrow]:
         """Batches of ``RECORD_SCHEMA`` in ``EXCHANGE_SCHEMA``."""

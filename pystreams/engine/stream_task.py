@@ -20,7 +20,7 @@ from pystreams.engine.failures.failures import Failures, Handlers
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.failures.origins import Origins
 from pystreams.engine.input.decoding import Refusal, Rows
-from pystreams.engine.input.input_decoding import InputForStore, input_decoder, source_of
+from pystreams.engine.input.input_decoding import InputForStore, input_decoder
 from pystreams.engine.input.partition_group import HeadOrder, PartitionGroup, Run, TimestampOrder
 from pystreams.engine.input.record_queue import RecordQueue, first_above
 from pystreams.engine.input.turns import Turns
@@ -233,7 +233,7 @@ class StreamTask:
         self.status = check_status(self.task_id, self.status, status)
 
     def _queue(self, partition: TopicPartition, linked: LinkedCode) -> RecordQueue:
-        source = source_of(self._code.graph.sources(), partition.topic)
+        source = self._code.graph.source_of(partition.topic)
         decoder = input_decoder(source, partition.topic, self.config, self.clock.now_ms)
 
         def refuse(rows: Rows, position: int, refusal: Refusal) -> None:
@@ -247,7 +247,7 @@ class StreamTask:
 
     def input_for_store(self, topic: str) -> InputForStore:
         """What reads one of the task's topics for a store that is restored from it."""
-        source = source_of(self._code.graph.sources(), topic)
+        source = self._code.graph.source_of(topic)
         with setting_up(f"the source of {topic}", self.task_id):
             return InputForStore(source, topic, self.config, self.clock.now_ms)
 

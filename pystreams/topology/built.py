@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pystreams.state.spec import StoreSpec
-from pystreams.topology.nodes import Node, ProcessorNode, SourceNode
+from pystreams.topology.nodes import Node, ProcessorNode, SourceNode, source_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +61,7 @@ class SubTopology:
 
     def source_for(self, topic: str) -> SourceNode | None:
         """The node that reads ``topic``, by name or by pattern."""
-        node = self.sources.get(topic)
-        if node is not None:
-            return node
-        return next((node for pattern, node in self.pattern_sources if pattern.fullmatch(topic)), None)
+        return source_of(self.nodes, topic)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, ClassVar, TypeAlias
 
 from pystreams.functions import UserFunction
@@ -83,3 +84,16 @@ class SinkNode:
 
 
 Node: TypeAlias = SourceNode | ProcessorNode | SinkNode
+
+
+def source_of(nodes: Iterable[Node], topic: str) -> SourceNode | None:
+    """The source that reads a topic, by name or else by pattern. The test driver reads all that a pattern finds as one
+    topic, whose name is the pattern's text."""
+    sources = [node for node in nodes if isinstance(node, SourceNode)]
+    by_name = (source for source in sources if topic in source.topics)
+    by_pattern = (
+        source
+        for source in sources
+        if source.pattern is not None and (source.pattern.fullmatch(topic) or source.pattern.pattern == topic)
+    )
+    return next(chain(by_name, by_pattern), None)

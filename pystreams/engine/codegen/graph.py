@@ -10,7 +10,7 @@ from pystreams.dsl.operators.table import TableFilter, TableMapValues
 from pystreams.dsl.operators.table_join import TableJoinMerge
 from pystreams.dsl.operators.transform_values import TableTransformValues
 from pystreams.errors import TopologyError
-from pystreams.topology.nodes import Node, ProcessorNode, SourceNode
+from pystreams.topology.nodes import Node, ProcessorNode, SourceNode, source_of
 
 #: The arguments of a function behind a stream edge and behind a table edge.
 STREAM_EDGE = ("key", "value", "timestamp", "headers")
@@ -32,6 +32,15 @@ class Graph:
 
     def sources(self) -> list[SourceNode]:
         return [node for node in self.nodes.values() if isinstance(node, SourceNode)]
+
+    def source_of(self, topic: str) -> SourceNode:
+        """The source that reads a topic. Raises ``TopologyError`` if none does."""
+        source = source_of(self.nodes.values(), topic)
+        if source is None:
+            raise TopologyError(
+                f"no source reads topic {topic}", hint="the task was given a partition that is not its own"
+            )
+        return source
 
     def edge_out(self, node: Node) -> tuple[str, ...]:
         """What this node hands to its children."""

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from pystreams.config import StreamsConfig
 from pystreams.engine.input.decoding import BatchDecoder, Rows
 from pystreams.engine.node_serdes import serdes_of
-from pystreams.errors import TopologyError
 from pystreams.handlers import Response
 from pystreams.record import RecordBatch
 from pystreams.timestamps import WallClockTimestamp, resolve_extractor
 from pystreams.topology.nodes import SourceNode
 
 
-def source_of(sources: Sequence[SourceNode], topic: str) -> SourceNode:
-    """The source that reads a topic. Raises ``TopologyError`` if none does."""
-    for source in sources:
-        if topic in source.topics:
-            return source
-    for source in sources:
-        if source.pattern is not None and (
-            source.pattern.fullmatch(topic) or source.pattern.pattern == topic
-        ):
-            return source
-    raise TopologyError(
-        f"no source reads topic {topic}", hint="the task was given a partition that is not its own"
-    )
-
-
 def input_decoder(
-    source: SourceNode, topic: str, config: StreamsConfig, now_ms: Callable[[], int]
+    source: SourceNode, topic: str, config: StreamsConfig, now_ms: Callable[[], int], partition_time: int = -1
 ) -> BatchDecoder:
     """What reads a topic's records as their source says."""
     key_serde, value_serde = serdes_of(source, config)
@@ -40,6 +24,7 @@ def input_decoder(
         value_serde.deserializer(topic),
         resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor),
         now_ms,
+        partition_time,
         by_header=(
             key_serde.header_deserializer(topic, "key"),
             value_serde.header_deserializer(topic, "value"),
