@@ -18,6 +18,7 @@ from pystreams.nearest import did_you_mean
 from pystreams.serde import BYTES
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.built import SubTopology
+from pystreams.topology.names import changelog_topic
 
 _KAFKA: Final = "kafka."
 
@@ -127,7 +128,7 @@ def _store(given: Mapping[str, str]) -> Table:
         # Only bytes are read: serdes may be nothing that can be sent to a worker.
         spec = replace(owner.spec, key_serde=BYTES, value_serde=BYTES, cached=False)
         return StateTable(given["path"], application_id, owner.sub.id, spec, columns)
-    changelog = f"{application_id}-{given['store']}-changelog"
+    changelog = changelog_topic(application_id, given["store"])
     if owner is not None:
         changelog = owner.sub.changelogs.get(given["store"]) or owner.spec.source_topic or ""
         if not changelog:

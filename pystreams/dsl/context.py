@@ -26,6 +26,12 @@ class Context:
         self._unnamed.setdefault(kind, []).append(name)
         self._unnamed_places[str(caller() or "")] = None
 
+    def unnamed_store(self, name: str, *, logged: bool = True) -> None:
+        """The same for a store, and for its changelog if it is ``logged``."""
+        self.unnamed("store", name)
+        if logged:
+            self.unnamed("changelog topic", f"{name}-changelog")
+
     def check_all_named(self) -> None:
         """Raise ``TopologyError`` if a store or internal topic has a generated name. Source: KIP-1111."""
         if self._unnamed:

@@ -104,9 +104,7 @@ class StoreOptions:
         if self.name is not None:
             return StoreName(checked(self.name), True)
         name = context.names.store(prefix)
-        context.unnamed("store", name)
-        if self.logged:
-            context.unnamed("changelog topic", f"{name}-changelog")
+        context.unnamed_store(name, logged=self.logged)
         return StoreName(name, False)
 
     def named_for_count(self, context: Context, prefix: str) -> StoreName:

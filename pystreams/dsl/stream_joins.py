@@ -132,7 +132,8 @@ def joined(
         else _waiting(names.waiting, options, key, left.value, right.value, was[2])
     )
     if options.name is None:
-        _note_unnamed(context, [*stores, *([waiting] if waiting else [])])
+        for spec in filter(None, (*stores, waiting)):
+            context.unnamed_store(spec.name, logged=spec.logged)
     for name, place, store in zip(names.kept, (left, right), stores, strict=True):
         place.add(ProcessorGraphNode(name, KeepForJoin(store.name), store))
     left_needed, right_needed = kind.value
@@ -256,10 +257,3 @@ def _waiting(
         changelog_config=dict(options.changelog_config or {}),
         was=was,
     )
-
-
-def _note_unnamed(context: Context, stores: list[StoreSpec]) -> None:
-    for store in stores:
-        context.unnamed("store", store.name)
-        if store.logged:
-            context.unnamed("changelog topic", f"{store.name}-changelog")

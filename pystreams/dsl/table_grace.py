@@ -43,6 +43,5 @@ def buffer(place: Place, join: str, step: str | None, origin: TableOrigin, grace
         )
     name = checked(f"{join}-Buffer")
     if step is None:
-        place.context.unnamed("store", name)
-        place.context.unnamed("changelog topic", f"{name}-changelog")
+        place.context.unnamed_store(name)
     return StoreSpec(name, "join_buffer", place.key, place.value, retention_ms=grace_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import LogChange
 from pystreams.state.task_state import TaskState
+from pystreams.topology.names import changelog_topic
 from pystreams.topology.nodes import Node
 
 
@@ -53,7 +55,6 @@ def new_task(
     a serde of the user's cannot be set up; nothing stays open then.
     """
     cell = ContextCell()
-    application_id = services.config.application_id
     dropped = services.metrics.counter(names.DROPPED_RECORDS, thread_id=services.thread_id, task_id=task_id)
     with setting_up("the task's stores", task_id):
         state = TaskState.open(
@@ -63,7 +64,7 @@ def new_task(
             cell=cell,
             cache=cache,
             log_change=log_change,
-            topic_of=lambda store: f"{application_id}-{store}-changelog",
+            topic_of=partial(changelog_topic, services.config.application_id),
             resources=resources,
             expired=dropped.add,
             origin=origin,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pystreams.state.spec import StoreSpec
+from pystreams.topology.names import changelog_topic
 from pystreams.topology.nodes import Node, ProcessorNode, SourceNode, source_of
 
 
@@ -96,7 +97,7 @@ class BuiltTopology:
 
     def changelog(self, store: str) -> str:
         """The changelog topic of a store of that name."""
-        return f"{self.application_id}-{store}-changelog"
+        return changelog_topic(self.application_id, store)
 
     @property
     def internal_topics(self) -> Mapping[str, InternalTopic]:

@@ -28,6 +28,11 @@ def checked(name: object) -> str:
     return name
 
 
+def changelog_topic(application_id: str, store: str) -> str:
+    """The changelog topic of a store. Source: ProcessorStateManager.storeChangelogTopic."""
+    return f"{application_id}-{store}-changelog"
+
+
 class NameGenerator:
     """Numbers steps and stores with one counter, exactly as Java does.
 

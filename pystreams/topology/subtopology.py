@@ -13,6 +13,7 @@ from pystreams.topology.built import BuiltTopology, GlobalStore, InternalTopic, 
 from pystreams.topology.deferred import resolved
 from pystreams.topology.fingerprint import fingerprint
 from pystreams.topology.java_collections import hash_set_order
+from pystreams.topology.names import changelog_topic
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from pystreams.user_code import Place
 
@@ -101,7 +102,7 @@ class _Builder:
             tuple(sorted(by_topic)),
             {topic: internal[topic] for topic in sorted(by_topic) if topic in internal},
             tuple(sorted(sinks)),
-            {spec.name: f"{self._application_id}-{spec.name}-changelog" for spec in stores if spec.logged},
+            {spec.name: changelog_topic(self._application_id, spec.name) for spec in stores if spec.logged},
             self._copartitioned(sources),
         )
 

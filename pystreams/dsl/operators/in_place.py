@@ -8,6 +8,7 @@ from typing import Any
 
 from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.functions import UserFunction
+from pystreams.topology.names import changelog_topic
 
 #: Makes a copy of an aggregate; None: nothing needs one.
 Copy = Callable[[Any], Any] | None
@@ -19,7 +20,7 @@ def copier(environment: OperatorEnvironment, store: Any, *, needed: bool) -> Cop
     serde = store.spec.value_serde
     if not needed or serde.immutable:
         return None
-    topic = f"{environment.application_id}-{store.name}-changelog"
+    topic = changelog_topic(environment.application_id, store.name)
     encode, decode = serde.serializer(topic), serde.deserializer(topic)
     return lambda value: None if value is None else decode(encode(value))
 
