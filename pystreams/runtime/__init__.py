@@ -5,10 +5,10 @@ Begin with ``streams``, the client that users start. Its packages, from the top 
 - ``startup/``    everything that is checked and prepared before the first thread starts;
 - ``queries/``    look-ups into stores from other threads;
 - ``supervisor/`` which worker process is started again, when, and when no longer;
-- ``threads/``    the stream thread (the only loop) and the thread of global stores;
+- ``threads/``    the stream thread, whose rounds are the only loop, and the thread of global stores;
 - ``tasks/``      the tasks of one thread: opened, restored, run, committed, closed;
 - ``group/``      membership: what members tell each other, and who gets which task.
 
-``run_client`` runs a client until a signal or the end of the input, ``transitions`` holds the states of client and
-threads, ``uncaught`` the handler of errors that end a thread.
+``run_client`` runs a client until a signal or the end of the input, ``client_state`` holds the states of a client,
+``uncaught`` the handler of errors that end a thread.
 """

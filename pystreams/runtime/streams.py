@@ -23,6 +23,7 @@ from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.dsl.builder import Buildable, own_config
 from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, names
+from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
 from pystreams.runtime.queries.global_queries import local_store
 from pystreams.runtime.queries.placing import KeyPartitioner
 from pystreams.runtime.queries.store_queries import LocalStore
@@ -34,7 +35,7 @@ from pystreams.runtime.threads.global_thread import GlobalStores
 from pystreams.runtime.threads.progress import Progress, ThreadProgress
 from pystreams.runtime.threads.stream_thread import StreamThread
 from pystreams.runtime.threads.thread_end import asked_to_stop
-from pystreams.runtime.transitions import CLIENT_SUCCESSORS, ClientState, ThreadState, check_transition
+from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.runtime.uncaught import (
     UncaughtExceptionHandler,
     UncaughtExceptionResponse,
@@ -42,6 +43,7 @@ from pystreams.runtime.uncaught import (
     shut_down_client,
 )
 from pystreams.topology.topology import Topology
+from pystreams.transitions import check_transition
 
 log = logging.getLogger(__name__)
 

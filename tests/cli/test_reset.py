@@ -71,7 +71,7 @@ def test_a_running_application_is_not_reset(pystreams, application, folder):
     from pystreams import Streams
     from pystreams.cli.application.loading import load_application
     from pystreams.clock import SystemClock
-    from pystreams.runtime.transitions import ClientState
+    from pystreams.runtime.client_state import ClientState
 
     streams = Streams(load_application(application), clock=SystemClock())
     streams.start()

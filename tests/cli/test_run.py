@@ -15,8 +15,8 @@ import pytest
 
 from pystreams.cli.commands.run import run_streams
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
+from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.threads.progress import Progress
-from pystreams.runtime.transitions import ClientState
 from tests.cli.wordcount_kit import WORDCOUNT, counts
 
 

@@ -7,7 +7,7 @@ import re
 
 from pystreams import Streams
 from pystreams.metrics import names
-from pystreams.runtime.transitions import CLIENT_SUCCESSORS
+from pystreams.runtime.client_state import CLIENT_SUCCESSORS
 from pystreams.runtime.uncaught import UncaughtExceptionResponse
 from tests.docs.manual import DOCS
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pystreams import Streams
-from pystreams.runtime.transitions import ClientState
+from pystreams.runtime.client_state import ClientState
 from tests.interop.java_side import JavaApp, JavaSide
 from tests.interop.taken_over import TAKEN, Gate, taken_over
 from tests.kafka.support import Cluster

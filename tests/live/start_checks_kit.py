@@ -6,8 +6,8 @@ import pytest
 
 from pystreams.app import App
 from pystreams.errors import StreamsError
+from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.transitions import ClientState
 from tests.live.support import Log
 
 

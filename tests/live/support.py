@@ -13,8 +13,8 @@ from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.port import CommittedOffset, TopicSpec
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers
+from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.transitions import ClientState
 from pystreams.serde import serde_for
 
 TIMEOUT_S = 30.0

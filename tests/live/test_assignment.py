@@ -9,7 +9,7 @@ import pytest
 from pystreams.app import App
 from pystreams.ids import TaskId
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.transitions import ThreadState
+from pystreams.runtime.threads.thread_state import ThreadState
 from tests.live.support import Log, eventually, running
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from pystreams.app import App
 from pystreams.errors import ProcessingError, TopologyError
+from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.transitions import ClientState
 from pystreams.runtime.uncaught import UncaughtExceptionResponse
 from tests.live.support import Log, caught_up, eventually, run_to_the_end, running
 

@@ -15,8 +15,8 @@ from pystreams.errors import SerializationError, StateError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.processor import Processor, ProcessorContext
 from pystreams.record import Record
+from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.transitions import ClientState
 from tests.live.support import Log, caught_up, eventually, run_to_the_end, running
 
 

@@ -13,8 +13,8 @@ from pystreams.app import App
 from pystreams.broker.port import CommittedOffset
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.transitions import ClientState
 from tests.live.support import Log, caught_up, eventually, run_to_the_end
 
 

@@ -17,7 +17,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 
 from pystreams import App, SessionWindows, TimeWindows
 from pystreams.errors import SchemaRegistryError, SchemaRegistryUnavailableError
-from pystreams.runtime.transitions import ClientState
+from pystreams.runtime.client_state import ClientState
 from pystreams.serde import AvroSerde, SchemaRegistry, TimeWindowedSerde
 from pystreams.serde.schema_registry.clients import client_of, close_clients
 from pystreams.windowed import Windowed

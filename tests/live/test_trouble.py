@@ -20,8 +20,8 @@ from pystreams.errors import (
     TaskMigratedError,
 )
 from pystreams.ids import TaskId
+from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
-from pystreams.runtime.transitions import ClientState
 from pystreams.serde import serde_for
 from pystreams.state.disk.directory import DirectoryLock
 from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, processed, running

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from pystreams.runtime.transitions import check_transition
+from pystreams.transitions import check_transition
 
 
 class WorkerState(Enum):

@@ -204,7 +204,7 @@ class TaskManager:
             self._start(self._tasks[self._restored[0]])
             self._restored.popleft()
 
-    def wipe(self, task_id: TaskId, error: StateCorruptedError) -> None:
+    def wipe(self, task_id: TaskId, error: StreamsError) -> None:
         """Delete a task's state and restore it from its changelogs; other tasks only go back to their last commit."""
         log.warning("task %s: %s", task_id, error)
         inputs = self._tasks[task_id].inputs

@@ -8,7 +8,7 @@ from pystreams.engine.task_lifecycle import TaskStatus
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.tasks.restore import StoreRestore
 from pystreams.runtime.tasks.task_manager import TaskManager
-from pystreams.runtime.transitions import ThreadState
+from pystreams.runtime.threads.thread_state import ThreadState
 
 
 @dataclass(frozen=True, slots=True)

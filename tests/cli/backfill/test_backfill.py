@@ -236,7 +236,7 @@ def test_a_running_application_gets_nothing_handed_over(folder, pystreams, wordc
     from pystreams import Streams
     from pystreams.cli.application.loading import load_application
     from pystreams.clock import SystemClock
-    from pystreams.runtime.transitions import ClientState
+    from pystreams.runtime.client_state import ClientState
 
     streams = Streams(load_application(wordcount), clock=SystemClock())
     streams.start()

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pystreams.app import App
 from pystreams.errors import StreamsError
-from pystreams.runtime.transitions import ClientState
+from pystreams.runtime.client_state import ClientState
 from tests.live.support import Log, eventually
 
 ERRORS = "__streams.errors."

@@ -30,7 +30,7 @@ from pystreams.runtime.supervisor.worker import (
     WorkerState,
 )
 from pystreams.runtime.supervisor.worker_notes import describe_exit
-from pystreams.runtime.transitions import IllegalTransitionError
+from pystreams.transitions import IllegalTransitionError
 
 POLICY = RestartPolicy()
 RUNNING = Report("running", tasks=1)

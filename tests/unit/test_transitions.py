@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pystreams.runtime.transitions import (
-    CLIENT_SUCCESSORS,
-    THREAD_SUCCESSORS,
-    ClientState,
-    IllegalTransitionError,
-    ThreadState,
-    check_transition,
-)
+from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
+from pystreams.runtime.threads.thread_state import THREAD_SUCCESSORS, ThreadState
+from pystreams.transitions import IllegalTransitionError, check_transition
 
 
 def test_final_states_have_no_successors() -> None:

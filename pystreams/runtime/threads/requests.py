@@ -1,0 +1,24 @@
+"""What other threads want of a stream thread; it looks between two rounds."""
+
+from __future__ import annotations
+
+import threading
+from typing import Generic, TypeVar
+
+from pystreams.runtime.threads.thread_calls import CallQueue
+
+Subject = TypeVar("Subject")
+
+
+class Requests(Generic[Subject]):
+    """All of it may be set from any thread, and is carried out by the thread itself."""
+
+    def __init__(self, thread: str, cache_bytes: int) -> None:
+        #: End after the record at work.
+        self.stop = threading.Event()
+        #: Commit in this round or the next.
+        self.commit = threading.Event()
+        #: The thread's share of the cache budget, from the next commit on.
+        self.cache_bytes = cache_bytes
+        #: Functions to call.
+        self.calls: CallQueue[Subject] = CallQueue(thread)

@@ -1,0 +1,347 @@
+"""The rounds of a stream thread: membership, restore, poll, process, punctuate, commit; and what is done about errors.
+
+A round has everything that the thread has opened. How the thread begins and ends is ``stream_thread``'s matter.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pystreams.broker.port import Assigned, Lost, MemberEvent
+from pystreams.clock import Deadline
+from pystreams.errors import Action, OffsetOutOfRangeError, StreamsError, TopologyError
+from pystreams.ids import TopicPartition
+from pystreams.metrics import names
+from pystreams.runtime.group.group_wait import GroupWait
+from pystreams.runtime.group.membership_data import Plan, decode_plan, unpack_topology
+from pystreams.runtime.tasks.active_task import ActiveTask
+from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.tasks.restore import Restorer
+from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
+from pystreams.runtime.threads.requests import Requests
+from pystreams.runtime.threads.thread_state import ThreadState
+from pystreams.runtime.threads.thread_summary import ThreadSummary
+from pystreams.runtime.threads.trouble import Trouble
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.topology.fingerprint import first_difference
+
+log = logging.getLogger(__name__)
+
+#: One round of processing aims at this time, so that membership, commits and stops never wait long.
+_ROUND_MS = 50.0
+#: Records a task may process in one round, at most.
+_ROUND_RECORDS_MAX = 4_096
+#: How long to wait for records while a rebalance is under way.
+_JOINING_POLL_MS = 10.0
+#: Restoring may use this much of a round while other tasks are running, and this much if none is.
+_RESTORE_BESIDE_MS, _RESTORE_ALONE_MS = 20.0, 200.0
+_RETRY_PAUSE_MS = 100.0
+_SNAPSHOT_INTERVAL_MS = 100.0
+
+#: What is done about an error; the task that was at work, if one was.
+Answer = Callable[[StreamsError, ActiveTask | None], None]
+
+
+class RoundsOwner(Protocol):
+    """The thread, as its rounds see it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def state(self) -> ThreadState: ...
+
+    def enter(self, state: ThreadState) -> None:
+        """Go over to a state."""
+        ...
+
+    def publish(self) -> None:
+        """Let others see how far the tasks are."""
+        ...
+
+    def application_shutdown(self) -> None:
+        """A member of the group asked the whole application to stop."""
+        ...
+
+    def housekeeping(self) -> None:
+        """Called now and then."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadParts:
+    """What a thread has opened: all of it is used by that thread alone."""
+
+    clients: ThreadClients
+    cache: ThreadCache
+    restorer: Restorer
+    tasks: TaskManager
+    requests: Requests[TaskManager]
+
+
+class Rounds:
+    """What a thread does again and again, from the moment when all that it needs is open."""
+
+    def __init__(
+        self, owner: RoundsOwner, context: ClientContext, parts: ThreadParts, group_wait: GroupWait | None
+    ) -> None:
+        """``group_wait`` tells in the log why there are no tasks yet; one thread of a client has it."""
+        self.tasks = parts.tasks
+        self.restorer = parts.restorer
+        self.clients = parts.clients
+        #: Who has which task, as the group has told last.
+        self.plan = Plan()
+        #: How many records were processed.
+        self.records = 0
+        self._owner = owner
+        self._name = owner.name
+        self._context = context
+        self._cache = parts.cache
+        self._requests = parts.requests
+        self._group_wait = group_wait
+        self._clock = context.clock
+        #: What the membership told and is not carried out yet, because something failed on the way.
+        self._events: deque[MemberEvent] = deque()
+        self._round_records = 1
+        self._worked = False
+        self._last_commit_ms = self._clock.monotonic_ms()
+        self._last_snapshot_ms = 0.0
+        config = context.config
+        self._trouble = Trouble(self._clock, config.task_timeout_ms)
+        self._commit_interval_ms = config.effective_commit_interval_ms(
+            transactional=context.broker.transactional
+        )
+        self._summary = ThreadSummary(owner.name, config.log_summary_interval_ms, self._clock)
+        self._commits = context.metrics.counter(names.COMMITTED, thread_id=owner.name)
+        self._polls = context.metrics.counter(names.POLLED, thread_id=owner.name)
+        #: The answers to errors, by what they ask for. One that is not answered ends the thread.
+        self._answers: Mapping[Action, Answer] = {
+            "retry": self._retry,
+            "redo": self._redo,
+            "wipe": self._wipe,
+            "rejoin": self._rejoin,
+        }
+
+    def go_round(self) -> None:
+        """One round; what it raises is answered by the error's own ``action``. Raises what has no answer."""
+        try:
+            self._round()
+            self._trouble.succeeded(restoring=not self.tasks.settled, caught_up=self.tasks.caught_up)
+        except StreamsError as error:
+            answer = self._answers.get(error.action)
+            if answer is None:
+                raise
+            log.warning("[%s] %s", self._name, error)
+            working, self.tasks.working = self.tasks.working, None
+            answer(error, working)
+
+    # The round
+
+    def _round(self) -> None:
+        self._answer_calls()
+        # The member tells an assignment once: it is carried out before the next poll, however often that takes.
+        if not self._events:
+            self._events.extend(self.clients.member.poll())
+        if self._group_wait is not None:
+            self._group_wait.tell()
+        while self._events:
+            self._apply(self._events[0])
+            self._events.popleft()
+        if not self.tasks.settled:
+            self._fill_tasks()
+        self._poll()
+        self._work()
+        self._publish_now_and_then()
+
+    def _answer_calls(self) -> None:
+        if self._requests.calls.waiting:
+            with self._cache.without_loading():
+                self._requests.calls.answer(self.tasks)
+
+    def _apply(self, event: MemberEvent) -> None:
+        match event:
+            case Lost(reason):
+                log.warning("[%s] lost the membership: %s", self._name, reason)
+                self._owner.enter(ThreadState.PARTITIONS_REVOKED)
+                self.tasks.lose_all()
+            case Assigned(generation, partitions, user_data):
+                self._group_wait = None
+                plan = decode_plan(user_data)
+                if plan.error:
+                    raise self._refused(plan)
+                self.plan = plan
+                if plan.shutdown:
+                    self._owner.application_shutdown()
+                self._take_on(generation, partitions, plan.tasks, plan.members)
+
+    def _refused(self, plan: Plan) -> TopologyError:
+        """The group runs another topology: the one that the leader told, else the one that ran last as we started."""
+        context = self._context
+        before = context.in_use.before
+        runs = unpack_topology(plan.topology) if plan.topology else before and before.topology
+        difference = first_difference(runs, context.in_use.now.topology) if runs else ""
+        return TopologyError(
+            f"the group refuses this member: {plan.error}",
+            where=f"application {context.built.application_id}, {self._name}",
+            why=f"the first difference: {difference}" if difference else "",
+            hint="stop the other members first, or give the changed application another application_id",
+        )
+
+    def _take_on(
+        self, generation: int, partitions: tuple[TopicPartition, ...], tasks: int, members: int
+    ) -> None:
+        before = self.tasks.task_ids()
+        if not before:
+            self._context.hand_over.check()
+        if before and not {p for task in self.tasks.tasks() for p in task.inputs} <= set(partitions):
+            self._owner.enter(ThreadState.PARTITIONS_REVOKED)
+        self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
+        self.tasks.assign(partitions)
+        now = self.tasks.task_ids()
+        log.info(
+            "[%s] generation %d: tasks %s (new %s, gone %s)",
+            self._name,
+            generation,
+            _listed(now),
+            _listed(set(now) - set(before)),
+            _listed(set(before) - set(now)),
+        )
+        if not now:
+            log.info(
+                "[%s] has nothing to do: by the partitions of its input topics the application's work is divided into"
+                " %d task%s, there are %d threads, and a task runs in one thread at a time",
+                self._name,
+                tasks,
+                "" if tasks == 1 else "s",
+                members,
+            )
+
+    def _fill_tasks(self) -> None:
+        self.tasks.open_waiting()
+        if self.tasks.running:
+            self.tasks.restore(_RESTORE_BESIDE_MS, 0)
+        else:
+            self.tasks.restore(_RESTORE_ALONE_MS, _JOINING_POLL_MS)
+
+    def _poll(self) -> None:
+        if self._owner.state is ThreadState.PARTITIONS_ASSIGNED and self.tasks.settled:
+            self._owner.enter(ThreadState.RUNNING)
+        try:
+            batches = self.clients.consumer.poll(self._poll_timeout_ms())
+        except OffsetOutOfRangeError as error:
+            self.tasks.check_positions(error)
+            return
+        self._polls.add()
+        if batches:
+            self.tasks.add_batches(batches)
+
+    def _poll_timeout_ms(self) -> float:
+        if self._worked or self._requests.calls.waiting or self._requests.stop.is_set():
+            return 0
+        if self._owner.state is not ThreadState.RUNNING:
+            return 0 if self.restorer.busy else _JOINING_POLL_MS
+        timeout_ms = float(self._context.config.poll_ms)
+        if self.tasks.commit_needed:
+            timeout_ms = min(timeout_ms, self._ms_to_commit())
+        punctuation_ms = self.tasks.next_punctuation_ms()
+        if punctuation_ms is not None:
+            timeout_ms = min(timeout_ms, punctuation_ms - self._clock.now_ms())
+        return max(0.0, timeout_ms)
+
+    def _work(self) -> None:
+        """Process, punctuate and commit until nothing is left or the round's time is over."""
+        clock = self._clock
+        round_end = Deadline(clock, 2 * _ROUND_MS)
+        self._worked = False
+        while not self._requests.stop.is_set():
+            started_ms = clock.monotonic_ms()
+            processed = self.tasks.process(self._round_records, clock.now_ms())
+            self.tasks.punctuate(clock.now_ms())
+            took_ms = clock.monotonic_ms() - started_ms
+            self._maybe_commit()
+            if not processed:
+                return
+            self._worked = True
+            self.records += processed
+            if took_ms > _ROUND_MS:
+                self._round_records = max(1, self._round_records // 2)
+            elif took_ms < _ROUND_MS / 2:
+                self._round_records = min(2 * self._round_records, _ROUND_RECORDS_MAX)
+            if round_end.expired():
+                return
+
+    def _maybe_commit(self) -> None:
+        config, tasks = self._context.config, self.tasks
+        limit = config.statestore_uncommitted_max_bytes // config.num_stream_threads
+        asked = self._requests.commit.is_set()
+        due = self._ms_to_commit() <= 0 or tasks.commit_requested or tasks.uncommitted_bytes >= limit
+        # A commit is what shows that trouble is over.
+        due = due or self._trouble.lasts
+        if not (asked or due):
+            return
+        if asked or tasks.commit_needed:
+            if not self.clients.member.can_commit():
+                return
+            self._requests.commit.clear()
+            tasks.commit()
+            self._trouble.over()
+            self._commits.add()
+            self._cache.resize(self._requests.cache_bytes)
+        self._last_commit_ms = self._clock.monotonic_ms()
+        tasks.upkeep()
+
+    def _ms_to_commit(self) -> float:
+        return self._last_commit_ms + self._commit_interval_ms - self._clock.monotonic_ms()
+
+    # Answers to errors
+
+    def _rejoin(self, error: StreamsError, working: ActiveTask | None) -> None:
+        self._events.clear()
+        self._owner.enter(ThreadState.PARTITIONS_REVOKED)
+        self.tasks.lose_all()
+        self.clients.member.request_rejoin()
+
+    def _wipe(self, error: StreamsError, working: ActiveTask | None) -> None:
+        if working is None:
+            raise error
+        self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
+        self.tasks.wipe(working.task_id, error)
+
+    def _retry(self, error: StreamsError, working: ActiveTask | None) -> None:
+        """What stopped in the middle of a record starts again from the last commit."""
+        if working is None:
+            self._note_trouble(error, until_commit=self.tasks.commit_needed)
+            self._pause()
+        else:
+            self._redo(error, working)
+
+    def _redo(self, error: StreamsError, working: ActiveTask | None) -> None:
+        self._note_trouble(error, until_commit=True)
+        self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
+        self.tasks.revive()
+        self._pause()
+
+    def _note_trouble(self, error: StreamsError, *, until_commit: bool) -> None:
+        """Raises the error if it has been tried again for ``task_timeout_ms``."""
+        if self._trouble.failed(until_commit=until_commit):
+            raise error
+
+    def _pause(self) -> None:
+        self._requests.stop.wait(_RETRY_PAUSE_MS / 1000)
+
+    # What others see
+
+    def _publish_now_and_then(self) -> None:
+        now = self._clock.monotonic_ms()
+        if now - self._last_snapshot_ms >= _SNAPSHOT_INTERVAL_MS:
+            self._last_snapshot_ms = now
+            self._owner.publish()
+            self._summary.tell(self.records, int(self._commits.value), len(self.tasks.tasks()))
+            self._owner.housekeeping()
+
+
+def _listed(tasks: Any) -> str:
+    return ", ".join(str(task) for task in sorted(tasks)) or "none"
