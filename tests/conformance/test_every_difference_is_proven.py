@@ -56,7 +56,7 @@ def test_every_row_has_one_entry_in_the_same_order() -> None:
     rows = [
         line.split(" | ")[0].removeprefix("| ")
         for line in (ROOT / "docs/differences.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| ") and not line.startswith(("| What |", "| --- |"))
+        if line.startswith("| ") and not line.startswith(("| Subject |", "| --- |"))
     ]
     assert [entry.what for entry in entries()] == rows
     assert len(set(rows)) == len(rows)
