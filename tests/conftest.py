@@ -1,14 +1,25 @@
-"""What all tests share: those that ask Java Kafka Streams skip, visibly, where it cannot be asked."""
+"""What all tests share: one real Kafka for each process that runs tests, and what is skipped, visibly, where Java or
+Kafka cannot be had. With ``CI=true`` tests on Kafka fail there instead."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+from tests.kafka.server import KafkaServer, why_not
+
+if TYPE_CHECKING:
+    from tests.kafka.support import Cluster
+
+#: What the fixture ``log`` may be asked for: ``both_logs`` and the contract of the broker's port run on each.
+BOTH_LOGS = ("embedded", pytest.param("kafka", marks=pytest.mark.kafka))
 
 # How long an example takes says more about who else is busy on the machine than about the code.
 settings.register_profile("unhurried", parent=settings.default, deadline=None)
@@ -43,3 +54,33 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("oracle"):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests marked ``both_logs`` on the embedded log and on Kafka."""
+    if metafunc.definition.get_closest_marker("both_logs") and "log" in metafunc.fixturenames:
+        metafunc.parametrize("log", BOTH_LOGS, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """A Kafka that is started once. Whoever breaks or configures one takes a server of its own (tests/kafka)."""
+    reason = why_not()
+    if reason is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    server = KafkaServer(tmp_path_factory.mktemp("kafka"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def cluster(server: KafkaServer, tmp_path: Path) -> Iterator[Cluster]:
+    """The server without topics and groups; everything that was opened through it is closed at the end."""
+    from tests.kafka.support import Cluster
+
+    cluster = Cluster(server.bootstrap_servers, tmp_path)
+    yield cluster
+    cluster.close()

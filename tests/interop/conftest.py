@@ -1,4 +1,4 @@
-"""Java and Python on one cluster: a real Kafka and a Java process, each started once for all tests of this folder."""
+"""Java and Python on one cluster: a Java process beside the Kafka that all tests share, started once."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.interop.java_side import JavaSide, why_not
-from tests.kafka.conftest import cluster, server
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster
-
-__all__ = ["cluster", "java", "java_process", "server"]
 
 
 @pytest.fixture(scope="session")

@@ -1,21 +1,17 @@
-"""What tests on Kafka have in common: the live tests' tools, on another broker; members that do as they are told."""
+"""What tests on Kafka have in common: the live tests' tools, on another broker."""
 
 from __future__ import annotations
 
-import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+from confluent_kafka import ConsumerGroupType
+
 from pystreams.app import App
 from pystreams.broker.kafka import KafkaBroker
-from pystreams.broker.kafka.member import KafkaMember
-from pystreams.broker.port import Assigned, Lost
+from tests.broker.following import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from tests.live.support import Log, eventually
-
-#: Quick to notice who is gone.
-SESSION_TIMEOUT_MS = 3_000
-HEARTBEAT_INTERVAL_MS = 200
 
 
 def connect(bootstrap_servers: str, **settings: Any) -> KafkaBroker:
@@ -34,7 +30,8 @@ class Cluster(Log):
         self.admin = self._stack.enter_context(closing(self.broker.admin()))
         self.admin.delete_topics(self.admin.describe_topics().keys())
         for group in self.broker._client.list_consumer_groups().result().valid:
-            # Members that were killed are members until their session is over.
+            if group.type is ConsumerGroupType.CLASSIC:
+                self.remove_members(group.group_id)
             eventually(lambda group=group: self.admin.group_members(group.group_id) == [])
             self.admin.delete_group(group.group_id)
         self._producer = self._stack.enter_context(closing(self.broker.producer("test", "test")))
@@ -42,37 +39,12 @@ class Cluster(Log):
     def app(self, name: str, **settings: Any) -> App:
         return super().app(name, **{"commit_interval_ms": 100, **settings})
 
+    def remove_members(self, group: str) -> None:
+        """Have the coordinator forget them now: those that were killed would be members until their session is over."""
+        described = self.broker._client.describe_consumer_groups([group])[group].result()
+        for member in described.members:
+            self.admin._group(group).leave(member.member_id, 5_000, member.group_instance_id)
+
     def broker_with(self, **settings: Any) -> KafkaBroker:
         """Another connection, closed at the end of the test."""
         return self._stack.enter_context(closing(connect(self.bootstrap_servers, **settings)))
-
-
-class Follower:
-    """A member that claims what it is given at once, and writes down what happened."""
-
-    def __init__(
-        self, name: str, member: KafkaMember, journal: list[tuple[float, str, str, frozenset[int]]]
-    ) -> None:
-        self.name = name
-        self.member = member
-        self.held: frozenset[int] = frozenset()
-        self.events: list[Assigned | Lost] = []
-        self._journal = journal
-
-    def poll(self) -> None:
-        for event in self.member.poll():
-            self.events.append(event)
-            given = event.partitions if isinstance(event, Assigned) else ()
-            self._note(frozenset(partition.partition for partition in given))
-            self.member.claim(given)
-
-    def close_all(self) -> None:
-        self._note(frozenset())
-
-    def _note(self, now: frozenset[int]) -> None:
-        """What is given up is closed before what is new is opened, and both before the claim."""
-        if self.held - now:
-            self._journal.append((time.monotonic(), self.name, "close", self.held - now))
-        if now - self.held:
-            self._journal.append((time.monotonic(), self.name, "open", now - self.held))
-        self.held = now

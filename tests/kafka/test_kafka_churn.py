@@ -11,7 +11,8 @@ import pytest
 from pystreams.broker.port import CommittedOffset, Lost
 from pystreams.errors import TaskMigratedError
 from pystreams.ids import TopicPartition
-from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster, Follower
+from tests.broker.following import SESSION_TIMEOUT_MS, Follower, overlaps
+from tests.kafka.support import Cluster
 from tests.unit.broker.log_helpers import deal
 
 pytestmark = pytest.mark.slow
@@ -91,18 +92,3 @@ def test_no_two_members_hold_a_partition_however_they_come_and_go(cluster: Clust
     commits = sum(worker.commits for worker in ended + workers)
     print(f"{len(ended + workers)} members, {len(journal)} changes, {commits} commits, {len(losses)} losses")
     assert commits > 50
-
-
-def overlaps(journal: list) -> list[str]:
-    """Partitions that were opened while somebody else had them open."""
-    holders: dict[int, str] = {}
-    found = []
-    for at, name, what, partitions in sorted(journal):
-        for partition in partitions:
-            if what == "close":
-                holders.pop(partition, None)
-            elif partition in holders:
-                found.append(f"{at:.3f}: {name} opens {partition}, {holders[partition]} has it")
-            else:
-                holders[partition] = name
-    return found

@@ -1,10 +1,8 @@
-"""The consumer on Kafka: every record once and in order, whatever is paused, sought, given up or said in between."""
+"""What only Kafka's consumer has to see to: what is held, transactions, other clients; the rest: tests/broker."""
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
-from random import Random
 
 import pytest
 from confluent_kafka import KafkaError, Producer
@@ -18,37 +16,10 @@ from pystreams.errors import (
     OffsetOutOfRangeError,
 )
 from pystreams.ids import TopicPartition
-from pystreams.record import RecordBatch
-from tests.kafka.port_support import P0, P1, poll_until, send, values
+from tests.broker.kit import P0, P1, poll_until, send, values
 from tests.kafka.server import free_port
 from tests.kafka.support import Cluster
 from tests.live.support import eventually
-
-
-def test_a_batch_has_all_columns(consumer: KafkaConsumer, producer: KafkaProducer):
-    producer.send("t", 1, b"k", b"v", 5, (("a", b"1"), ("a", None)))
-    producer.send("t", 1, None, None, 6, ())
-    producer.send("t", 1, b"", b"", 7, ())
-    producer.commit({}, None)
-    consumer.assign({P1: 0})
-    (batch,) = poll_until(consumer, lambda: consumer.position(P1) == 3)
-    assert batch == RecordBatch(
-        "t",
-        1,
-        [b"k", None, b""],
-        [b"v", None, b""],
-        [5, 6, 7],
-        [0, 1, 2],
-        [(("a", b"1"), ("a", None)), (), ()],
-        3,
-    )
-
-
-def test_a_batch_without_headers_says_so(consumer: KafkaConsumer, producer: KafkaProducer):
-    send(producer, 0, b"a")
-    consumer.assign({P0: 0})
-    (batch,) = poll_until(consumer, lambda: consumer.position(P0) == 1)
-    assert batch.headers is None
 
 
 class NoUtf8(str):
@@ -101,15 +72,13 @@ def test_what_is_asked_about_a_topic_in_doubt_is_asked_until_somebody_answers(
                 consumer.poll(0)
 
 
-def test_the_position_passes_a_hole_at_the_end(
+def test_the_position_passes_the_marker_of_a_transaction(
     cluster: Cluster, consumer: KafkaConsumer, producer: KafkaProducer
 ):
+    """It is a record that nobody sees."""
     send(producer, 0, b"a", b"b")
-    cluster.admin.delete_records({P0: 2}).wait()
     consumer.assign({P0: 2})
-    assert poll_until(consumer, lambda: consumer.known_end_offset(P0) is not None) == []
-    assert (consumer.position(P0), consumer.known_end_offset(P0)) == (2, 2)
-    # The marker of a transaction is a record that nobody sees.
+    poll_until(consumer, lambda: consumer.known_end_offset(P0) == 2)
     other = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "x"})
     other.init_transactions()
     other.begin_transaction()
@@ -120,7 +89,7 @@ def test_the_position_passes_a_hole_at_the_end(
     assert consumer.known_end_offset(P0) == 4
 
 
-def test_a_paused_partition_gives_nothing_and_loses_nothing(
+def test_what_was_held_of_a_paused_partition_is_not_lost(
     consumer: KafkaConsumer, producer: KafkaProducer, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(consumer_module, "HELD_RECORDS_MAX", 10)
@@ -187,21 +156,6 @@ def test_the_partitions_of_a_consumer_share_what_may_be_held(
     poll_until(consumer, lambda: all(consumer.position(p) == 200 for p in partitions))
 
 
-def test_the_end_of_a_partition_is_not_known_before_something_has_come_of_it(
-    consumer: KafkaConsumer, producer: KafkaProducer
-):
-    send(producer, 0, b"a", b"b")
-    consumer.assign({P0: 0})
-    poll_until(consumer, lambda: consumer.position(P0) == 2)
-    consumer.unassign([P0])
-    send(producer, 0, b"c")
-    consumer.assign({P0: 2})
-    # What librdkafka remembers of the partition is too little.
-    assert consumer.known_end_offset(P0) is None
-    poll_until(consumer, lambda: consumer.position(P0) == 3)
-    assert consumer.known_end_offset(P0) == 3
-
-
 def test_a_reader_of_what_is_committed_is_at_the_end_before_an_open_transaction(
     cluster: Cluster, producer: KafkaProducer
 ):
@@ -220,55 +174,6 @@ def test_a_reader_of_what_is_committed_is_at_the_end_before_an_open_transaction(
         assert consumer.known_end_offset(P0) == 3
 
 
-def test_whatever_is_under_way_when_a_position_changes_the_new_one_counts(
-    consumer: KafkaConsumer, producer: KafkaProducer
-):
-    sent = [b"%d" % i for i in range(30)]
-    send(producer, 0, *sent)
-    consumer.assign({P0: 0})
-    random = Random(20_130_101)
-    for _ in range(150):
-        end = random.choice((0, 5, 30))
-        poll_until(consumer, lambda end=end: consumer.position(P0) >= end)
-        # A moment in which the end of the partition may be on its way.
-        time.sleep(random.choice((0, 0, 0.002, 0.01)))
-        at = random.randrange(30)
-        consumer.seek({P0: at})
-        batches = consumer.poll(0) + consumer.poll(20)
-        assert values(batches) == sent[at : consumer.position(P0)]
-
-
-def test_partitions_come_and_go_while_others_go_on(consumer: KafkaConsumer, producer: KafkaProducer):
-    send(producer, 0, b"a", b"b")
-    send(producer, 1, b"x", b"y")
-    consumer.assign({P0: 0})
-    assert values(poll_until(consumer, lambda: consumer.position(P0) == 2)) == [b"a", b"b"]
-    consumer.assign({P1: 1})
-    assert values(poll_until(consumer, lambda: consumer.position(P1) == 2), P1) == [b"y"]
-    send(producer, 0, b"c")
-    consumer.unassign([P0])
-    send(producer, 1, b"z")
-    batches = poll_until(consumer, lambda: consumer.position(P1) == 3)
-    assert (values(batches), values(batches, P1)) == ([], [b"z"])
-    consumer.seek({P1: 0})
-    assert values(poll_until(consumer, lambda: consumer.position(P1) == 3), P1) == [b"x", b"y", b"z"]
-
-
-@pytest.mark.parametrize("position", [1, 9])
-def test_a_position_outside_of_the_log_is_an_error(
-    cluster: Cluster, consumer: KafkaConsumer, producer: KafkaProducer, position: int
-):
-    send(producer, 0, b"a", b"b", b"c")
-    cluster.admin.delete_records({P0: 2}).wait()
-    send(producer, 1, b"x")
-    consumer.assign({P0: position, P1: 0})
-    with pytest.raises(OffsetOutOfRangeError, match=rf"Offset {position} is not in the log\n  where: .*t-0"):
-        poll_until(consumer, lambda: False)
-    assert consumer.position(P0) == position
-    consumer.seek({P0: 2})
-    assert values(poll_until(consumer, lambda: consumer.position(P0) == 3)) == [b"c"]
-
-
 def test_what_was_wrong_with_a_partition_is_forgotten_when_it_is_read_elsewhere_or_given_up(
     cluster: Cluster, consumer: KafkaConsumer, producer: KafkaProducer
 ):
@@ -284,12 +189,3 @@ def test_what_was_wrong_with_a_partition_is_forgotten_when_it_is_read_elsewhere_
     consumer.unassign([other])
     batches = poll_until(consumer, lambda: (consumer.position(P0), consumer.position(P1)) == (3, 2))
     assert (values(batches), values(batches, P1)) == ([b"c"], [b"y"])
-
-
-def test_a_waiting_poll_returns_soon_after_a_record_arrives(consumer: KafkaConsumer, producer: KafkaProducer):
-    consumer.assign({P0: 0})
-    poll_until(consumer, lambda: consumer.known_end_offset(P0) == 0)
-    send(producer, 0, b"a")
-    started = time.monotonic()
-    assert values(consumer.poll(10_000)) == [b"a"]
-    assert time.monotonic() - started < 2

@@ -1,7 +1,7 @@
-"""Membership on Kafka: nobody holds what another holds, all is held in the end, and who was replaced cannot commit.
+"""What only Kafka's membership has to see to: joins that last, members that were removed, an assignment that is given
+again; what every log promises of members: tests/broker.
 
-These are the promises that lean on kafka-python's private names: they run against a real broker, with a loop that polls
-every 20 ms.
+These are promises that lean on kafka-python's private names.
 """
 
 from __future__ import annotations
@@ -15,10 +15,17 @@ import pytest
 from confluent_kafka.admin import NewPartitions
 
 from pystreams.broker.kafka.member import KafkaMember
-from pystreams.broker.port import Assigned, CommittedOffset, Lost, MemberInfo
+from pystreams.broker.port import CommittedOffset, Lost, MemberInfo
 from pystreams.errors import BrokerError, TaskMigratedError, TopicError
 from pystreams.ids import TopicPartition
-from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster, Follower
+from tests.broker.following import (
+    HEARTBEAT_INTERVAL_MS,
+    SESSION_TIMEOUT_MS,
+    Follower,
+    balanced,
+    follow_until,
+)
+from tests.kafka.support import Cluster
 from tests.unit.broker.log_helpers import deal
 
 PARTITIONS = 4
@@ -49,55 +56,8 @@ def join(cluster: Cluster, journal) -> Iterator[Join]:
         member.close()
 
 
-def follow_until(condition: Callable[[], bool], *followers: Follower, timeout_s: float = 30.0) -> None:
-    end = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < end, [(f.name, sorted(f.held), f.events[-1:]) for f in followers]
-        for follower in followers:
-            follower.poll()
-        time.sleep(POLL_S)
-
-
-def balanced(*followers: Follower) -> Callable[[], bool]:
-    """All is held, in shares that differ by one at most."""
-
-    def check() -> bool:
-        shares = sorted(len(follower.held) for follower in followers)
-        return sum(shares) == PARTITIONS and shares[-1] - shares[0] <= 1
-
-    return check
-
-
 def at(offset: int, *partitions: int) -> dict[TopicPartition, CommittedOffset]:
     return {TopicPartition("t", partition): CommittedOffset(offset, "note") for partition in partitions}
-
-
-def test_who_is_alone_gets_everything_with_its_plan(join: Join):
-    alone = join("a")
-    follow_until(balanced(alone), alone)
-    (event,) = alone.events
-    assert isinstance(event, Assigned)
-    assert event.user_data == b"plan for a"
-    assert [p.partition for p in event.partitions] == [0, 1, 2, 3]
-
-
-def test_a_partition_is_opened_only_after_its_holder_has_closed_it(join: Join, journal):
-    first = join("a")
-    follow_until(balanced(first), first)
-    second, third = join("b"), join("c")
-    follow_until(balanced(first, second, third), first, second, third)
-    second.member.close()
-    follow_until(balanced(first, third), first, third, timeout_s=10)
-    holders: dict[int, str] = {}
-    for _, name, what, partitions in journal:
-        for partition in partitions:
-            if what == "close":
-                assert holders.pop(partition) == name
-            elif holders.get(partition) == "b":
-                holders[partition] = name  # b was closed as a whole
-            else:
-                assert partition not in holders, journal
-                holders[partition] = name
 
 
 def test_an_assignment_is_given_again_until_it_is_claimed(join: Join):
@@ -109,22 +69,6 @@ def test_an_assignment_is_given_again_until_it_is_claimed(join: Join):
     assert member.poll() == first
     member.claim(first[0].partitions)
     assert member.poll() == []
-
-
-def test_a_partition_that_was_not_given_cannot_be_claimed(join: Join):
-    with pytest.raises(BrokerError, match="not given"):
-        join("a").member.claim([TopicPartition("t", 0)])
-
-
-def test_offsets_come_back_with_their_text_byte_for_byte(join: Join, cluster: Cluster):
-    alone = join("a")
-    follow_until(balanced(alone), alone)
-    alone.member.commit(at(7, 0, 2))
-    assert alone.member.committed([TopicPartition("t", 0), TopicPartition("t", 1)]) == {
-        TopicPartition("t", 0): CommittedOffset(7, "note"),
-        TopicPartition("t", 1): None,
-    }
-    assert cluster.committed("g") == at(7, 0, 2)
 
 
 def test_a_text_that_is_too_long_for_the_brokers_is_told_with_their_setting(join: Join):
@@ -163,20 +107,6 @@ def test_a_member_that_is_busy_while_its_join_ends_stays_a_member(join: Join):
         time.sleep(POLL_S)
     follow_until(balanced(first, second), first, second)
     assert not [event for event in first.events + second.events if isinstance(event, Lost)]
-
-
-def test_who_does_not_poll_in_time_leaves_and_is_told_so(join: Join):
-    slow, other = join("a", max_poll_interval_ms=1_000), join("b")
-    follow_until(balanced(slow, other), slow, other)
-    before = slow.held
-    follow_until(lambda: len(other.held) == PARTITIONS, other)
-    with pytest.raises(TaskMigratedError):
-        slow.member.commit(at(3, *before))
-    (event,) = slow.member.poll()
-    assert isinstance(event, Lost)
-    slow.member.claim(())
-    slow.held = frozenset()
-    follow_until(balanced(slow, other), slow, other)
 
 
 def test_a_commit_of_who_was_replaced_is_refused_and_nothing_of_it_is_written(join: Join, cluster: Cluster):
@@ -228,24 +158,6 @@ def test_who_is_removed_while_it_joins_hears_of_the_loss_before_anything_new(joi
     follow_until(balanced(first, second), first, second)
 
 
-def test_a_requested_rejoin_shows_the_assignor_fresh_user_data(join: Join, cluster: Cluster):
-    seen: list[bytes] = []
-
-    def assign(members):
-        seen.append(members[0].user_data)
-        return deal("t", PARTITIONS)(members)
-
-    lag = 100
-    member = cluster.broker.member("x", "other", ["t"], lambda: b"%d" % lag, assign)
-    follower = Follower("x", member, [])
-    follow_until(balanced(follower), follower)
-    lag = 7
-    member.request_rejoin()
-    follow_until(lambda: len(seen) == 2, follower)
-    member.close()
-    assert seen == [b"100", b"7"]
-
-
 def test_the_assignor_sees_what_members_hold(join: Join):
     seen: list[dict[bytes, list[int]]] = []
 
@@ -261,46 +173,6 @@ def test_the_assignor_sees_what_members_hold(join: Join):
         {b"a": [0, 1, 2, 3], b"b": []},
         {b"a": [0, 2], b"b": []},
     ]
-
-
-def test_what_the_assignor_raises_comes_out_of_the_leaders_poll(join: Join):
-    def fail(members):
-        raise ValueError("no idea")
-
-    leader = join("a", fail)
-    with pytest.raises(ValueError, match="no idea"):
-        follow_until(lambda: False, leader, timeout_s=10)
-
-
-def test_who_leaves_frees_its_partitions_at_once_and_who_does_not_after_the_session(join: Join):
-    first, second = join("a"), join("b")
-    follow_until(balanced(first, second), first, second)
-    started = time.monotonic()
-    second.member.close()
-    follow_until(balanced(first), first)
-    assert time.monotonic() - started < SESSION_TIMEOUT_MS / 1000 / 2
-    third = join("c")
-    follow_until(balanced(first, third), first, third)
-    started = time.monotonic()
-    third.member.close(leave=False)
-    follow_until(balanced(first), first)
-    assert time.monotonic() - started > SESSION_TIMEOUT_MS / 1000 / 2
-
-
-def test_offsets_of_a_group_with_members_cannot_be_overwritten(join: Join, cluster: Cluster):
-    alone = join("a")
-    follow_until(balanced(alone), alone)
-    assert cluster.admin.group_members("g") == [alone.member.member_id]
-    with pytest.raises(BrokerError, match="1 living members"):
-        cluster.admin.set_group_offsets("g", at(3, 0))
-    with pytest.raises(BrokerError, match="1 living members"):
-        cluster.admin.delete_group("g")
-    alone.member.close()
-    cluster.admin.set_group_offsets("g", at(3, 0))
-    assert cluster.committed("g") == at(3, 0)
-    cluster.admin.delete_group("g")
-    assert cluster.committed("g") == {}
-    assert cluster.admin.group_members("g") == []
 
 
 def test_polls_of_a_stable_member_cost_next_to_nothing(join: Join):

@@ -1,6 +1,5 @@
 """Where reading begins on Kafka: by duration, and never silently behind a gap."""
 
-# ruff: noqa: F403 - the tests of this module are also those of the embedded log
 from __future__ import annotations
 
 import threading
@@ -16,14 +15,8 @@ from pystreams.ids import TopicPartition
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
 from tests.live.support import caught_up, eventually, run_to_the_end
-from tests.live.test_reset_by_duration import *
 
 IN = TopicPartition("in", 0)
-
-
-@pytest.fixture
-def log(cluster: Cluster) -> Cluster:
-    return cluster
 
 
 def counting(cluster: Cluster, look: Any = lambda value: None, **settings: Any) -> App:

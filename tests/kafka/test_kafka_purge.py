@@ -1,6 +1,5 @@
 """Repartition topics on Kafka: what is processed and committed is deleted from them, and nothing else."""
 
-# ruff: noqa: F403 - the tests of this module are also those of the embedded log
 from __future__ import annotations
 
 import logging
@@ -10,14 +9,8 @@ import pytest
 from pystreams.app import App
 from tests.kafka.support import Cluster
 from tests.live.support import caught_up, eventually
-from tests.live.test_purge import *
 
 REPARTITION = "purging-by-word-repartition"
-
-
-@pytest.fixture
-def log(cluster: Cluster) -> Cluster:
-    return cluster
 
 
 def counting(cluster: Cluster) -> App:

@@ -14,6 +14,7 @@ import pytest
 
 from pystreams.broker.port import Assigned, CommittedOffset, TopicSpec, Write
 from pystreams.ids import TopicPartition
+from tests.broker.following import Follower
 from tests.kafka.secure_server import (
     KEY_PASSWORD,
     PASSWORD,
@@ -24,7 +25,7 @@ from tests.kafka.secure_server import (
     quoted,
     token,
 )
-from tests.kafka.support import Follower, connect
+from tests.kafka.support import connect
 from tests.live.support import eventually
 from tests.unit.broker.log_helpers import deal
 

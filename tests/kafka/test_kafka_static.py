@@ -10,7 +10,8 @@ from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.port import CommittedOffset, Lost
 from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
-from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster, Follower
+from tests.broker.following import SESSION_TIMEOUT_MS, Follower, follow_until
+from tests.kafka.support import Cluster
 from tests.live.support import caught_up, eventually
 from tests.unit.broker.log_helpers import deal
 
@@ -37,15 +38,6 @@ def join(cluster: Cluster, journal):
     yield join
     for member in members:
         member.close(leave=True)
-
-
-def follow_until(condition, *followers: Follower, timeout_s: float = 30.0) -> None:
-    def step() -> bool:
-        for follower in followers:
-            follower.poll()
-        return condition()
-
-    eventually(step, "what the members come to", timeout_s)
 
 
 def two(join) -> tuple[Follower, Follower]:
@@ -114,7 +106,4 @@ def test_a_thread_that_is_removed_makes_room_at_once(cluster: Cluster):
     cluster.write("in", [(f"k{i}", i, i + 1) for i in range(100)])
     caught_up(streams)
     assert len(cluster.read("out")) == 100
-    # The next test waits until nobody is a member any more, and this one would be for a minute.
     assert streams.close(30_000)
-    for member_id in cluster.admin.group_members("static"):
-        cluster.admin._group("static").leave(member_id, 5_000, "host-1-1")

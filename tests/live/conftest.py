@@ -1,4 +1,4 @@
-"""Embedded logs of their own for each test."""
+"""A log of its own for each test: the embedded one, and Kafka as well where a test is marked ``both_logs``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from tests.live.support import Log
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[Log]:
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
     """A fresh log; everything that was opened through it is closed at the end."""
+    if getattr(request, "param", "embedded") == "kafka":
+        yield request.getfixturevalue("cluster")
+        return
     with closing(Log(tmp_path)) as log:
         yield log
 

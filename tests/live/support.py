@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pystreams.app import App
 from pystreams.broker.embedded import EmbeddedBroker
-from pystreams.broker.port import CommittedOffset, TopicSpec
+from pystreams.broker.port import Broker, CommittedOffset, TopicSpec
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.runtime.client_state import ClientState
@@ -42,15 +42,21 @@ class Line(NamedTuple):
 class Log:
     """An embedded log below ``path``, and the state directory beside it."""
 
-    def __init__(self, path: Path) -> None:
+    broker: Broker
+
+    def __init__(self, path: Path, **settings: Any) -> None:
         self.path = path
         self._stack = ExitStack()
-        self.broker = self._stack.enter_context(closing(EmbeddedBroker(path / "log.db")))
+        self.broker = self.broker_with(**settings)
         self.admin = self._stack.enter_context(closing(self.broker.admin()))
         self._producer = self._stack.enter_context(closing(self.broker.producer("test", "test")))
 
     def close(self) -> None:
         self._stack.close()
+
+    def broker_with(self, **settings: Any) -> Broker:
+        """Another connection, closed at the end of the test."""
+        return self._stack.enter_context(closing(EmbeddedBroker(self.path / "log.db", **settings)))
 
     # Topics and records
 

@@ -12,6 +12,8 @@ from pystreams.runtime.streams import Streams
 from pystreams.runtime.threads.thread_state import ThreadState
 from tests.live.support import Log, eventually, running
 
+pytestmark = pytest.mark.both_logs
+
 
 def tasks_of(streams: Streams) -> dict[str, list[str]]:
     """Tasks by thread number."""

@@ -6,7 +6,11 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.live.support import Log, eventually, running
+
+pytestmark = pytest.mark.both_logs
 
 WAITING = 1_000_000
 #: What reading ahead without a bound would cost is far above: a million buffered records take over 100 MB.

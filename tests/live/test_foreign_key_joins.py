@@ -78,6 +78,7 @@ def holds(streams: Streams, store: str, rows: dict[str, str]) -> bool:
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1 << 20], ids=["without a cache", "with a cache"])
+@pytest.mark.both_logs
 def test_rows_end_as_both_tables_say(log: Log, cache_bytes: int) -> None:
     log.create("orders", "inner", "left_outer", partitions=3)
     log.create("customers", partitions=2)
@@ -96,6 +97,7 @@ def test_rows_end_as_both_tables_say(log: Log, cache_bytes: int) -> None:
         streams.close()
 
 
+@pytest.mark.both_logs
 def test_answers_go_to_the_partition_that_asked(log: Log) -> None:
     """Even where this table's records are not in the partitions of their keys' hash."""
     log.create("orders", "rows", partitions=3)
@@ -111,6 +113,7 @@ def test_answers_go_to_the_partition_that_asked(log: Log) -> None:
     assert log.table("rows", value=str) == {f"order-{n}": "c|1|name" for n in range(3)}
 
 
+@pytest.mark.both_logs
 def test_partitioners_find_rows_of_topics_with_partitions_of_their_own(log: Log) -> None:
     log.create("orders", "rows", partitions=3)
     log.create("customers", partitions=2)

@@ -52,6 +52,7 @@ def test_tasks_find_all_rows_wherever_they_are_partitioned(log: Log, persistent:
     assert log.table("sold", value=str) == {f"customer{n}": f"item{n}={n}" for n in range(200)}
 
 
+@pytest.mark.both_logs
 def test_it_is_kept_up_to_date_while_the_application_runs(log: Log) -> None:
     log.create("prices", "sales", "sold", partitions=2)
     write_prices(log, tea=3, milk=1)
@@ -66,6 +67,7 @@ def test_it_is_kept_up_to_date_while_the_application_runs(log: Log) -> None:
     assert log.table("sold", value=str) == {"ann": "tea=4"}
 
 
+@pytest.mark.both_logs
 def test_what_changed_while_the_application_was_down_is_read_before_it_goes_on(log: Log) -> None:
     log.create("prices", "sales", "sold", partitions=2)
     write_prices(log, tea=3, milk=1)
@@ -90,6 +92,7 @@ def test_what_changed_while_the_application_was_down_is_read_before_it_goes_on(l
     assert sum(end - start for start, end in of_prices) == 3
 
 
+@pytest.mark.both_logs
 def test_clients_that_share_a_state_directory_have_tables_of_their_own(log: Log) -> None:
     log.create("prices", "sales", "sold", partitions=2)
     write_prices(log, tea=3)
@@ -101,6 +104,7 @@ def test_clients_that_share_a_state_directory_have_tables_of_their_own(log: Log)
     assert folders == ["global-1", "global-2"]
 
 
+@pytest.mark.both_logs
 def test_a_topic_that_has_lost_records_that_were_not_read_is_read_anew(log: Log) -> None:
     log.create("prices", "sales", "sold")
     write_prices(log, tea=3, milk=1)
@@ -121,6 +125,7 @@ def test_a_topic_that_does_not_exist_is_named_at_the_start(log: Log) -> None:
     assert streams.state is ClientState.ERROR
 
 
+@pytest.mark.both_logs
 def test_a_row_that_cannot_be_read_stops_the_start(log: Log) -> None:
     log.create("prices", "sales", "sold")
     log.write("prices", [("tea", "no number of eight bytes", 1_000)], value=str)
@@ -141,6 +146,7 @@ def test_a_row_that_cannot_be_read_can_be_left_out(log: Log) -> None:
     assert rows(streams) == {"milk": 1}
 
 
+@pytest.mark.both_logs
 def test_a_row_that_cannot_be_read_later_stops_the_client(log: Log) -> None:
     log.create("prices", "sales", "sold")
     streams = log.start(shop(log))

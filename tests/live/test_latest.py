@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pystreams.app import App
 from pystreams.runtime.streams import Streams
 from tests.live.support import Log, caught_up, run_to_the_end
+
+pytestmark = pytest.mark.both_logs
 
 
 def latest(log: Log) -> App:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.live.support import Log, caught_up, eventually
+
+pytestmark = pytest.mark.both_logs
 
 
 def test_what_is_processed_and_committed_is_deleted_between_sub_topologies(log: Log) -> None:

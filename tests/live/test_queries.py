@@ -74,6 +74,7 @@ def test_alone_a_process_knows_what_is_absent(log: Log) -> None:
     assert [store.get(key) for key in ABSENT] == [None] * 12
 
 
+@pytest.mark.both_logs
 def test_a_key_of_another_process_is_never_absent_and_its_owner_is_named(log: Log) -> None:
     write(log)
     clients = shared(log, regrouped, "counts")
@@ -96,6 +97,7 @@ def test_a_key_of_another_process_is_never_absent_and_its_owner_is_named(log: Lo
     assert sorted(key for key, _ in everything) == sorted(KEYS)
 
 
+@pytest.mark.both_logs
 def test_where_others_have_spread_the_keys_a_missing_one_may_be_anywhere_until_somebody_says_how(
     log: Log,
 ) -> None:

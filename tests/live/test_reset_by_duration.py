@@ -13,6 +13,8 @@ import pytest
 from pystreams.app import App
 from tests.live.support import Log, run_to_the_end
 
+pytestmark = pytest.mark.both_logs
+
 HOUR_MS = 3_600_000
 #: The clock goes on while a test runs; nothing here is nearer to a limit than this.
 SLACK_MS = 600_000

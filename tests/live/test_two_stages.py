@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.live.support import Log, caught_up, processed
+
+pytestmark = pytest.mark.both_logs
 
 DESCRIPTION = """Topologies:
    Sub-topology: 0

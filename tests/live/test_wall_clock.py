@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pystreams.app import App
 from pystreams.processor import Processor, ProcessorContext, PunctuationType
 from pystreams.record import Record
 from pystreams.runtime.streams import Streams
 from tests.live.support import Log, eventually, running
+
+pytestmark = pytest.mark.both_logs
 
 
 def ticking(log: Log, **settings: object) -> App:

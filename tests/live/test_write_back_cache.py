@@ -75,6 +75,7 @@ def test_a_clean_close_brings_out_the_last_updates_in_order_and_a_restart_goes_o
     assert log.read("out")[2:] == [Read("A", 400, 1005)]
 
 
+@pytest.mark.both_logs
 def test_a_requested_commit_does_not_wait_for_the_interval(log: Log, sums_of: Callable[[int], App]) -> None:
     streams = log.start(sums_of(10 << 20))
     processed(streams, 4)

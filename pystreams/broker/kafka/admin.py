@@ -375,6 +375,10 @@ class KafkaAdmin:
             raise ConfigError(
                 f"Kafka refuses the settings of topic {name}", where=self._where, why=error.str()
             ) from None
+        if error.code() in {KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_PARTITIONS}:
+            raise TopicError(
+                f"Topic {name!r} cannot be created", where=self._where, why=error.str()
+            ) from None
         where = f"{self._where}, {name}"
         raise failure(error, "A topic cannot be created", where=where, needs="CREATE") from None
 

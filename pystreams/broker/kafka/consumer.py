@@ -257,7 +257,11 @@ class KafkaConsumer:
         elif topic is not None and reading is None:
             log.debug("%s: about %s, given up already: %s", self._where, partition, text(error))
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-            self._failures[partition] = _out_of_range(partition, reading, error)
+            if reading is None or reading.heard or message.offset() == reading.fetched:
+                self._failures[partition] = _out_of_range(partition, reading, error)
+            else:
+                # About where an earlier assignment was to be read. If it is about this one, it comes again.
+                self.seek({partition: reading.position})
         elif is_unknown_topic(error):
             self._failures[partition] = _deleted(partition, reading)
         elif is_unavailable(error):

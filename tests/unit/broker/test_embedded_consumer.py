@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
-
 import pytest
 
 from pystreams.broker.embedded import log
@@ -91,39 +88,6 @@ def test_large_values_are_given_in_turns(broker, consumer):
     assert polled == [[0, 1], [2, 0], [1, 2]]
 
 
-def test_a_paused_partition_gives_nothing_and_loses_nothing(broker, consumer):
-    create(broker, "t", 2)
-    fill(broker, 3)
-    fill(broker, 3, T1)
-    consumer.assign({T0: 0, T1: 0})
-    consumer.pause([T0])
-    assert [batch.partition for batch in consumer.poll(0)] == [1]
-    assert consumer.poll(0) == []
-    consumer.resume([T0])
-    assert [len(batch) for batch in consumer.poll(0)] == [3]
-
-
-def test_seek_goes_into_the_middle_of_a_batch(broker, consumer):
-    create(broker)
-    fill(broker, 10)
-    consumer.assign({T0: 0})
-    consumer.poll(0)
-    consumer.seek({T0: 7})
-    (batch,) = consumer.poll(0)
-    assert (list(batch.offsets), batch.timestamps) == ([7, 8, 9], [7, 8, 9])
-
-
-def test_partitions_can_be_added_and_dropped_while_others_go_on(broker, consumer):
-    create(broker, "t", 2)
-    fill(broker, 3)
-    fill(broker, 3, T1)
-    consumer.assign({T0: 1})
-    assert [list(batch.offsets) for batch in consumer.poll(0)] == [[1, 2]]
-    consumer.assign({T1: 0})
-    consumer.unassign([T0])
-    assert [(batch.partition, len(batch)) for batch in consumer.poll(0)] == [(1, 3)]
-
-
 def test_the_end_offset_is_known_from_the_first_poll_on(broker, consumer):
     create(broker)
     fill(broker, 3)
@@ -185,24 +149,3 @@ def test_a_topic_that_is_missing_or_deleted_is_named(broker, consumer):
     admin.close()
     with pytest.raises(TopicError, match="'t' was deleted"):
         consumer.poll(0)
-
-
-def test_a_waiting_poll_returns_soon_after_a_record_arrives(broker, consumer):
-    create(broker)
-    consumer.assign({T0: 0})
-    writer = threading.Timer(0.05, fill, (broker, 1))
-    writer.start()
-    began = time.monotonic()
-    (batch,) = consumer.poll(10_000)
-    assert len(batch) == 1
-    assert time.monotonic() - began < 5
-    writer.join()
-
-
-def test_a_waiting_poll_burns_no_processor_and_gives_up_in_time(broker, consumer):
-    create(broker)
-    consumer.assign({T0: 0})
-    began, began_cpu = time.monotonic(), time.thread_time()
-    assert consumer.poll(300) == []
-    assert time.monotonic() - began >= 0.29
-    assert time.thread_time() - began_cpu < 0.1

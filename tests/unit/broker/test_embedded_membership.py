@@ -62,14 +62,6 @@ def commit(
         producer.close()
 
 
-def test_who_is_alone_gets_everything_with_its_plan(join):
-    member = join("a")
-    assert not member.can_commit()
-    assert member.poll() == [Assigned(1, PARTITIONS, b"plan for a")]
-    assert member.can_commit()
-    assert member.poll() == []
-
-
 def test_a_partition_is_handed_over_only_when_its_holder_gives_it_up(join):
     a, b = join("a"), join("b")
     assert follow(a) == [0, 1, 2, 3]
@@ -82,13 +74,6 @@ def test_a_partition_is_handed_over_only_when_its_holder_gives_it_up(join):
     a.claim([PARTITIONS[0], PARTITIONS[2]])
     assert follow(b) == [1, 3]
     assert follow(a) is None
-
-
-def test_what_was_delivered_is_reserved_before_it_is_claimed(join):
-    a = join("a")
-    a.poll()
-    b = join("b")
-    assert follow(b) == []
 
 
 def test_the_holder_commits_until_it_gives_up(join, broker):
@@ -177,24 +162,6 @@ def test_who_goes_without_leaving_keeps_its_partitions_for_the_session(join, clo
     assert follow(b) == [0, 1, 2, 3]
 
 
-def test_a_requested_rejoin_shows_the_assignor_fresh_user_data(broker):
-    seen = []
-    told = [b"one"]
-
-    def assign(members):
-        seen.append([(member.user_data, len(member.owned)) for member in members])
-        return IN_TURN(members)
-
-    member = broker.member("a", "g", ["t"], lambda: told[0], assign)
-    follow(member)
-    told[0] = b"two"
-    assert member.poll() == []
-    member.request_rejoin()
-    assert member.poll() == [Assigned(2, PARTITIONS, b"plan for two")]
-    assert seen == [[(b"one", 0)], [(b"two", 4)]]
-    member.close()
-
-
 def test_a_topic_that_appears_has_the_assignor_run_again(broker):
     assignments = []
 
@@ -237,26 +204,6 @@ def test_an_assignor_that_gives_a_partition_twice_is_refused(join):
         b.poll()
 
 
-def test_a_partition_that_was_not_given_cannot_be_claimed(join):
-    a = join("a")
-    with pytest.raises(BrokerError, match="not given"):
-        a.claim(PARTITIONS)
-
-
-def test_the_assignor_may_ask_the_log_itself(broker):
-    admin = broker.admin()
-
-    def assign(members):
-        create(broker, "internal", 2)
-        assert admin.describe_topics(["t"])["t"].partitions == 4
-        return IN_TURN(members)
-
-    member = broker.member("a", "g", ["t"], lambda: b"a", assign)
-    assert follow(member) == [0, 1, 2, 3]
-    member.close()
-    admin.close()
-
-
 def test_a_poll_without_news_writes_nothing(join, broker, clock):
     a, b = join("a"), join("b")
     follow(a), follow(b), follow(a), follow(b)
@@ -267,15 +214,6 @@ def test_a_poll_without_news_writes_nothing(join, broker, clock):
         assert a.poll() == b.poll() == []
     assert watcher._database.data_version() == version
     watcher.close()
-
-
-def test_groups_do_not_see_each_other(join, broker):
-    a = join("a")
-    follow(a)
-    other = broker.member("o", "other", ["t"], lambda: b"o", IN_TURN)
-    assert follow(other) == [0, 1, 2, 3]
-    assert follow(a) is None
-    other.close()
 
 
 def test_a_join_that_fails_is_tried_again_and_leaves_no_lock_behind(join, broker, tmp_path):

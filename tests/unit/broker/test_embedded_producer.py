@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pystreams.broker.port import CommittedOffset
-from pystreams.errors import BrokerError, ConfigError, ProductionError, SerializationError, TopicError
+from pystreams.errors import BrokerError, ProductionError, TopicError
 from pystreams.ids import TopicPartition
-from pystreams.partitioning import partition_for_key
-from tests.unit.broker.log_helpers import T0, create, read, values, write
+from tests.unit.broker.log_helpers import T0, create, values, write
 
 
 @pytest.fixture
@@ -32,58 +31,6 @@ def test_a_producer_that_is_closed_without_a_commit_has_written_nothing(broker):
     producer.send("t", 0, b"k", b"v", 1, ())
     producer.close()
     assert values(broker) == []
-
-
-@pytest.mark.parametrize(
-    "key, value, headers",
-    [
-        ("k", b"v", ()),
-        (b"k", "v", ()),
-        (b"k", 7, ()),
-        (b"k", b"v", (("name", "text"),)),
-        (b"k", b"v", ("name",)),
-        (b"k", b"v", {"name": b"1"}),
-    ],
-)
-@pytest.mark.parametrize("partition", [0, None])
-def test_what_is_not_bytes_is_refused_before_it_spoils_its_batch(
-    broker, producer, key, value, headers, partition
-):
-    create(broker)
-    producer.send("t", 0, b"k", b"good", 1, (("name", b"1"), ("none", None)))
-    with pytest.raises(SerializationError, match="bytes"):
-        producer.send("t", partition, key, value, 1, headers)
-    producer.commit({}, None)
-    assert values(broker) == [b"good"]
-
-
-def test_commit_gives_the_end_offsets_of_changelogs_only(broker, producer):
-    create(broker, "changelog", 2)
-    create(broker, "out")
-    for _ in range(3):
-        producer.log_change("changelog", 1, b"k", b"v", 5, ())
-    producer.send("out", 0, b"k", b"v", 5, ())
-    assert producer.commit({}, None) == {TopicPartition("changelog", 1): 3}
-    producer.send("out", 0, b"k", b"v", 5, ())
-    assert producer.commit({}, None) == {}
-
-
-def test_a_change_without_a_timestamp_gets_the_clocks(broker, producer, clock):
-    create(broker)
-    producer.log_change("t", 0, b"k", None, None, ())
-    producer.commit({}, None)
-    assert read(broker) == [(0, b"k", None, clock.now_ms(), ())]
-
-
-def test_without_a_partition_the_keys_murmur2_hash_decides(broker, producer):
-    create(broker, "t", 7)
-    keys = [b"key-%d" % number for number in range(50)]
-    for key in keys:
-        producer.send("t", None, key, key, 1, ())
-    producer.commit({}, None)
-    for partition in range(7):
-        expected = [key for key in keys if partition_for_key(key, 7) == partition]
-        assert values(broker, TopicPartition("t", partition)) == expected
 
 
 def test_records_without_key_and_partition_stay_together_and_then_spread(broker, producer):
@@ -158,12 +105,6 @@ def test_a_record_without_a_key_is_refused_by_a_compacted_topic(broker, producer
         producer.send("t", 0, None, b"v", 1, ())
 
 
-def test_a_topic_with_log_append_time_stamps_records_itself(broker, clock):
-    create(broker, config={"message.timestamp.type": "LogAppendTime"})
-    write(broker, [(b"k", b"v", 5)])
-    assert read(broker) == [(0, b"k", b"v", clock.now_ms(), ())]
-
-
 def test_a_topic_that_is_deleted_meanwhile_fails_the_commit_as_a_whole(broker, producer):
     create(broker, "gone")
     create(broker, "stays")
@@ -177,11 +118,6 @@ def test_a_topic_that_is_deleted_meanwhile_fails_the_commit_as_a_whole(broker, p
     assert values(broker, TopicPartition("stays", 0)) == []
 
 
-def test_offsets_cannot_be_committed_without_a_member(broker, producer):
-    with pytest.raises(BrokerError, match="without a member"):
-        producer.commit({T0: CommittedOffset(1)}, None)
-
-
 def test_what_was_sent_is_still_there_after_a_failed_commit(broker, producer):
     create(broker)
     producer.send("t", 0, b"k", b"v", 1, ())
@@ -189,26 +125,3 @@ def test_what_was_sent_is_still_there_after_a_failed_commit(broker, producer):
         producer.commit({T0: CommittedOffset(1)}, None)
     producer.commit({}, None)
     assert values(broker) == [b"v"]
-
-
-def test_headers_of_some_records_do_not_move_to_others(broker, producer):
-    create(broker)
-    header = (("h", b"1"), ("h", None))
-    for headers in ((), header, ()):
-        producer.send("t", 0, b"k", b"v", 1, headers)
-    producer.commit({}, None)
-    write(broker, [(b"k", b"v", 1)])
-    assert [row[4] for row in read(broker)] == [(), header, (), ()]
-
-
-def test_an_unknown_topic_setting_is_refused_with_the_nearest_name(broker):
-    with pytest.raises(ConfigError, match=r"did you mean retention\.ms"):
-        create(broker, config={"retention_ms": "5"})
-
-
-@pytest.mark.parametrize(
-    "setting, value", [("retention.ms", "soon"), ("retention.ms", "-2"), ("cleanup.policy", "burn")]
-)
-def test_a_topic_setting_with_an_impossible_value_is_refused(broker, setting, value):
-    with pytest.raises(ConfigError, match=setting):
-        create(broker, config={setting: value})

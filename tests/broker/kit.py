@@ -1,27 +1,26 @@
-"""What tests of the consumer and the producer have in common: two partitions, to be written to and read."""
+"""What tests of consumers and producers have in common: two partitions, to be written to and read."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from pystreams.broker.kafka.consumer import KafkaConsumer
-from pystreams.broker.kafka.producer import KafkaProducer
+from pystreams.broker.port import Consumer, Producer
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def send(producer: KafkaProducer, partition: int, *values: bytes) -> None:
+def send(producer: Producer, partition: int, *values: bytes) -> None:
+    """Send values to a partition of ``t``, with the key ``k``, and commit."""
     for value in values:
         producer.send("t", partition, b"k", value, 1_000, ())
     producer.commit({}, None)
 
 
-def poll_until(
-    consumer: KafkaConsumer, condition: Callable[[], bool], seconds: float = 20
-) -> list[RecordBatch]:
+def poll_until(consumer: Consumer, condition: Callable[[], bool], seconds: float = 20) -> list[RecordBatch]:
+    """What is polled until something has come true."""
     batches: list[RecordBatch] = []
     end = time.monotonic() + seconds
     while not condition():
