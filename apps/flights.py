@@ -31,7 +31,7 @@ class Flight(msgspec.Struct, frozen=True):
 
 
 class Airline(msgspec.Struct, frozen=True):
-    """Who is behind a carrier code."""
+    """The name behind a carrier code."""
 
     name: str
 

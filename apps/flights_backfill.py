@@ -27,7 +27,7 @@ from apps.flights_feed import data_folder, feed
 from pystreams import open_log
 from pystreams.log import Log
 
-#: A file that says whose a folder is.
+#: The file that marks a folder as this demo's own.
 _MARK = ".flights-backfill"
 
 CUT = "2013-11-01"
@@ -62,12 +62,12 @@ class Home(NamedTuple):
 
     @property
     def at(self) -> tuple[str, str]:
-        """The option that names its log."""
+        """The command-line option that names this log."""
         return "--embedded-log", str(self.log)
 
 
 def main(
-    folder: Annotated[Path, typer.Option(help="Where everything is left.")] = Path(
+    folder: Annotated[Path, typer.Option(help="The folder for all files of the demo.")] = Path(
         ".pystreams/backfill-demo"
     ),
     master: Annotated[str, typer.Option(help="Spark's master. none: without Spark.")] = "local[*]",
@@ -77,14 +77,14 @@ def main(
     _make_empty(folder)
     live, handed = Home(folder / "live"), Home(folder / "handed-over")
     archive = folder / "archive"
-    _say("1. The year, live from the beginning: what all the rest must be equal to")
+    _say("1. The whole year, live from the beginning: the reference")
     _fill(live)
     live.run()
     where = "in this process" if master == "none" else f"on Spark, {master}"
     _say(f"2. The same flights in another log, and from there in an archive of Parquet files, {where}")
     _fill(handed)
     _pystreams("archive", FLIGHTS, AIRLINES, "--to", str(archive), "--master", master, *handed.at)
-    _say(f"3. Retention: that log loses what is older than {CUT}")
+    _say(f"3. Retention: the log deletes what is older than {CUT}")
     print(f"{truncate(handed.log):,} flights are only in the archive now.")
     _say(f"4. January to October, {where}, handed over to the application on that log")
     source, staging = ("--source", f"parquet:{archive}"), ("--staging", str(folder / "staging"))
@@ -93,27 +93,27 @@ def main(
         *("backfill", "apps.flights", *source, "--until", CUT, "--master", master),
         *(*staging, *outputs, *EVERY_UPDATE, *handed.at),
     )
-    _say("5. November and December, live, from there on")
+    _say("5. November and December, live, from the cut on")
     handed.run()
-    _say("6. Both have written")
+    _say("6. Compare the two results")
     seconds = perf_counter() - began
     if not compare(live.log, handed.log):
         sys.exit(1)
-    _console.print(f"All of it took {seconds:.0f} s. Everything is in {folder}: look around.", style="dim")
+    _console.print(f"Done in {seconds:.0f} s. Everything is in {folder}: look around.", style="dim")
 
 
 def _make_empty(folder: Path) -> None:
-    """Delete what an earlier run has left, and nothing else."""
+    """Delete what an earlier run of the demo left. Exits if the folder holds anything else."""
     if folder.exists() and any(folder.iterdir()):
         if not (folder / _MARK).exists():
-            sys.exit(f"{folder} holds something that is not of this demo: choose another --folder.")
+            sys.exit(f"{folder} holds files that are not of this demo: choose another --folder.")
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _MARK).touch()
 
 
 def truncate(log: Path) -> int:
-    """Delete the flights before the cut, as a retention by time does. Gives their number."""
+    """Delete the flights before the cut, as time-based retention does. Returns their number."""
     with open_log(log) as opened:
         return opened.delete_records(FLIGHTS, before=CUT)
 
@@ -134,7 +134,7 @@ def compare(one: Path, other: Path) -> bool:
                     return False
                 records += 1
     if not records:
-        _console.print(f"[bold red]Nothing to compare:[/] there is no result in {MEAN_DELAYS}.")
+        _console.print(f"[bold red]Nothing to compare:[/] {MEAN_DELAYS} has no results.")
         return False
     _console.print(f"[bold green]The same: {records:,} results, in the same order, byte for byte.[/]")
     return True
@@ -157,7 +157,7 @@ def _say(text: str) -> None:
 
 
 def _pystreams(*arguments: str) -> None:
-    """Show a command and run it. Exits as it does if it fails."""
+    """Print a command and run it. Exits with its exit code if it fails."""
     _console.print(f"$ pystreams {shlex.join(arguments)}", style="cyan", markup=False)
     ended = subprocess.run([sys.executable, "-m", "pystreams", *arguments], check=False)  # noqa: S603 - our own
     if ended.returncode:

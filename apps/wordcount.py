@@ -1,4 +1,4 @@
-"""Word count: what every stream processor does first.
+"""Word count: the first program of every stream processor.
 
 pystreams topics create lines word-counts
 echo 'to be or not to be' | pystreams produce lines

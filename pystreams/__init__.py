@@ -64,7 +64,7 @@ __all__ = [
 ]
 # fmt: on
 
-#: Imported at first use, because RocksDB and the clients hang on them.
+#: Imported at first use, because they import RocksDB and Kafka's clients.
 _LAZY = {
     "Stores": "pystreams.state.stores.factory",
     "Streams": "pystreams.runtime.streams",

@@ -1,4 +1,4 @@
-"""An application: a topology in the making, and its settings."""
+"""An application: a topology that is being built, and its settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pystreams.topology.topology import Topology
 
 
 class App(StreamsBuilder):
-    """A ``StreamsBuilder`` that carries its configuration. It is what ``pystreams run MODULE[:ATTR]`` runs.
+    """A ``StreamsBuilder`` with its configuration: ``pystreams run MODULE[:ATTR]`` runs it.
 
     As in::
 
@@ -36,14 +36,14 @@ class App(StreamsBuilder):
         return self.config.application_id
 
     def build(self, config: StreamsConfig | None = None) -> Topology:
-        """As ``StreamsBuilder.build``, with the application's own settings unless others are given."""
+        """As ``StreamsBuilder.build``. Without ``config``, the application's own settings apply."""
         return super().build(config or self.config)
 
     def run(self, *, until_caught_up: bool = False) -> None:
-        """Run until Ctrl-C or SIGTERM, or until everything that is in the log has been processed.
+        """Run until Ctrl-C or SIGTERM, or until all records that are in the log have been processed.
 
-        Settings of the environment (``PYSTREAMS_...``) override the application's own. What stopped the application is
-        raised. For more control: ``Streams(app)``.
+        Settings of the environment (``PYSTREAMS_...``) override the application's own. Raises the error that stopped
+        the application. For more control: ``Streams(app)``.
         """
         from pystreams.runtime.streams import Streams
 

@@ -1,4 +1,4 @@
-"""Time, so that tests can hold it: the only module that reads the system's clocks."""
+"""Time: the only module that reads the system's clocks, so that tests can replace them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Clock(Protocol):
         ...
 
     def monotonic_ms(self) -> float:
-        """A time that never goes back; only differences mean something."""
+        """A time that never goes back. Only differences between two readings have a meaning."""
         ...
 
 
@@ -29,7 +29,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until it is advanced. Both times move together."""
+    """A clock that stands still until it is advanced. Wall-clock and monotonic time move together."""
 
     def __init__(self, now_ms: int = 0) -> None:
         self._now_ms = now_ms
@@ -48,7 +48,7 @@ class ManualClock:
 
 
 class Deadline:
-    """A point of monotonic time by which something must be done; handed down through the calls that share it."""
+    """A point of monotonic time by which something must be done. Calls that share it pass it down."""
 
     __slots__ = ("_clock", "_end_ms")
 

@@ -1,23 +1,23 @@
-"""The errors of pystreams, and what each asks of its catcher.
+"""The errors of pystreams, and what the caller should do about each.
 
     StreamsError                      root; never raised itself
     ├── TopologyError                 the program is wrong; found while it is built
     ├── ConfigError                   a setting is unknown, malformed or contradicts another
     ├── AppLoadError                  the command line could not find or import the application
-    ├── SerializationError            bytes could not be read as a value, or a value not be written as bytes
+    ├── SerializationError            bytes could not be deserialized, or a value could not be serialized
     ├── SchemaRegistryError           the schema registry refused a schema, or the login
-    │   └── SchemaRegistryUnavailableError   it cannot be reached; do what was done since the last commit again
+    │   └── SchemaRegistryUnavailableError   it cannot be reached; process again from the last commit
     ├── ProcessingError               a user function raised while a record was processed
-    ├── DroppedRecordError            a step dropped a record; never raised, told in dead letters
+    ├── DroppedRecordError            a step dropped a record; never raised, only written to dead letters
     ├── ProductionError               the broker refused a record
-    │   └── DeliveryError             it did not arrive; do what was done since the last commit again
+    │   └── DeliveryError             the record did not arrive; process again from the last commit
     ├── StateError                    a store or the state directory cannot be used
     │   ├── StateLockedError          another thread or process owns the task's directory; try again
     │   └── StateCorruptedError       local state disagrees with its changelog; wipe it and restore
-    ├── BrokerError                   the broker said no
+    ├── BrokerError                   the broker refused a request
     │   ├── BrokerUnavailableError    it cannot be reached now; try again
-    │   ├── TopicError                a topic is missing or has the wrong shape
-    │   ├── OffsetOutOfRangeError     a position is no longer in the log
+    │   ├── TopicError                a topic is missing or has the wrong partition count
+    │   ├── OffsetOutOfRangeError     the log no longer has the records at a position
     │   └── RetentionError            the outputs' retention would delete the records about to be written
     └── TaskMigratedError             another member owns the task now; close without a commit and rejoin
 
@@ -38,9 +38,9 @@ Action = Literal["fail", "retry", "redo", "wipe", "rejoin"]
 class StreamsError(Exception):
     """Root of all errors that pystreams raises on purpose.
 
-    ``action`` tells the runtime what the error asks for: ``fail`` (stop the thread), ``retry`` (try the same again
-    later), ``redo`` (forget what was done since the last commit, and do it again), ``wipe`` (delete local state and
-    restore it), ``rejoin`` (close the tasks without a commit and join the group again).
+    ``action`` is how the runtime reacts: ``fail`` (stop the thread), ``retry`` (repeat the same call later), ``redo``
+    (discard the work since the last commit, and process it again), ``wipe`` (delete local state and restore it),
+    ``rejoin`` (close the tasks without a commit and join the group again).
     """
 
     action: ClassVar[Action] = "fail"
@@ -50,7 +50,7 @@ class StreamsError(Exception):
         self.where = where
         self.why = why
         self.hint = hint
-        #: The line of the program that declares what is wrong, for errors of the program.
+        #: For errors of the program: the line of the program that made the faulty declaration.
         self.line = ""
         super().__init__(self._text())
 
@@ -60,7 +60,7 @@ class StreamsError(Exception):
         return "; ".join(filter(None, (self.line if self.line not in self.where else "", self.where)))
 
     def extend(self, *, where: str, hint: str = "") -> None:
-        """Tell more where more is known: which task, step and record it was, and what else can be done."""
+        """Add what the caller knows: the task, step and record, and what else the user can do."""
         self.where = f"{where}; {self.where}" if self.where else where
         if hint:
             self.hint = f"{self.hint}; {hint}" if self.hint else hint
@@ -78,42 +78,42 @@ class StreamsError(Exception):
 
 
 def summarize(error: BaseException) -> str:
-    """What an error says in one phrase, to stand in another error's text: not where it happened, nor what to do."""
+    """The error in one phrase, for use in another error's text: without its place and its advice."""
     if isinstance(error, StreamsError):
         return error.what
     kind = type(error)
-    # A few are called just "error", struct.error above all.
+    # Some exception classes are just called "error", such as struct.error.
     name = kind.__name__ if kind.__name__ != "error" else f"{kind.__module__}.error"
     return f"{name}: {error}" if str(error) else name
 
 
 def reason(error: BaseException) -> str:
-    """Why it happened, if the error is one that says so."""
+    """Why it happened, if the error has a reason."""
     return error.why if isinstance(error, StreamsError) else ""
 
 
 def advice(error: BaseException, otherwise: str) -> str:
-    """What to do: what the error itself says, if it does, before what can be done about any error here."""
+    """What the user can do: the error's own hint if it has one, then ``otherwise``."""
     own = error.hint if isinstance(error, StreamsError) else ""
     return f"{own}; {otherwise}" if own else otherwise
 
 
 class _DeclarationError(StreamsError):
-    """What a program declares is wrong: the line that declared it is told."""
+    """An error in what a program declares. Its message names the line of the declaration."""
 
     def __init__(self, what: str, *, where: str = "", why: str = "", hint: str = "") -> None:
         super().__init__(what, where=where, why=why, hint=hint)
         self.declared_at(caller())
 
     def declared_at(self, place: Place | None) -> None:
-        """Tell that line, not the one that was at work when the error was found."""
+        """Name the line of the declaration instead of the line that ran when the error was found."""
         self.line = "" if place is None else str(place)
         self.args = (self._text(),)
 
 
 @contextmanager
 def declared_at(place: Place | None) -> Iterator[None]:
-    """What is found wrong inside was declared at ``place``, if that is known."""
+    """Errors of declarations raised inside name ``place`` as their line, if it is known."""
     try:
         yield
     except _DeclarationError as error:
@@ -123,7 +123,7 @@ def declared_at(place: Place | None) -> Iterator[None]:
 
 
 class TopologyError(_DeclarationError):
-    """The topology is wrong: a name twice, a function of the wrong arity, inputs that are not co-partitioned."""
+    """The topology is wrong: a name is used twice, a function has the wrong arity, inputs are not co-partitioned."""
 
 
 class ConfigError(_DeclarationError):
@@ -132,12 +132,12 @@ class ConfigError(_DeclarationError):
     def __init__(self, what: str, *, where: str = "", why: str = "", hint: str = "") -> None:
         super().__init__(what, where=where, why=why, hint=hint)
         if where:
-            # It was given in a file, a variable or an option: the program is not to blame.
+            # The value came from a file, a variable or an option: no line of the program is at fault.
             self.declared_at(None)
 
 
 class AppLoadError(StreamsError):
-    """What was given on the command line is not an application."""
+    """The argument on the command line does not name an application."""
 
 
 class SerializationError(StreamsError):
@@ -145,7 +145,7 @@ class SerializationError(StreamsError):
 
 
 class SchemaRegistryError(StreamsError):
-    """The schema registry refused a schema, does not have it, or refused the login. No record is to blame."""
+    """The schema registry refused a schema or the login, or does not have the schema. No record is at fault."""
 
 
 class SchemaRegistryUnavailableError(SchemaRegistryError):
@@ -159,7 +159,7 @@ class ProcessingError(StreamsError):
 
 
 class DroppedRecordError(StreamsError):
-    """Why a step dropped a record. Never raised: dead letters carry it (``dead_letter_dropped_records``)."""
+    """The reason why a step dropped a record. Never raised: dead letters carry it (``dead_letter_dropped_records``)."""
 
 
 class ProductionError(StreamsError):
@@ -167,7 +167,7 @@ class ProductionError(StreamsError):
 
 
 class DeliveryError(ProductionError):
-    """Records that were sent are not in their topic, or nobody knows. Without them nothing may be committed."""
+    """Records that were sent did not arrive in their topic, or may not have. Nothing may be committed without them."""
 
     action = "redo"
 
@@ -199,11 +199,11 @@ class BrokerUnavailableError(BrokerError):
 
 
 class TopicError(BrokerError):
-    """A topic is missing, or has another partition count than the topology needs."""
+    """A topic is missing, or its partition count is not the one that the topology needs."""
 
 
 class OffsetOutOfRangeError(BrokerError):
-    """A position lies outside of what the partition still holds."""
+    """A position lies before or after the records that the partition still holds."""
 
 
 class RetentionError(BrokerError):
@@ -211,6 +211,6 @@ class RetentionError(BrokerError):
 
 
 class TaskMigratedError(StreamsError):
-    """Another member of the group owns the task; what this one did since its last commit does not count."""
+    """Another member of the group owns the task. The work since this member's last commit is discarded."""
 
     action = "rejoin"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pystreams.errors import TopologyError
 from pystreams.user_code import Place
 
-#: What a function may take. The first form is without the key, the second with it.
+#: The parameters that a user's function may have: without the key, and with it.
 FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "value": (("value",), ("key", "value")),
     "predicate": (("value",), ("key", "value")),
@@ -28,10 +28,10 @@ FORMS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "transform": (("key", "value"), ("key", "value")),
 }
 
-#: Those whose results may be iterated over further on.
+#: Forms whose function may be a generator, because a later step iterates over its result.
 _MAY_GENERATE = ("value", "join")
 
-#: What a function that chooses a topic may take, too.
+#: The parameters of a function that chooses a topic, if it takes the record's context, too.
 _WITH_CONTEXT = ("key", "value", "context")
 
 # fmt: off
@@ -44,19 +44,19 @@ Form = Literal[
 
 @dataclass(frozen=True, slots=True)
 class UserFunction:
-    """A function of the user's, how to call it, and where it stands in the user's code."""
+    """A user's function, how to call it, and the name by which messages refer to it."""
 
     call: Callable[..., Any]
     takes_key: bool
     location: str
-    #: After key and value it takes where the record came from (``processor.RecordContext``).
+    #: The function takes the record's context (``processor.RecordContext``) after key and value.
     takes_context: bool = False
 
     @classmethod
     def of(cls, function: Callable[..., Any], form: Form, step: str) -> UserFunction:
-        """Decide the form from the required positional parameters. A function without a signature (``int``) is
-        called without the key. Raises ``TopologyError`` for another arity, for ``async def``, and for functions with
-        ``yield`` where nobody would ask for what they give."""
+        """Choose the form from the required positional parameters. A function without a signature (``int``) is called
+        without the key. Raises ``TopologyError`` for another arity, for ``async def``, and for a function with
+        ``yield`` in a step that does not iterate over its result."""
         location = locate(function)
         without_key, with_key = FORMS[form]
         if not callable(function):
@@ -88,15 +88,15 @@ class UserFunction:
 
 
 def check_callback(function: object, name: str, step: str) -> None:
-    """Raise ``TopologyError`` for what cannot be called, or whose body a plain call would not run. Its parameters are
-    not looked at: that would take longer."""
+    """Raise ``TopologyError`` for an object that is not callable, and for an async or a generator function. The
+    parameters are not checked, because reading a signature takes longer."""
     if not callable(function):
         raise TopologyError(f"{step} got {function!r} for a {name}", hint="give it a function")
     _refuse_other_kinds(function, "action", step)
 
 
 def _refuse_other_kinds(function: Callable[..., Any], form: Form, step: str) -> None:
-    """Raise ``TopologyError`` for a function whose body a plain call would not run."""
+    """Raise ``TopologyError`` for a function whose body does not run when it is called: async, or with ``yield``."""
     runs = (function, _call_method(function))
     if any(map(_is_async, runs)):
         raise TopologyError(
@@ -109,9 +109,9 @@ def _refuse_other_kinds(function: Callable[..., Any], form: Form, step: str) -> 
         raise TopologyError(
             f"{step} got a function with yield",
             where=locate(function),
-            why="a call of it makes a generator and runs nothing, and here nobody asks a generator for what it gives",
-            hint="leave yield out: return the result, and forward what a processor gives; "
-            "for several values of one there is flat_map_values",
+            why="calling it only makes a generator, and this step does not iterate over one",
+            hint="leave out yield: return the result, or forward records from a processor;"
+            " flat_map_values makes several values of one",
         )
 
 
@@ -120,7 +120,7 @@ def _is_async(function: object) -> bool:
 
 
 def _call_method(function: object) -> Any:
-    """What runs when an object is called that is not a function."""
+    """The function that runs when a callable object is called."""
     return getattr(type(function), "__call__", None)  # noqa: B004 - it is looked at, not called
 
 
@@ -133,7 +133,7 @@ def _spell(form: Form) -> str:
 
 
 def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    """None if Python does not know the signature."""
+    """The parameters of a function, or None if Python does not know its signature."""
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -141,13 +141,13 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
 
 
 def _required_keyword(parameters: list[inspect.Parameter] | None) -> str | None:
-    """A parameter that only a keyword can fill, and that must be filled."""
+    """The name of a required keyword-only parameter, if there is one."""
     required = (p.name for p in parameters or () if p.kind is p.KEYWORD_ONLY and p.default is p.empty)
     return next(required, None)
 
 
 def _positional(parameters: list[inspect.Parameter] | None) -> tuple[int | None, int]:
-    """Required and optional positional parameters; (None, 0) without a signature."""
+    """The numbers of required and of optional positional parameters; (None, 0) without a signature."""
     if parameters is None:
         return None, 0
     required = optional = 0

@@ -1,4 +1,4 @@
-"""What happens to a record that cannot be read, processed or written: the three handlers.
+"""The three handlers, which decide about records that cannot be deserialized, processed or produced.
 
 Source: KIP-161, KIP-210, KIP-1033, KIP-1034; org.apache.kafka.streams.errors.
 """
@@ -20,22 +20,22 @@ log = logging.getLogger(__name__)
 
 
 class Response(Enum):
-    """What a handler decides."""
+    """The decision of a handler."""
 
-    FAIL = "fail"  #: Stop; nothing of this commit interval is committed.
-    CONTINUE = "continue"  #: Leave this record (while processing: this branch of it) out and go on.
-    DEAD_LETTER = "dead_letter"  #: The same, and write the record as it came to the dead-letter topic.
+    FAIL = "fail"  #: Stop. Nothing of this commit interval is committed.
+    CONTINUE = "continue"  #: Leave out this record (while processing: this branch of it) and go on.
+    DEAD_LETTER = "dead_letter"  #: As CONTINUE, and write the input record to the dead-letter topic.
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorContext:
-    """A record in trouble and where it was.
+    """A record that failed, and where it failed.
 
-    ``topic``, ``partition`` and ``offset`` are those of the input record (None, -1, -1 in punctuation; for a record
-    that could not be produced: of the input record it came from). ``step`` names the node. ``raw_key`` and
-    ``raw_value`` are the input record's bytes, ``key`` and ``value`` what the failing step was called with (None where
-    the bytes could not be read). ``waited``: the record waited in the step, whose store has these bytes; where it came
-    from may not be known any more.
+    ``topic``, ``partition`` and ``offset`` are those of the input record; of a record that could not be produced: of
+    the input record that it came from; in punctuation: None, -1, -1. ``step`` names the node. ``raw_key`` and
+    ``raw_value`` are the input record's bytes. ``key`` and ``value`` are the arguments of the failing step (None if the
+    bytes could not be deserialized). ``waited``: the step had kept the record in its store, and the bytes are from
+    there; the record's origin may be unknown.
     """
 
     topic: str | None
@@ -54,7 +54,7 @@ class ErrorContext:
 
     @property
     def where(self) -> str:
-        """Task, step and position, for messages. Never content: that is the user's."""
+        """Task, step and position, for messages. Never keys or values: they are the user's data."""
         position = f"{self.topic}-{self.partition} offset {self.offset}"
         if self.topic is None:
             position = "a record that waited" if self.waited else "punctuation"
@@ -65,20 +65,20 @@ Handler: TypeAlias = Callable[[ErrorContext], Response]
 
 
 def log_and_fail(context: ErrorContext) -> Response:
-    """Stop. The error that ends the task tells of the record."""
+    """Stop. The error that ends the task names the record."""
     log.info("%s: %s", context.where, _summary(context.exception))
     return Response.FAIL
 
 
 def log_and_continue(context: ErrorContext) -> Response:
-    """Leave the record out. Records left out are counted, and their number is told; the position of each is logged for
-    those who look at everything (``--verbose``)."""
+    """Leave out the record. The summary reports how many were left out; each position is logged at level INFO
+    (``--verbose``)."""
     log.info("left a record out: %s: %s", context.where, _summary(context.exception))
     return Response.CONTINUE
 
 
 def log_and_dead_letter(context: ErrorContext) -> Response:
-    """Move the record to the dead-letter topic; told as with ``log_and_continue``."""
+    """Move the record to the dead-letter topic. Reported as by ``log_and_continue``."""
     log.info("moved a record to the dead-letter topic: %s: %s", context.where, _summary(context.exception))
     return Response.DEAD_LETTER
 
@@ -91,10 +91,10 @@ _NAMED: dict[str, Handler] = {
 
 
 def resolve_handler(setting: str | Handler) -> Handler:
-    """The handler that a setting names: ``fail``, ``continue``, ``dead_letter``, or a function of the user's.
+    """The handler that a setting names: ``fail``, ``continue``, ``dead_letter``, or a user's function.
 
-    The handler raises ``ConfigError`` if the function returns anything but a ``Response``. Raises ``ConfigError`` for
-    another setting.
+    The returned handler raises ``ConfigError`` if the function returns anything but a ``Response``. Raises
+    ``ConfigError`` for any other setting.
     """
     if callable(setting):
         return _checked(setting)
@@ -108,8 +108,8 @@ def resolve_handler(setting: str | Handler) -> Handler:
 
 
 def dead_letter_record(context: ErrorContext) -> tuple[bytes | None, bytes | None, int, Headers]:
-    """Key, value, timestamp and headers of the dead-letter record: the input record as it came, and headers
-    ``__streams.errors.*`` that tell what happened. Source: KIP-1034, ExceptionHandlerUtils."""
+    """Key, value, timestamp and headers of the dead-letter record: the input record unchanged, with headers
+    ``__streams.errors.*`` that describe the failure. Source: KIP-1034, ExceptionHandlerUtils."""
     error = context.exception
     told = {
         "exception": f"{type(error).__module__}.{type(error).__qualname__}",

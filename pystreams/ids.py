@@ -1,4 +1,4 @@
-"""Names of the things that tasks are made of."""
+"""The ids of topic-partitions and tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """One partition of a topic. Sorts by topic, then partition: the order in which ties of time are resolved."""
+    """One partition of a topic. Sorts by topic, then partition: records of equal time are processed in this order."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""Names that somebody may have meant."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ class WhyAndHint(TypedDict):
 
 
 def not_among(name: str, names: Iterable[str], lead: str, otherwise: str = "") -> WhyAndHint:
-    """What the error for a name that is not one of ``names`` says besides: ``lead: a, b, c`` and the nearest of them;
-    ``otherwise`` is the hint if no name is near."""
+    """Why and hint of the error for a name that is not one of ``names``: ``lead: a, b, c``, and the nearest of them;
+    ``otherwise`` is the hint if no name is similar."""
     known = list(names)
     return {"why": f"{lead}: {listing(known)}", "hint": did_you_mean(name, known) or otherwise}
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """``did you mean counts, count?``, or nothing if no name is near."""
+    """``did you mean counts, count?``, or an empty string if no name is similar."""
     near = nearest(name, names)
     return did_you_mean_this(", ".join(near)) if near else ""
 
 
 def did_you_mean_this(name: str) -> str:
-    """The same where it is known which name is near."""
+    """The suggestion of ``name``."""
     return f"did you mean {name}?"
 
 
 def nearest(name: str, names: Iterable[str], most: int = 3, cutoff: float = _CUTOFF) -> list[str]:
-    """Up to ``most`` of ``names`` that look like ``name``, the likeliest first. ``cutoff``: 1 is the name itself."""
+    """Up to ``most`` of ``names`` that resemble ``name``, the closest first. With ``cutoff`` 1 only ``name`` itself
+    fits."""
     from difflib import get_close_matches
 
     return get_close_matches(name, list(names), n=most, cutoff=cutoff)
 
 
 def listing(names: Iterable[str], most: int = 8) -> str:
-    """``a, b, c``, cut after ``most`` names; ``none`` for none."""
+    """``a, b, c`` and the number of names left out after ``most``; ``none`` if there are no names."""
     ordered = sorted(names)
     shown = ", ".join(ordered[:most])
     return f"{shown} and {len(ordered) - most} more" if len(ordered) > most else shown or "none"

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: Java's murmur2, so that every Kafka producer agrees.
+"""The partition of a key: Java's murmur2, so that it agrees with every Kafka producer.
 
 Source: org.apache.kafka.common.utils.Utils.murmur2, org.apache.kafka.clients.producer.internals.BuiltInPartitioner.
 """
@@ -15,15 +15,15 @@ _MASK: Final = 0xFFFFFFFF
 #: Readers of n little-endian words, for keys of up to 256 bytes.
 _WORDS: Final = tuple(struct.Struct(f"<{n}I").unpack_from for n in range(65))
 
-#: Hashes of keys seen before. One hash costs about 1 µs in Python, a look-up 0.04: streams repeat their keys.
-#: Bounded in number and in key size, so it never holds more than a few megabytes.
+#: Hashes of keys seen before. A hash takes about 1 µs in Python, a look-up 0.04 µs, and keys repeat in streams.
+#: Bounded in number and in key size, so that it never takes more than a few megabytes.
 _memo: Final[dict[bytes, int]] = {}
 _MEMO_KEYS_MAX: Final = 16_384
 _MEMO_KEY_BYTES_MAX: Final = 128
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit murmur2 hash of ``data`` as Java gives it: signed."""
+    """The 32-bit murmur2 hash of ``data``, signed as in Java."""
     unsigned = _murmur2(data)
     return unsigned - (1 << 32) if unsigned >> 31 else unsigned
 

@@ -1,4 +1,4 @@
-"""The Processor API: a step written as a class, with stores, timers and full control over what is forwarded.
+"""The Processor API: a step is a class with stores, timers and control over the records that it forwards.
 
 Source: org.apache.kafka.streams.processor.api (KIP-478, KIP-820).
 """
@@ -36,14 +36,14 @@ VOut_co = TypeVar("VOut_co", covariant=True)
 
 
 class PunctuationType(Enum):
-    """What drives a punctuator: the timestamps of the records, or the clock on the wall."""
+    """The clock of a punctuator: stream time (the records' timestamps) or wall-clock time."""
 
     STREAM_TIME = "stream_time"
     WALL_CLOCK_TIME = "wall_clock_time"
 
 
 class RecordMetadata(NamedTuple):
-    """Where the record being processed came from."""
+    """Topic, partition and offset of the record being processed."""
 
     topic: str
     partition: int
@@ -51,8 +51,8 @@ class RecordMetadata(NamedTuple):
 
 
 class RecordContext(NamedTuple):
-    """Where a record that is about to be written came from, with its own timestamp and headers. In punctuation
-    ``topic`` is None, ``partition`` and ``offset`` are -1.
+    """Topic, partition and offset from which a record to be written came, and its own timestamp and headers. In
+    punctuation ``topic`` is None, ``partition`` and ``offset`` are -1.
 
     Source: org.apache.kafka.streams.processor.RecordContext.
     """
@@ -64,13 +64,13 @@ class RecordContext(NamedTuple):
     headers: Headers
 
 
-#: ``partitioner(topic, key, value, partitions)`` gives a partition, several (the record goes to each), none (an empty
-#: collection: dropped and counted), or None (the default: the key's hash).
+#: ``partitioner(topic, key, value, partitions)`` returns a partition, several (the record goes to each), an empty
+#: collection (the record is dropped and counted), or None (the default partitioner: hash of the key).
 Partitioner: TypeAlias = Callable[[str, KIn, VIn, int], "int | Collection[int] | None"]
 
 
 class StoreOf(Protocol[S_co]):
-    """What ``Stores`` makes, as far as a processor's context looks at it."""
+    """A store builder of ``Stores``, as a processor's context uses it."""
 
     @property
     def name(self) -> str: ...
@@ -80,17 +80,17 @@ class StoreOf(Protocol[S_co]):
 
 
 class Cancellable(Protocol):
-    """A schedule that can be ended."""
+    """A schedule that can be cancelled."""
 
     def cancel(self) -> None:
-        """Never call the punctuator again."""
+        """Stop the schedule: the punctuator is not called again."""
         ...
 
 
 class Change(NamedTuple, Generic[V]):
-    """The change of a table's row: what a step that works on tables is given as a record's value.
+    """The old and the new value of a table's row: the record value that a step on a table receives.
 
-    ``is_latest`` is false for a late update of a versioned table. Source: kstream.internals.Change.
+    ``is_latest`` is False for an out-of-order update of a versioned table. Source: kstream.internals.Change.
     """
 
     new: V | None
@@ -103,7 +103,7 @@ Punctuator = Callable[[int], None]
 
 
 class ProcessorContext(Protocol[KIn_contra, VIn_contra]):
-    """What a processor can do besides returning. Valid within the processor's own task only."""
+    """The services that a processor may use. Valid within the processor's own task only."""
 
     @property
     def application_id(self) -> str: ...
@@ -118,17 +118,17 @@ class ProcessorContext(Protocol[KIn_contra, VIn_contra]):
 
     @property
     def metrics(self) -> Metrics:
-        """The metrics of the process: ``counter(name, **tags)`` makes one of the processor's own."""
+        """The metrics of the process. ``counter(name, **tags)`` makes a metric for the processor."""
         ...
 
     @property
     def state_dir(self) -> Path:
-        """A folder on this machine for the task, which exists. It goes with the task's stores: keep there only what can
-        be had again."""
+        """An existing folder on this machine for the task. It is deleted together with the task's stores: keep there
+        only files that can be made again."""
         ...
 
     def forward(self, record: Record[KIn_contra, VIn_contra], child: str | None = None) -> None:
-        """Hand a record to all children, or to the one named; it is processed before this returns.
+        """Pass a record to all children, or only to ``child``. Returns when the children have processed it.
 
         Raises ``TopologyError`` for a child that does not exist, ``ProcessingError`` for a negative timestamp and for
         a call outside of ``process`` and punctuation.
@@ -140,7 +140,8 @@ class ProcessorContext(Protocol[KIn_contra, VIn_contra]):
     @overload
     def store(self, name: str) -> Any: ...
     def store(self, name: Any) -> Any:
-        """The store of that name, or the one that was added as what ``Stores`` made: then checkers know its types.
+        """The store with this name, or the store of this store builder of ``Stores``; type checkers know the types of
+        the latter.
 
         Raises ``TopologyError`` if it is not connected to this processor.
         """
@@ -156,35 +157,35 @@ class ProcessorContext(Protocol[KIn_contra, VIn_contra]):
     ) -> Cancellable:
         """Call ``punctuator`` every ``interval`` (a timedelta or milliseconds, at least 1 ms).
 
-        Stream time: on a grid that starts at 0, right after the record that reaches or passes the next point; several
-        points passed at once give one call. Wall-clock time: first after one interval.
+        Stream time: the times to call lie on a grid that starts at 0; a call follows the record that reaches or passes
+        the next of them, and one call stands for several passed at once. Wall-clock time: first after one interval.
 
         ``start_time`` (a datetime with a time zone, or milliseconds since 1970) anchors the grid: the first call is at
-        ``start_time``, or at the first point of ``start_time + n * interval`` that lies ahead (KIP-1146). Raises
-        ``ConfigError`` for a time before 1970, and for a wrong interval.
+        ``start_time``, or at the next ``start_time + n * interval`` in the future (KIP-1146). Raises ``ConfigError``
+        for a time before 1970, and for an interval that is too short.
         """
         ...
 
     def commit(self) -> None:
-        """Ask for a commit soon after this record."""
+        """Request a commit soon after this record."""
         ...
 
     def record_metadata(self) -> RecordMetadata | None:
-        """Where the record came from; None in punctuation."""
+        """Topic, partition and offset of the record; None in punctuation."""
         ...
 
     def current_stream_time_ms(self) -> int:
-        """The greatest timestamp that the task has processed, -1 before the first."""
+        """Stream time: the greatest timestamp that the task has processed, -1 before the first record."""
         ...
 
     def current_system_time_ms(self) -> int:
-        """The wall clock."""
+        """Wall-clock time, in milliseconds since 1970."""
         ...
 
 
 class ValueTransformer(Generic[KIn, VIn, VOut]):
-    """Makes the values of a table (``KTable.transform_values``), with a life cycle and stores. One instance per task,
-    and one for each step that reads a table without a store.
+    """Computes the values of a table (``KTable.transform_values``), with a life cycle and stores. One instance per
+    task, and, if the table has no store, one more for each step that reads the table.
 
     Subclass it and override ``transform``. Source: org.apache.kafka.streams.kstream.ValueTransformerWithKey.
     """
@@ -192,13 +193,13 @@ class ValueTransformer(Generic[KIn, VIn, VOut]):
     context: ProcessorContext[Any, Any]
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
-        """Called before the first value. The default keeps ``context`` as ``self.context``. Nothing can be forwarded
-        with it."""
+        """Called before the first value. The default keeps ``context`` as ``self.context``. ``context.forward`` is not
+        allowed."""
         self.context = context
 
     def transform(self, key: KIn, value: VIn | None) -> VOut | None:
-        """The new value; None deletes the row. ``value`` is None where the row is deleted, or where it is read and
-        there is none."""
+        """The new value; None deletes the row. ``value`` is None if the row is deleted, or if the row that is read does
+        not exist."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -206,7 +207,7 @@ class ValueTransformer(Generic[KIn, VIn, VOut]):
 
 
 class Processor(Generic[KIn_contra, VIn_contra, KOut_co, VOut_co]):
-    """A step of a topology with a life cycle. One instance per task: keep no state elsewhere.
+    """A step of a topology with a life cycle. Each task has its own instance: keep state only in it or in stores.
 
     Subclass it and override ``process``; ``init`` is called once before, ``close`` once after.
     """
@@ -217,14 +218,12 @@ class Processor(Generic[KIn_contra, VIn_contra, KOut_co, VOut_co]):
         """Called before the first record. The default keeps ``context`` as ``self.context``."""
         self.context = context
 
-    if not TYPE_CHECKING:  # Checkers know the attributes, and find misspelt ones.
+    if not TYPE_CHECKING:  # Type checkers know the attributes and find misspelt ones.
 
         def __getattr__(self, name: str) -> Any:
             message = f"{type(self).__name__!r} object has no attribute {name!r}"
             if name == "context":
-                message += (
-                    ": it is set by Processor.init; one of your own keeps it with super().init(context)"
-                )
+                message += ": Processor.init sets it; an init of your own must call super().init(context)"
             raise AttributeError(message)
 
     def process(self, record: Record[KIn_contra, VIn_contra]) -> None:
@@ -236,25 +235,26 @@ class Processor(Generic[KIn_contra, VIn_contra, KOut_co, VOut_co]):
 
 
 class FixedKeyProcessor(Processor[KIn, VIn, KIn, VOut], Generic[KIn, VIn, VOut]):
-    """A processor for ``process_values``: it forwards what it makes of a record under the record's key.
+    """A processor for ``process_values``: the records that it forwards keep the key of their input record.
 
     Source: org.apache.kafka.streams.processor.api.FixedKeyProcessor (KIP-820).
     """
 
 
-#: Opens a step of the language around a context; gives what processes a record, and what closes the step.
+#: Opens a step of the DSL around a context; returns the function that processes a record, and the one that closes.
 OpenStep: TypeAlias = Callable[
     [ProcessorContext[Any, Any]], tuple[Callable[[Record[Any, Any]], None], Callable[[], None]]
 ]
 
-#: Opens the step at hand, while its task makes and initializes the processors around it.
+#: Opens the current DSL step while its task makes and initializes the processors around it.
 _AT_HAND: Final[ContextVar[OpenStep | None]] = ContextVar("step at hand", default=None)
 
 
 class BuiltInProcessor(Processor[Any, Any, Any, Any]):
-    """A step of the language, as the processors that a ``ProcessorWrapper`` puts around it see it.
+    """A step of the DSL, as a ``ProcessorWrapper`` and its processors see it.
 
-    It forwards with the context that it is initialized with. At most one of a step is initialized in each task.
+    It forwards with the context that it was initialized with. At most one instance per step is initialized in each
+    task.
     """
 
     def __init__(self) -> None:
@@ -263,13 +263,13 @@ class BuiltInProcessor(Processor[Any, Any, Any, Any]):
         self._close: Callable[[], None] = lambda: None
 
     def init(self, context: ProcessorContext[Any, Any]) -> None:
-        """Open the step. Raises ``TopologyError`` for a processor that was made outside of its task."""
+        """Open the step. Raises ``TopologyError`` if the processor was made outside of its task."""
         super().init(context)
         opener = self._open or _AT_HAND.get()
         if opener is None:
             raise TopologyError(
-                "a processor of the language was initialized outside of its task",
-                hint="ask the wrapped supplier for a processor where that of your own is made or initialized",
+                "a processor of the DSL was initialized outside of its task",
+                hint="call the wrapped supplier where your own processor is made or initialized",
             )
         self._run, self._close = opener(context)
 
@@ -282,14 +282,14 @@ class BuiltInProcessor(Processor[Any, Any, Any, Any]):
 
 def _not_initialized(_record: Record[Any, Any]) -> None:
     raise TopologyError(
-        "a processor of the language was given a record before it was initialized",
-        hint="the processor around it hands init on: self.inner.init(context)",
+        "a processor of the DSL was given a record before it was initialized",
+        hint="the processor around it must pass init on: self.inner.init(context)",
     )
 
 
 @contextmanager
 def step_at_hand(opener: OpenStep) -> Iterator[None]:
-    """``BuiltInProcessor`` that are made or initialized within are the step that ``opener`` opens."""
+    """Inside, a ``BuiltInProcessor`` that is made or initialized is the step that ``opener`` opens."""
     token = _AT_HAND.set(opener)
     try:
         yield

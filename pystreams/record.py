@@ -1,4 +1,4 @@
-"""A record in its three shapes: columns from a broker, context while it is processed, object at the edge."""
+"""The three forms of a record: columns from a broker, context while it is processed, object in the Processor API."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
-#: Headers in order; a name may stand several times. Immutable, so that branches of a topology can share them.
+#: Headers in order; a name may occur several times. Immutable, so that branches of a topology can share them.
 Headers: TypeAlias = tuple[tuple[str, "bytes | None"], ...]
 
 NO_HEADERS: Headers = ()
 
-#: topic, partition, offset, timestamp, headers of the record being processed. A plain tuple: one is made per
-#: record on the hot path, and a cache entry keeps it. Topic is None and partition and offset are -1 in punctuation.
+#: topic, partition, offset, timestamp, headers of the record being processed. A plain tuple, because the hot path makes
+#: one per record and a cache entry keeps it. In punctuation the topic is None, partition and offset are -1.
 RecordContext: TypeAlias = tuple["str | None", int, int, int, Headers]
 
 
@@ -25,7 +25,7 @@ class RecordBatch:
     """Consecutive records of one partition as parallel columns.
 
     ``offsets`` ascend but may have holes (compaction, transaction markers). ``headers`` is None if no record of the
-    batch has any. ``next_offset`` is the position after the batch; it may lie past the last record's offset + 1.
+    batch has any. ``next_offset`` is the position after the batch; it may be greater than the last record's offset + 1.
     """
 
     topic: str
@@ -41,7 +41,7 @@ class RecordBatch:
         return len(self.values)
 
     def before(self, end_offset: int) -> RecordBatch:
-        """The batch without records at ``end_offset`` or behind it."""
+        """The batch without records at ``end_offset`` or later."""
         if self.next_offset <= end_offset:
             return self
         size = bisect_left(self.offsets, end_offset)
@@ -57,7 +57,7 @@ class RecordBatch:
         )
 
     def without(self, start_offset: int, end_offset: int) -> RecordBatch:
-        """The batch without records at ``start_offset`` or behind it, up to ``end_offset`` (exclusive)."""
+        """The batch without the records from ``start_offset`` (inclusive) to ``end_offset`` (exclusive)."""
         start, end = bisect_left(self.offsets, start_offset), bisect_left(self.offsets, end_offset)
         if start == end:
             return self
@@ -79,9 +79,9 @@ V_co = TypeVar("V_co", covariant=True)
 
 
 class Record(Generic[K_co, V_co]):
-    """Key, value, timestamp (ms, never negative) and headers, as a ``Processor`` sees and forwards them.
+    """Key, value, timestamp (ms, never negative) and headers: the record that a ``Processor`` receives and forwards.
 
-    Immutable: ``with_...`` gives a changed copy. Source: org.apache.kafka.streams.processor.api.Record.
+    Immutable: ``with_...`` returns a changed copy. Source: org.apache.kafka.streams.processor.api.Record.
     """
 
     __slots__ = ("headers", "key", "timestamp", "value")
@@ -120,8 +120,9 @@ class Record(Generic[K_co, V_co]):
 
 
 class FixedKeyRecord(Record[K_co, V_co]):
-    """What ``process_values`` gives its processor. Copies with the same key are such records, too: only they can be
-    forwarded in punctuation, when no record is at work. Source: org.apache.kafka.streams.processor.api.FixedKeyRecord.
+    """The record that a ``process_values`` processor receives. ``with_...`` returns copies of this type with the same
+    key. In punctuation, where there is no current record, a processor can forward only these. Source:
+    org.apache.kafka.streams.processor.api.FixedKeyRecord.
     """
 
     __slots__ = ()
@@ -137,8 +138,8 @@ class FixedKeyRecord(Record[K_co, V_co]):
 
 
 class ContextCell:
-    """The context of the record in force in a task: set for each input record, and for each dirty entry while it is
-    forwarded. One per task; operators and stores share it."""
+    """The context of the task's current record: set for each input record, and for each dirty cache entry while it is
+    forwarded. One per task, shared by operators and stores."""
 
     __slots__ = ("record",)
 

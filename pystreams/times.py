@@ -1,4 +1,4 @@
-"""Points of time as users write them, and as they read them."""
+"""Points of time: parsed from the user's text, and shown to the user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from pystreams.errors import ConfigError
 
-#: The last time that a record can have.
+#: The greatest timestamp that a record can have, in ms.
 LAST_MS: Final = (1 << 63) - 1
 
 #: Milliseconds since the epoch, or a datetime (without a time zone: local).
@@ -17,7 +17,7 @@ Duration: TypeAlias = int | timedelta
 
 
 def to_ms(time: Time | Duration) -> int:
-    """Milliseconds of a point of time (since the epoch; without a time zone: local) or of a duration."""
+    """Milliseconds of a point of time (since the epoch; a datetime without a time zone is local) or of a duration."""
     if isinstance(time, datetime):
         return round(time.timestamp() * 1000)
     if isinstance(time, timedelta):
@@ -28,7 +28,8 @@ def to_ms(time: Time | Duration) -> int:
 
 
 def read_time(text: str) -> int:
-    """Milliseconds since the epoch of ``1700000000000``, ``2013-01-01`` or ``2013-01-01T10:00:00Z`` (else UTC)."""
+    """Milliseconds since the epoch of ``1700000000000``, ``2013-01-01`` or ``2013-01-01T10:00:00Z`` (default zone:
+    UTC)."""
     if text.lstrip("-").isdigit():
         return int(text)
     try:
@@ -41,7 +42,7 @@ def read_time(text: str) -> int:
 
 
 def show_time(timestamp_ms: int) -> str:
-    """A timestamp as ISO 8601 in UTC, to the millisecond where it has any."""
+    """A timestamp as ISO 8601 in UTC, with milliseconds unless they are 0."""
     try:
         moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""Which time a record has: the one it was written with, or one that a function takes from its content.
+"""Timestamp extractors: a record's time is the log's timestamp, or a function takes it from the content.
 
 Source: org.apache.kafka.streams.processor.TimestampExtractor and its implementations.
 """
@@ -16,7 +16,7 @@ from pystreams.record import Headers
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    #: Who does not name the types of key and value says nothing about them.
+    #: A caller that does not name the types of key and value gets Any.
     K = TypeVar("K", default=Any)
     V = TypeVar("V", default=Any)
 else:
@@ -27,7 +27,8 @@ else:
 
 
 class ConsumedRecord(NamedTuple, Generic[K, V]):
-    """A record as it was read, deserialized. ``timestamp`` (ms) is the log's and may be negative (-1: it has none)."""
+    """A record as it was read, deserialized. ``timestamp`` (ms) is the log's; it is negative (-1) if the log has
+    none."""
 
     topic: str
     partition: int
@@ -38,12 +39,12 @@ class ConsumedRecord(NamedTuple, Generic[K, V]):
     headers: Headers
 
 
-#: What an extractor may give: see ``extracted_ms``.
+#: The types that an extractor may return: see ``extracted_ms``.
 Time: TypeAlias = int | float | datetime
 
-#: ``extract(record, partition_time)`` gives the record's time; a negative one drops the record (counted).
-#: ``partition_time`` is the greatest time (ms) seen so far in the partition, -1 before the first record. The processing
-#: handler is asked about what it raises.
+#: ``extract(record, partition_time)`` returns the record's time; a negative one drops the record (counted).
+#: ``partition_time`` is the greatest time (ms) seen so far in the partition, -1 before the first record. If it raises,
+#: the processing exception handler decides.
 TimestampExtractor: TypeAlias = Callable[[ConsumedRecord, int], Time]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,18 +53,18 @@ _INT64_MAX = (1 << 63) - 1
 
 
 def extracted_ms(time: object) -> int:
-    """What an extractor gave, in ms since 1970: an int, a float without a fraction, or a ``datetime`` with a time zone,
-    whose microseconds are cut off. Raises ``ProcessingError`` for anything else.
+    """The result of an extractor, in ms since 1970: an int, a float without a fraction, or a ``datetime`` with a time
+    zone, whose microseconds are cut off. Raises ``ProcessingError`` for anything else.
 
-    A ``datetime`` without a zone is refused: Python takes it for local time, so that a record would have another time
-    on another machine.
+    A ``datetime`` without a zone is refused: Python takes it for local time, so the record's time would depend on the
+    machine.
     """
     if isinstance(time, datetime):
         if time.utcoffset() is None:
             raise _no_time(
                 time,
-                "it has no time zone, and stands for another time on each machine",
-                "give it one: time.replace(tzinfo=UTC), with UTC from datetime, if it is meant so",
+                "it has no time zone, so its time would depend on the machine",
+                "set the zone: time.replace(tzinfo=UTC), with UTC from datetime, if the time is in UTC",
             )
         return int((time - _EPOCH) // _MS)
     if isinstance(time, float) and time.is_integer():
@@ -71,11 +72,11 @@ def extracted_ms(time: object) -> int:
     if not isinstance(time, int) or isinstance(time, bool):
         raise _no_time(
             time,
-            "a time is a number of milliseconds since 1970 without a fraction, or a datetime with a time zone",
-            "mend the extractor; to drop a record, let it return -1",
+            "a time is a whole number of milliseconds since 1970, or a datetime with a time zone",
+            "correct the extractor; to drop a record, let it return -1",
         )
     if time > _INT64_MAX:
-        raise _no_time(time, "that is more milliseconds than 64 bits hold", "mend the extractor")
+        raise _no_time(time, "it does not fit into 64 bits", "correct the extractor")
     return int(time)
 
 
@@ -84,7 +85,7 @@ def _no_time(time: object, why: str, hint: str) -> ProcessingError:
 
 
 class RecordTimestamp:
-    """Base of the extractors that take the log's timestamp, so that only records without one cost anything."""
+    """Base of the extractors that use the log's timestamp: they are called only for records without one."""
 
     name: ClassVar[str]
 
@@ -92,7 +93,7 @@ class RecordTimestamp:
         return record.timestamp if record.timestamp >= 0 else self.invalid(record, partition_time)
 
     def invalid(self, record: ConsumedRecord, partition_time: int) -> int:
-        """The time of a record whose own is negative."""
+        """The time of a record whose own timestamp is negative."""
         raise NotImplementedError
 
 
@@ -117,21 +118,19 @@ class LogAndSkipOnInvalidTimestamp(RecordTimestamp):
 
 
 class UsePartitionTimeOnInvalidTimestamp(RecordTimestamp):
-    """A record without a timestamp gets its partition's time; it stops the task if that is not known yet."""
+    """A record without a timestamp gets its partition's time; it stops the task if the partition has none yet."""
 
     name = "partition_time"
 
     def invalid(self, record: ConsumedRecord, partition_time: int) -> int:
         if partition_time < 0:
-            raise _invalid(
-                record, "no record with a timestamp came before it; choose log_and_skip, or a function"
-            )
+            raise _invalid(record, "no earlier record has a timestamp; choose log_and_skip, or a function")
         return partition_time
 
 
 class GlobalRecordTimestamp(RecordTimestamp):
-    """What global stores are filled with: the record's own time. One without is as good as any other: only its order
-    within its partition counts. Java, too, asks no extractor there."""
+    """The record's own time, for global stores. A record without one is kept: global stores depend only on the order
+    within a partition. Java does not call an extractor there either."""
 
     name = "global_table"
 
@@ -140,13 +139,13 @@ class GlobalRecordTimestamp(RecordTimestamp):
 
 
 class WallClockTimestamp:
-    """A record has the time at which it is read; the log's timestamp does not matter."""
+    """A record's time is the time at which it is read; the log's timestamp is ignored."""
 
     name: ClassVar[str] = "wall_clock"
 
 
-#: What ``timestamp_extractor=`` takes: see ``resolve_extractor``. Not tied to the types of the stream: with them,
-#: pyright could not tell those of a bare ``dict`` any more.
+#: The values of ``timestamp_extractor=``: see ``resolve_extractor``. Not generic over the stream's types: pyright could
+#: then no longer infer those of a bare ``dict``.
 Extractor: TypeAlias = (
     str
     | Callable[[ConsumedRecord[Any, Any]], Time]
@@ -168,17 +167,16 @@ BUILT_IN: dict[str, Any] = {
 
 
 def resolve_extractor(setting: Any) -> TimestampExtractor | WallClockTimestamp:
-    """The extractor that a setting or ``timestamp_extractor=`` means: a name (``fail``, ``log_and_skip``,
-    ``partition_time``, ``wall_clock``), one of this module's classes or an instance, a function of (record) or of
-    (record, partition_time), or None (``fail``). Raises ``ConfigError`` for an unknown name and ``TopologyError`` for
-    another arity."""
+    """The extractor for a setting or ``timestamp_extractor=``: a name (``fail``, ``log_and_skip``, ``partition_time``,
+    ``wall_clock``), one of this module's classes or an instance, a function of (record) or of (record, partition_time),
+    or None (``fail``). Raises ``ConfigError`` for an unknown name and ``TopologyError`` for another arity."""
     if setting is None:
         return FailOnInvalidTimestamp()
     if isinstance(setting, str):
         if setting not in BUILT_IN:
             raise ConfigError(
                 f"timestamp extractor {setting!r} is unknown",
-                hint=f"one of {', '.join(BUILT_IN)}, or a function",
+                hint=f"choose one of {', '.join(BUILT_IN)}, or give a function",
             )
         extractor: TimestampExtractor = BUILT_IN[setting]()
         return extractor
@@ -194,7 +192,7 @@ def resolve_extractor(setting: Any) -> TimestampExtractor | WallClockTimestamp:
 
 
 class _OfRecord:
-    """A function of the record alone, called as an extractor. Two of the same function are equal."""
+    """Makes an extractor of a function of the record alone. Two of the same function are equal."""
 
     def __init__(self, extract: Callable[[ConsumedRecord], Time]) -> None:
         self.__wrapped__ = extract
@@ -213,6 +211,6 @@ def _invalid(record: ConsumedRecord, hint: str) -> ProcessingError:
     return ProcessingError(
         f"a record has the invalid timestamp {record.timestamp}",
         where=f"{record.topic}-{record.partition} offset {record.offset}",
-        why="event time must not be negative; a producer older than Kafka 0.10 or a broken clock may have written it",
+        why="event time must not be negative; a producer older than Kafka 0.10 or a wrong clock may have written it",
         hint=hint,
     )

@@ -1,4 +1,4 @@
-"""Where in the user's own program something stands: a file and line, or a cell of a notebook and line."""
+"""Finds the place in the user's own program: file and line, or notebook cell and line."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _PYSTREAMS: Final = f"{Path(__file__).parent}/"
 _STANDARD_LIBRARY: Final = f"{sysconfig.get_path('stdlib')}/"
 _INSTALLED: Final = tuple(f"{sysconfig.get_path(name)}/" for name in ("purelib", "platlib"))
 
-#: What pystreams calls, or what calls pystreams, where no user's function is at work.
+#: Folders of code that is not the user's: pystreams, Python, and libraries that call them or are called by them.
 _LIBRARIES: Final = tuple(
     f"{folder}{name}/"
     for folder in _INSTALLED
     for name in ("pyspark", "py4j", "pyarrow", "typer", "click", "_pytest", "pluggy", "IPython", "ipykernel")
 )
 
-#: What is typed in, or given as text, is the user's; other code without a file is generated, or Python's own.
+#: Code that was typed in or given as text is the user's; other code without a file is generated, or Python's own.
 _TYPED: Final = re.compile(r"<(stdin|python-input-\d+|ipython-input-.+)>")
 
-#: ``python -c`` has this name for its text, and dataclasses for what they generate.
+#: The file name of ``python -c`` code, and of code that dataclasses generate.
 _TEXT: Final = "<string>"
 
 
 class Place(NamedTuple):
-    """A line of a program. ``str`` spells it: ``shop/app.py:12``, or ``In [3], line 2`` in a notebook."""
+    """A line of a program. ``str`` gives ``shop/app.py:12``, or ``In [3], line 2`` in a notebook."""
 
     file: str
     line: int
-    #: The number that the cell had when it was run; None for code that is not a notebook's.
+    #: The number of the cell when it ran; None outside of a notebook.
     cell: int | None
 
     @classmethod
@@ -55,7 +55,7 @@ class Cell(NamedTuple):
 
 
 def is_the_users(file: str) -> bool:
-    """Whether code is neither of pystreams, nor of Python, nor of a library that stands between them and the user."""
+    """Whether code belongs neither to pystreams, nor to Python, nor to a library between them and the user."""
     if file.startswith("<"):
         return _TYPED.fullmatch(file) is not None
     if file.startswith((_PYSTREAMS, *_LIBRARIES)) or file.endswith((".pyx", ".pxi")):
@@ -64,13 +64,12 @@ def is_the_users(file: str) -> bool:
 
 
 def from_user_code(error: BaseException) -> bool:
-    """Whether code of the user's was at work when an exception was raised."""
+    """Whether the user's code was running when an exception was raised."""
     return any(is_the_users(frame.f_code.co_filename) for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def caller() -> Place | None:
-    """The line of the user's program that is at work: what called pystreams. None where a command, a thread or a test
-    runner called it."""
+    """The line of the user's program that called pystreams. None if a command, a thread or a test runner called it."""
     for frame in _frames():
         file = frame.f_code.co_filename
         if is_the_users(file) or (file == _TEXT and frame.f_globals.get("__name__") == "__main__"):
@@ -88,24 +87,24 @@ def _frames() -> Iterator[FrameType]:
 
 
 def running_cell() -> Cell | None:
-    """The cell that is being run, in a notebook or in IPython."""
+    """The notebook or IPython cell that is running."""
     shell = _shell()
     if shell is None:
         return None
     number = int(shell.execution_count)
     metadata = _parent_message(shell).get("metadata", {})
-    # Front ends that do not name their cells are told apart by the text.
+    # Some front ends do not name their cells: then the cell's text is its identity.
     return Cell(str(metadata.get("cellId") or shell.user_ns["In"][-1]), number)
 
 
 def _parent_message(shell: Any) -> dict[str, Any]:
-    """What the front end has sent to have the cell run; nothing in a terminal."""
+    """The front end's message that runs the cell; empty in a terminal."""
     get = getattr(shell, "get_parent", None)
     return dict(get() or {}) if get is not None else {}
 
 
 def _cell_number(file: str) -> int | None:
-    """The number of the cell whose code has this name."""
+    """The number of the cell whose code has this file name."""
     shell = _shell()
     named = None if shell is None else shell.compile.format_code_name(file)
     found = None if named is None else re.fullmatch(r"In\[(\d+)\]", named[1])
@@ -113,7 +112,7 @@ def _cell_number(file: str) -> int | None:
 
 
 def _shell() -> Any:
-    """IPython's shell, if the program runs in one. It is not imported for that."""
+    """IPython's shell, if the program runs in one. IPython is not imported for this."""
     ipython = sys.modules.get("IPython")
     get = getattr(ipython, "get_ipython", None)
     return None if get is None else get()

@@ -1,4 +1,4 @@
-"""What becomes of one setting of Kafka's clients: a row of the table in ``client_table.py``."""
+"""How pystreams treats one setting of Kafka's clients: a row of the table in ``client_table.py``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from pystreams.config.values import Parse
 
-#: The kinds of clients that Java has, each with its own settings.
+#: The kinds of clients in Java, each with its own settings.
 Client = Literal["consumer", "producer", "admin"]
 #: The clients of an application. The global consumer reads the topics of global tables.
 Role = Literal["main.consumer", "restore.consumer", "global.consumer", "producer", "admin"]
@@ -18,8 +18,8 @@ PRODUCER: Final[tuple[Client, ...]] = ("producer",)
 ADMIN: Final[tuple[Client, ...]] = ("admin",)
 ALL: Final[tuple[Client, ...]] = ("consumer", "producer", "admin")
 
-#: Prefixes of settings, and the kind of client that each is about. Without a prefix all clients are meant that know
-#: the setting. Source: StreamsConfig.CONSUMER_PREFIX and those beside it.
+#: Prefixes of settings, and the kind of client that each is for. A setting without a prefix is for all clients that
+#: have it. Source: StreamsConfig.CONSUMER_PREFIX and the constants after it.
 PREFIXES: Final[Mapping[str, Client]] = {
     "main.consumer.": "consumer",
     "restore.consumer.": "consumer",
@@ -28,7 +28,8 @@ PREFIXES: Final[Mapping[str, Client]] = {
     "producer.": "producer",
     "admin.": "admin",
 }
-#: The prefixes that a client listens to; the later, the stronger. Source: StreamsConfig.getMainConsumerConfigs etc.
+#: The prefixes that apply to each client; a later one overrides an earlier. Source:
+#: StreamsConfig.getMainConsumerConfigs.
 PRECEDENCE: Final[Mapping[Role, tuple[str, ...]]] = {
     "main.consumer": ("", "consumer.", "main.consumer."),
     "restore.consumer": ("", "consumer.", "restore.consumer."),
@@ -42,34 +43,34 @@ Convert = Callable[[str], str]
 
 
 def same(value: str) -> str:
-    """Java's value is librdkafka's."""
+    """The value unchanged: librdkafka takes the same one as Java."""
     return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSetting:
-    """Exactly one of three: told to the clients, done by pystreams itself (``by``), or refused (``refused``)."""
+    """One setting: passed on to the clients, implemented by pystreams itself (``by``), or refused (``refused``)."""
 
     clients: tuple[Client, ...]
     #: Checks a value; None: the setting is refused.
     parse: Parse | None = None
-    #: What is in force if nothing is given, for all, or by kind and for single clients; None: what the client does.
+    #: The default: for all, or by kind and for single clients; None: the client's own.
     default: str | Mapping[Client | Role, str] | None = None
-    #: librdkafka's properties, each with what makes its value out of Java's.
+    #: librdkafka's properties, each with the function that converts Java's value.
     librdkafka: Mapping[str, Convert] = field(default_factory=dict)
-    #: kafka-python's argument.
+    #: The name of kafka-python's argument.
     member: str = ""
-    #: What pystreams does about it.
+    #: How pystreams itself implements the setting.
     by: str = ""
-    #: The field of ``StreamsConfig`` that holds it, when it is given without a prefix.
+    #: The field of ``StreamsConfig`` that holds the setting when it is given without a prefix.
     held_by: str = ""
-    #: Why a prefix makes no sense; ``{prefix}`` stands for it.
+    #: Why the setting does not take a prefix; ``{prefix}`` stands for the prefix.
     only: str = ""
-    #: Why there is no such setting here, and what to do instead.
+    #: Why pystreams does not have the setting, and what to use instead.
     refused: str = ""
 
     def default_for(self, client: Client, role: Role | None = None) -> str | None:
-        """What is in force for this kind of client, or for one of them, if nothing is given."""
+        """The default for this kind of client, or for one of them."""
         if not isinstance(self.default, Mapping):
             return self.default
         return self.default.get(role or client, self.default.get(client))
@@ -82,7 +83,7 @@ def told(
     librdkafka: str | Mapping[str, Convert],
     member: str = "",
 ) -> ClientSetting:
-    """A row whose value is handed on."""
+    """A row for a setting that is passed on to the clients."""
     properties = {librdkafka: same} if isinstance(librdkafka, str) else librdkafka
     return ClientSetting(clients=clients, parse=parse, default=default, librdkafka=properties, member=member)
 
@@ -96,11 +97,11 @@ def own(
     held_by: str = "",
     only: str = "",
 ) -> ClientSetting:
-    """A row that pystreams itself acts upon."""
+    """A row for a setting that pystreams itself implements."""
     return ClientSetting(clients=clients, parse=parse, default=default, by=by, held_by=held_by, only=only)
 
 
 def refused(clients: tuple[Client, ...], *names: str, why: str) -> dict[str, ClientSetting]:
-    """Rows that are there to say why not."""
+    """Rows for settings that are refused, with the reason."""
     row = ClientSetting(clients=clients, refused=why)
     return dict.fromkeys(names, row)

@@ -1,4 +1,4 @@
-"""Settings of Kafka's clients, given by Java's names with Java's prefixes, and what follows for each client."""
+"""Settings of Kafka's clients, given by Java's names with Java's prefixes, resolved for each client."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def split_prefix(name: str) -> tuple[str, str]:
 
 
 def full_name(name: str, given_name: str) -> str | None:
-    """Java's name, with its prefix, of a setting that is given with underscores; None if no client has it.
+    """Java's name, with its prefix, of a setting that is given with underscores; None if no client has the setting.
 
-    Raises ``ConfigError`` for one that is refused, or that this client does not have.
+    Raises ``ConfigError`` if the setting is refused, or if the client of the prefix does not have it.
     """
     prefix, rest = split_prefix(name)
     java_name = _BY_UNDERSCORES.get(rest)
@@ -48,12 +48,12 @@ def full_name(name: str, given_name: str) -> str | None:
 
 
 def _folds(row: ClientSetting, prefix: str) -> bool:
-    """Whether a setting of the application may be given as one of the main consumer, too."""
+    """Whether a setting of the application may also be given with the main consumer's prefix."""
     return row.clients == ("consumer",) and prefix in PRECEDENCE["main.consumer"]
 
 
 def client_value(name: str, given: Any) -> str:
-    """The value of the setting with this full name, as text. Raises ``ConfigError``."""
+    """The value of the setting with this full name, as text. Raises ``ConfigError`` if it is not valid."""
     row = CLIENT_SETTINGS[split_prefix(name.replace(".", "_"))[1].replace("_", ".")]
     assert row.parse is not None
     try:
@@ -63,8 +63,8 @@ def client_value(name: str, given: Any) -> str:
 
 
 def client_settings(given: Any) -> Mapping[str, str]:
-    """Settings of clients by names of any spelling, as full names with values as text. Raises ``ConfigError``, and
-    ``ValueError`` for what is not a mapping."""
+    """Client settings with names of any spelling, as full names with values as text. Raises ``ConfigError``, and
+    ``ValueError`` if ``given`` is not a mapping."""
     if not isinstance(given, Mapping):
         raise ValueError("a mapping of settings of Kafka's clients, such as {'producer.linger.ms': 5}")  # noqa: TRY004
     found = {}
@@ -78,13 +78,15 @@ def client_settings(given: Any) -> Mapping[str, str]:
                 hint=f"give it by itself, as {CLIENT_SETTINGS[name].held_by}",
             )
         if name in found:
-            raise ConfigError(f"{name} is given twice", hint="with dots and with underscores it is the same")
+            raise ConfigError(
+                f"{name} is given twice", hint="the spellings with dots and with underscores are the same"
+            )
         found[name] = client_value(name, value)
     return found
 
 
 def given_for(settings: Mapping[str, str], role: Role) -> dict[str, str]:
-    """What was given for one client, without prefixes; the more special prefix wins."""
+    """The settings given for one client, without prefixes; the more specific prefix wins."""
     client = PREFIXES[PRECEDENCE[role][1]]
     found = {}
     for prefix in PRECEDENCE[role]:
@@ -95,7 +97,7 @@ def given_for(settings: Mapping[str, str], role: Role) -> dict[str, str]:
 
 
 def in_force(settings: Mapping[str, str], role: Role) -> dict[str, str]:
-    """Every setting of one client by its Java name, defaults included; those that it decides itself are left out.
+    """All settings of one client by their Java names, defaults included, without those that the client decides itself.
 
     Raises ``ConfigError`` for settings that contradict each other.
     """
@@ -116,7 +118,7 @@ def in_force(settings: Mapping[str, str], role: Role) -> dict[str, str]:
 
 def _fit_pauses(found: dict[str, str], given: Mapping[str, str]) -> None:
     """Source: CommonClientConfigs.postProcessReconnectBackoffConfigs, ExponentialBackoff."""
-    # Whoever asks for a longer pause at first does not mean a shorter one later.
+    # A longer first pause must not be cut by the default maximum.
     if "reconnect.backoff.ms" in given and "reconnect.backoff.max.ms" not in given:
         found["reconnect.backoff.max.ms"] = given["reconnect.backoff.ms"]
     for pause in ("reconnect.backoff", "retry.backoff"):
@@ -124,20 +126,21 @@ def _fit_pauses(found: dict[str, str], given: Mapping[str, str]) -> None:
 
 
 def _restore_what_is_committed(found: dict[str, str], settings: Mapping[str, str]) -> None:
-    """What is said of all consumers is about the records of others: in changelogs and in the record of a hand-over what
-    was not committed does not count."""
+    """Read only committed records of changelogs and hand-over records, whatever ``isolation.level`` says for
+    consumers in general: it is meant for input topics."""
     name = "isolation.level"
     if settings.get(f"restore.consumer.{name}") == "read_uncommitted":
         raise ConfigError(
             f"restore.consumer.{name} cannot be read_uncommitted",
-            why="records of a backfill's hand-over that was killed would be taken for state",
-            hint="leave it out; the main consumer may have it",
+            why="the records of a backfill hand-over that was killed would be restored as state",
+            hint="leave it out; main.consumer.isolation.level may be read_uncommitted",
         )
     found[name] = "read_committed"
 
 
 def _fit_delivery_timeout(found: dict[str, str], given: Mapping[str, str]) -> None:
-    """A record waits for others, then is sent at least once. Source: KafkaProducer.configureDeliveryTimeout."""
+    """The delivery timeout covers the wait for a batch and one request. Source:
+    KafkaProducer.configureDeliveryTimeout."""
     needed_ms = min(int(found["linger.ms"]) + int(found["request.timeout.ms"]), INT_MAX)
     if int(found["delivery.timeout.ms"]) >= needed_ms:
         return
@@ -152,7 +155,7 @@ def _fit_delivery_timeout(found: dict[str, str], given: Mapping[str, str]) -> No
 
 
 def held_by_application(settings: Mapping[str, str]) -> dict[str, str]:
-    """Fields of ``StreamsConfig`` that are given as settings of the main consumer."""
+    """Fields of ``StreamsConfig`` that were given as settings of the main consumer."""
     return {
         row.held_by: settings[prefix + name]
         for name, row in CLIENT_SETTINGS.items()
@@ -162,18 +165,18 @@ def held_by_application(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def client_security(settings: Mapping[str, str], role: Role, *, has_token_provider: bool) -> Security:
-    """All settings of one client, login and certificates in librdkafka's form. Raises ``ConfigError``."""
+    """All settings of one client, with login and certificates in librdkafka's names. Raises ``ConfigError``."""
     given = given_for(settings, role)
     unused = [name for name in given if name.startswith(("sasl.", "ssl."))]
     if "security.protocol" not in given and unused:
         raise ConfigError(
             "security.protocol is missing",
-            why=f"without it {unused[0]} has no effect, and the connection is neither encrypted nor logged in",
-            hint="one of SSL, SASL_SSL, SASL_PLAINTEXT",
+            why=f"without it, {unused[0]} has no effect, and the connection is neither encrypted nor authenticated",
+            hint="choose SSL, SASL_SSL or SASL_PLAINTEXT",
         )
     if has_token_provider and given.get("sasl.mechanism") != "OAUTHBEARER":
         raise ConfigError(
-            "oauth_token_provider is given, but OAUTHBEARER is not chosen",
+            "oauth_token_provider is given, but sasl.mechanism is not OAUTHBEARER",
             hint="set security.protocol to SASL_SSL and sasl.mechanism to OAUTHBEARER",
         )
     return security_of(in_force(settings, role), has_token_provider=has_token_provider)

@@ -1,8 +1,8 @@
-"""Every setting of Kafka's clients by its Java name, and what becomes of it.
+"""Every setting of Kafka's clients by its Java name, and how pystreams treats it.
 
-The names are those of ConsumerConfig, ProducerConfig and AdminClientConfig 4.3.1, with the defaults that Kafka Streams
-gives them, said to the clients whether they are given or not: librdkafka's own defaults differ from Java's in ways that
-bite. Ranges are where Java's and librdkafka's overlap. How to log in and to encrypt is in ``security_table.py``.
+The names are those of ConsumerConfig, ProducerConfig and AdminClientConfig 4.3.1, with the defaults of Kafka Streams.
+The clients get every default explicitly, because librdkafka's own defaults differ from Java's in harmful ways. A range
+is the overlap of Java's and librdkafka's ranges. Login and encryption are in ``security_table.py``.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from pystreams.config.security_table import SECURITY_SETTINGS
 from pystreams.config.values import INT_MAX, any_text, choice, duration, flag, number, servers, size, text
 
 _HOUR_MS: Final = 3_600_000
-_MEMBER_ONLY: Final = "the main consumer alone is a member of the group: give it without {prefix}"
-_ONE_CLUSTER: Final = "all clients read from and write to one cluster: give it without {prefix}"
+_MEMBER_ONLY: Final = "only the main consumer is a member of the group: give it without {prefix}"
+_ONE_CLUSTER: Final = "all clients use one cluster: give it without {prefix}"
 
 
 def _thrice(value: str) -> str:
-    """How long librdkafka believes what it knows: three times as long as between two looks, as by its default."""
+    """How long librdkafka keeps metadata: three refresh intervals, as by its default."""
     return str(min(3 * int(value), 24 * _HOUR_MS))
 
 
 def _no_negative(value: str) -> str:
-    """Where Java says -1 (the system's buffer, never), librdkafka says 0."""
+    """Java's -1 (the system's buffer, never) is librdkafka's 0."""
     return str(max(0, int(value)))
 
 
 def _largest_message(value: str) -> str:
-    """What is fetched at once must have room for one message, says librdkafka; only producers look at its size."""
+    """A fetch of librdkafka needs room for one message, but only producers have a message size."""
     return str(min(int(value), 1_000_000))
 
 
 def _at_least_one(value: str) -> str:
-    """Java sends each record at once for 0, librdkafka for a batch of one byte."""
+    """To send each record at once, Java takes a batch size of 0, librdkafka of one byte."""
     return str(max(1, int(value)))
 
 
@@ -56,14 +56,14 @@ def _kib(value: str) -> str:
 
 def _safe(value: object) -> str:
     if str(value).strip().lower() not in ("all", "-1"):
-        raise ValueError("all: with less, changelogs could lose what has been acknowledged")
+        raise ValueError("all: with less, changelogs could lose acknowledged records")
     return "all"
 
 
 def _idempotent(value: object) -> bool:
     if not flag(value):
         raise ValueError(
-            "true: without it, a repeated request could put an older value of a changelog behind a newer one"
+            "true: without it, a repeated request could write an older value of a changelog after a newer one"
         )
     return True
 
@@ -72,21 +72,26 @@ def _ordered(value: object) -> int:
     try:
         in_flight: int = number(1, maximum=5)(value)
     except ValueError as error:
-        raise ValueError(f"{error}: beyond 5 the broker does not keep records in order") from None
+        raise ValueError(f"{error}: with more than 5 the broker does not keep the order of records") from None
     return in_flight
 
 
 _CONNECTION: Final[Mapping[str, ClientSetting]] = {
     "bootstrap.servers": own(
-        ALL, servers, None, "the addresses of Kafka", held_by="bootstrap_servers", only=_ONE_CLUSTER
+        ALL,
+        servers,
+        None,
+        "the addresses of the Kafka brokers",
+        held_by="bootstrap_servers",
+        only=_ONE_CLUSTER,
     ),
     "client.id": own(
         ALL,
         text,
         None,
-        "the beginning of all clients' and threads' names",
+        "the prefix of all clients' and threads' names",
         held_by="client_id",
-        only="each client's id is made of it and the client's purpose: give it without {prefix}",
+        only="each client's id consists of it and the client's purpose: give it without {prefix}",
     ),
     "client.dns.lookup": told(
         ALL,
@@ -145,22 +150,22 @@ _CONNECTION: Final[Mapping[str, ClientSetting]] = {
     **refused(
         ALL,
         "socket.connection.setup.timeout.max.ms",
-        why="librdkafka gives every attempt the same time: socket.connection.setup.timeout.ms",
+        why="librdkafka gives every attempt the same time: set socket.connection.setup.timeout.ms",
     ),
     **refused(
         CONSUMER + ADMIN,
         "default.api.timeout.ms",
-        why="calls that time out are tried again until task_timeout_ms is over",
+        why="calls that time out are repeated until task_timeout_ms is over",
     ),
     **refused(
         ADMIN,
         "bootstrap.controllers",
-        why="pystreams talks to brokers, not to controllers: bootstrap_servers",
+        why="pystreams connects to brokers, not to controllers: set bootstrap_servers",
     ),
     **refused(
         ALL,
         "config.providers",
-        why="values come from the program, the environment or the command line, not from classes of Java",
+        why="values come from the program, the environment or the command line, not from Java classes",
     ),
     **refused(
         ALL,
@@ -168,7 +173,7 @@ _CONNECTION: Final[Mapping[str, ClientSetting]] = {
         "metrics.num.samples",
         "metrics.recording.level",
         "metrics.sample.window.ms",
-        why="Kafka's clients keep no metrics of Java's kind; those of the application are in Streams.metrics",
+        why="Kafka's clients here do not have Java's metrics; the application's metrics are in Streams.metrics",
     ),
 }
 
@@ -177,7 +182,7 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
         CONSUMER,
         offset_reset,
         "earliest",
-        "applied when a task is opened; all but the main consumer know their positions",
+        "applied when a task is opened; the other consumers know their positions",
         held_by="auto_offset_reset",
         only=_MEMBER_ONLY,
     ),
@@ -197,7 +202,7 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
     "isolation.level": told(
         CONSUMER,
         choice("read_uncommitted", "read_committed"),
-        # What a hand-over wrote to a changelog that was killed, or that another one took over from, is not state.
+        # Records that a killed or superseded hand-over wrote to a changelog are aborted: they are not state.
         {"consumer": "read_uncommitted", "restore.consumer": "read_committed"},
         "isolation.level",
     ),
@@ -205,7 +210,7 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
         CONSUMER,
         number(1, maximum=100_000),
         None,
-        "the most records that one poll takes over; 500 unless given",
+        "the most records that one poll returns; the default is 500",
     ),
     "group.instance.id": own(
         CONSUMER,
@@ -243,34 +248,34 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
         CONSUMER,
         "enable.auto.commit",
         "auto.commit.interval.ms",
-        why="offsets are committed together with the state and the outputs they belong to: commit_interval_ms",
+        why="offsets are committed together with state and outputs: set commit_interval_ms",
     ),
     **refused(
         CONSUMER,
         "partition.assignment.strategy",
         "group.remote.assignor",
-        why="tasks are assigned by pystreams itself, where their state is",
+        why="pystreams itself assigns tasks, to where their state is",
     ),
     **refused(
         CONSUMER,
         "allow.auto.create.topics",
-        why="a misspelt topic would be created instead of reported",
+        why="a misspelt topic would be created instead of being reported",
     ),
     **refused(CONSUMER, "group.id", why="the group is named by application_id"),
-    **refused(CONSUMER, "exclude.internal.topics", why="patterns never match the topics of Kafka itself"),
+    **refused(CONSUMER, "exclude.internal.topics", why="patterns never match Kafka's own topics"),
     **refused(
         CONSUMER,
         "group.protocol",
-        why="the main consumer follows group_protocol, which is classic; the others are in no group",
+        why="the main consumer follows group_protocol, which is classic; the other consumers are in no group",
     ),
     **refused(
-        CONSUMER, "internal.throw.on.fetch.stable.offset.unsupported", why="it is internal to Java's client"
+        CONSUMER, "internal.throw.on.fetch.stable.offset.unsupported", why="it is internal to the Java client"
     ),
     **refused(
         CONSUMER,
         "share.acknowledgement.mode",
         "share.acquire.mode",
-        why="it is about share groups, which keep no order: no task could keep state",
+        why="it is for share groups, which do not keep order, so that no task could keep state",
     ),
     **refused(
         CONSUMER,
@@ -281,7 +286,7 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
     **refused(
         CONSUMER + PRODUCER,
         "interceptor.classes",
-        why="it names classes of Java: a step of the topology (peek, map) sees every record",
+        why="it names Java classes; a step of the topology (peek, map) sees every record",
     ),
 }
 
@@ -295,19 +300,19 @@ _PRODUCER: Final[Mapping[str, ClientSetting]] = {
         PRODUCER, choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression.type"
     ),
     "compression.gzip.level": own(
-        PRODUCER, number(1, besides=-1, maximum=9), None, "librdkafka `compression.level`, if gzip is chosen"
+        PRODUCER, number(1, besides=-1, maximum=9), None, "librdkafka `compression.level`, with gzip"
     ),
     "compression.lz4.level": own(
-        PRODUCER, number(1, maximum=12), None, "librdkafka `compression.level`, if lz4 is chosen"
+        PRODUCER, number(1, maximum=12), None, "librdkafka `compression.level`, with lz4"
     ),
     "compression.zstd.level": own(
-        PRODUCER, number(1, maximum=12), None, "librdkafka `compression.level`, if zstd is chosen"
+        PRODUCER, number(1, maximum=12), None, "librdkafka `compression.level`, with zstd"
     ),
     "delivery.timeout.ms": told(PRODUCER, duration(1, maximum=INT_MAX), "120000", "delivery.timeout.ms"),
     "enable.idempotence": told(PRODUCER, _idempotent, "true", "enable.idempotence"),
     "linger.ms": told(PRODUCER, duration(0, maximum=900_000), "100", "linger.ms"),
     "max.block.ms": own(
-        PRODUCER, duration(0), "60000", "how long a write waits for room in a full local queue"
+        PRODUCER, duration(0), "60000", "how long a write waits for room in the full local queue"
     ),
     "max.in.flight.requests.per.connection": told(
         PRODUCER, _ordered, "5", "max.in.flight.requests.per.connection"
@@ -317,20 +322,20 @@ _PRODUCER: Final[Mapping[str, ClientSetting]] = {
     **refused(
         PRODUCER,
         "metadata.max.idle.ms",
-        why="librdkafka keeps what it knows of every topic that was written to",
+        why="librdkafka keeps the metadata of every topic that was written to",
     ),
     **refused(
         PRODUCER,
         "partitioner.class",
         "partitioner.ignore.keys",
-        why="records go where their key's murmur2 hash says, as Java's do, so that joins meet;"
+        why="the murmur2 hash of the key chooses the partition, as in Java, so that joins are co-partitioned;"
         " a sink chooses otherwise with partitioner=",
     ),
     **refused(
         PRODUCER,
         "partitioner.adaptive.partitioning.enable",
         "partitioner.availability.timeout.ms",
-        why="librdkafka spreads records without keys at random over the available partitions",
+        why="librdkafka spreads records without keys randomly over the available partitions",
     ),
     **refused(
         PRODUCER,
@@ -347,7 +352,7 @@ _PRODUCER: Final[Mapping[str, ClientSetting]] = {
     ),
 }
 
-#: Java name -> what becomes of it.
+#: How pystreams treats each setting, by its Java name.
 CLIENT_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     **_CONNECTION,
     **SECURITY_SETTINGS,

@@ -1,4 +1,4 @@
-"""Java's ``sasl.jaas.config``, taken apart: ``org...PlainLoginModule required username="alice" password="...";``.
+"""Parses Java's ``sasl.jaas.config``: ``org...PlainLoginModule required username="alice" password="...";``.
 
 Source: org.apache.kafka.common.security.JaasConfig.
 """
@@ -12,7 +12,7 @@ from pystreams.errors import ConfigError
 
 _SETTING: Final = "sasl.jaas.config"
 _SECURITY: Final = "org.apache.kafka.common.security."
-#: Login modules, each with the mechanisms that it is for.
+#: Login modules, each with its mechanisms.
 _MODULES: Final = {
     f"{_SECURITY}plain.PlainLoginModule": ("PLAIN",),
     f"{_SECURITY}scram.ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
@@ -22,7 +22,7 @@ _OAUTH_OPTION: Final = (
     r"clientId|clientSecret|scope|(extension|unsecuredLoginExtension)_[A-Za-z]+"
     r"|unsecuredLogin((String|Number|List)Claim_.+|PrincipalClaimName|ScopeClaimName|LifetimeSeconds)"
 )
-#: What may be said to the login module of a mechanism.
+#: The options of each mechanism's login module.
 _OPTIONS: Final = {
     "PLAIN": r"username|password",
     "SCRAM-SHA-256": r"username|password|tokenauth",
@@ -39,41 +39,41 @@ _EXAMPLE: Final = (
 
 
 def jaas_options(config: str, mechanism: str) -> dict[str, str]:
-    """The login module's options. Raises ``ConfigError`` for a text that is not one, or not for this mechanism; the
-    error shows nothing of it, since passwords are in it."""
+    """The login module's options. Raises ``ConfigError`` if the text is malformed, or is for another mechanism. The
+    error does not quote the text, because it contains passwords."""
     tokens = _tokens(config)
     if len(tokens) < 3 or tokens[-1] != (";", True) or tokens[1][0].lower() not in _FLAGS:
-        raise _malformed("it is not MODULE FLAG NAME=VALUE ...;")
+        raise _malformed("it does not have the form MODULE FLAG NAME=VALUE ...;")
     module, options = tokens[0][0], tokens[2:-1]
     mechanisms = _MODULES.get(module)
     if mechanisms is None:
         raise ConfigError(
-            f"{_SETTING} names a login module that is not known here",
-            why=f"there are: {', '.join(_MODULES)}",
+            f"{_SETTING} names a login module that pystreams does not have",
+            why=f"pystreams has: {', '.join(_MODULES)}",
             hint="confluent-kafka's wheels are built without Kerberos" if "Krb5" in module else _EXAMPLE,
         )
     if mechanism not in mechanisms:
         raise ConfigError(
             f"{_SETTING} is for {' and '.join(mechanisms)}, but sasl.mechanism is {mechanism}",
-            hint="choose the login module of the mechanism, or the mechanism of the login module",
+            hint="choose the login module for the mechanism, or the mechanism of the login module",
         )
     found = _pairs(options)
     unknown = [name for name in found if not re.fullmatch(_OPTIONS[mechanism], name)]
     if unknown:
         raise ConfigError(
-            f"{_SETTING} has an option that is not known here: {unknown[0]}",
-            why=f"it would have no effect on the login by {mechanism}",
+            f"{_SETTING} has an unknown option: {unknown[0]}",
+            why=f"the login by {mechanism} does not use it",
         )
     return found
 
 
 def _tokens(config: str) -> list[tuple[str, bool]]:
-    """Texts, each with whether it is punctuation."""
+    """The tokens of the text, each with whether it is punctuation."""
     found, position, end = [], 0, len(config.rstrip())
     while position < end:
         match = _TOKEN.match(config, position)
         if match is None:
-            raise _malformed(f"character {position + 1} is out of place")
+            raise _malformed(f"the character at position {position + 1} is not expected there")
         double, single, word, mark = match.groups()
         quoted = double if double is not None else single
         found.append(

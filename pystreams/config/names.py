@@ -1,4 +1,4 @@
-"""Names of settings: which there are, which are refused and why, and which was probably meant."""
+"""Names of settings: the known ones, the refused ones with the reason, and suggestions for misspelt ones."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from pystreams.nearest import did_you_mean_this, nearest
 _ITS_NAME: Final = "its name is {}"
 _WINDOWED: Final = "give TimeWindowedSerde(inner, window_size_ms) where a windowed topic is read"
 _STANDBYS: Final = (
-    "standby replicas and warm-ups come later; until then a task that moves restores its state first"
+    "pystreams does not have standby replicas and warm-ups yet; a task that moves restores its state first"
 )
-_RACKS: Final = "standby replicas come later, and with them their distribution over racks"
+_RACKS: Final = "pystreams does not have standby replicas yet, and so does not spread them over racks"
 _LISTS: Final = "give ListSerde(int), or a type like list[int] for JSON, where the list is read or written"
 
-#: Settings of Kafka Streams that are none here.
+#: Settings of Kafka Streams that pystreams does not have.
 REFUSED: Final = {
     "acceptable_recovery_lag": _STANDBYS,
-    "allow_os_group_write_access": "the state directory follows the umask of the process: umask 002",
-    "application_server": "queries between instances come later",
-    "built_in_metrics_version": "metrics have one set of names",
+    "allow_os_group_write_access": "the umask of the process decides on the state directory: umask 002",
+    "application_server": "pystreams does not have queries between instances yet",
+    "built_in_metrics_version": "metrics have only one set of names",
     "cache_max_bytes_buffering": _ITS_NAME.format("statestore_cache_max_bytes"),
-    "default_client_supplier": "a broker of your own is given as Streams(app, broker=...)",
+    "default_client_supplier": "pass a broker of your own as Streams(app, broker=...)",
     "default_deserialization_exception_handler": _ITS_NAME.format("deserialization_exception_handler"),
     "default_list_key_serde_inner": _LISTS,
     "default_list_key_serde_type": _LISTS,
     "default_list_value_serde_inner": _LISTS,
     "default_list_value_serde_type": _LISTS,
     "default_production_exception_handler": _ITS_NAME.format("production_exception_handler"),
-    "dsl_store_suppliers_class": "its name is default_dsl_store, for all steps; each says persistent=True (RocksDB) or"
-    " persistent=False (memory) for itself",
-    "ensure_explicit_internal_resource_naming": "the topology is checked while it is made:"
+    "dsl_store_suppliers_class": "its name is default_dsl_store, for all steps; a single step takes persistent=True"
+    " (RocksDB) or persistent=False (memory)",
+    "ensure_explicit_internal_resource_naming": "it is checked while the topology is built:"
     " App(..., ensure_explicit_internal_resource_naming=True)",
     "max_warmup_replicas": _STANDBYS,
     "num_standby_replicas": _STANDBYS,
@@ -47,8 +47,8 @@ REFUSED: Final = {
     "rack_aware_assignment_tags": _RACKS,
     "rack_aware_assignment_traffic_cost": _RACKS,
     "rocksdb_config_setter": "rocksdb_block_cache_bytes and rocksdb_write_buffer_bytes set the memory budget",
-    "task_assignor_class": "tasks are assigned by pystreams itself, where their state is",
-    "upgrade_from": "no earlier version of pystreams speaks another protocol",
+    "task_assignor_class": "pystreams itself assigns tasks, to where their state is",
+    "upgrade_from": "all versions of pystreams speak the same protocol",
     "window_size_ms": _WINDOWED,
     "windowed_inner_class_serde": _WINDOWED,
 }
@@ -88,7 +88,7 @@ TOPIC_SETTINGS: Final = (
     "segment.ms",
     "unclean.leader.election.enable",
 )
-#: The beginnings of settings that are none here.
+#: Prefixes of settings that pystreams does not have.
 _REFUSED_PREFIXES: Final = {
     "client_tag_": _RACKS,
     "config_providers_": CLIENT_SETTINGS["config.providers"].refused,
@@ -100,9 +100,10 @@ _LIKELY: Final = 0.6
 
 
 def resolved(given_name: str, fields: frozenset[str]) -> tuple[str, str]:
-    """The field of ``StreamsConfig``, and the part of it if it is a mapping that is given in parts (else ``""``).
+    """The field of ``StreamsConfig``, and the part of it if the field is a mapping that can be given in parts (else
+    ``""``).
 
-    Raises ``ConfigError`` for a name that is refused, with the reason, or unknown, with the nearest.
+    Raises ``ConfigError`` for a name that is refused, with the reason, or unknown, with the nearest known name.
     """
     name = given_name.strip().replace(".", "_").replace("-", "_")
     if name in fields:
@@ -125,19 +126,20 @@ def resolved(given_name: str, fields: frozenset[str]) -> tuple[str, str]:
     meant = meant_setting(given_name, fields, _LIKELY)
     raise ConfigError(
         f"{given_name} is not a setting",
-        hint=did_you_mean_this(meant) if meant else "docs/settings.md has them all",
+        hint=did_you_mean_this(meant) if meant else "docs/settings.md lists all settings",
     )
 
 
 def _check_topic_setting(name: str, given_name: str) -> None:
-    """Brokers may have more than Apache Kafka's, and refuse what they do not know: only a slip of the pen is told."""
+    """Report a topic setting that looks misspelt. Others pass: brokers may have more settings than Apache Kafka, and
+    refuse those that they do not know."""
     meant = _closest(name, TOPIC_SETTINGS, _SURE)
     if name not in TOPIC_SETTINGS and meant:
         raise ConfigError(f"{given_name} is not a setting", hint=did_you_mean_this(f"topic.{meant}"))
 
 
 def meant_setting(given_name: str, fields: frozenset[str], cutoff: float = _SURE) -> str:
-    """The setting that may be meant, spelt as this one is; empty if none is near enough."""
+    """The setting that is probably meant, in the spelling of ``given_name``; empty if no name is near enough."""
     name = given_name.strip().replace(".", "_").replace("-", "_")
     prefix, rest = split_prefix(name)
     if prefix:

@@ -1,4 +1,4 @@
-"""Where to begin in an input without a committed offset.
+"""Where to start reading an input that has no committed offset.
 
 Source: org.apache.kafka.clients.consumer.internals.AutoOffsetResetStrategy (KIP-1106).
 """
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 _BY_DURATION: Final = "by_duration:"
 _EXPECTED: Final = "earliest, latest, none, by_duration:PT1H (ISO 8601), or a timedelta"
-#: Durations as java.time.Duration.parse takes them: every part may have a sign of its own, and so may the whole.
+#: Durations as java.time.Duration.parse takes them: every part may have a sign, and so may the whole.
 _DURATION: Final = re.compile(
     r"(?P<sign>[-+]?)P(?:(?P<days>[-+]?\d+)D)?"
     r"(?:T(?=[-+\d])(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?"
@@ -21,7 +21,7 @@ _DURATION: Final = re.compile(
 
 
 def offset_reset(given: Any) -> str:
-    """The strategy as text; a timedelta becomes ``by_duration:PT90.5S``. Raises ``ValueError`` with what would do."""
+    """The strategy as text; a timedelta becomes ``by_duration:PT90.5S``. The ``ValueError`` lists the valid values."""
     if isinstance(given, timedelta):
         seconds = f"{given // timedelta(milliseconds=1) / 1000:.3f}".removesuffix(".000")
         given = f"{_BY_DURATION}PT{seconds}S"
@@ -33,9 +33,9 @@ def offset_reset(given: Any) -> str:
 
 
 def reset_duration_ms(strategy: str) -> int | None:
-    """How far back from now ``by_duration:PT1H`` begins; None for the other strategies.
+    """How far before now ``by_duration:PT1H`` starts, in ms; None for the other strategies.
 
-    Raises ``ValueError`` for a text that is not a strategy, and for a duration below zero.
+    Raises ``ValueError`` for a text that is not a strategy, and for a negative duration.
     """
     if strategy in ("earliest", "latest", "none"):
         return None
@@ -49,7 +49,7 @@ def reset_duration_ms(strategy: str) -> int | None:
     total_ms = 1000 * (((24 * days + hours) * 60 + minutes) * 60 + seconds) + nanoseconds // 1_000_000
     total_ms = -total_ms if match["sign"] == "-" else total_ms
     if total_ms < 0:
-        raise ValueError(f"{_EXPECTED}; not a duration below zero")
+        raise ValueError(f"{_EXPECTED}; the duration must not be negative")
     return total_ms
 
 

@@ -1,4 +1,4 @@
-"""Which values must never be shown, and how the others are."""
+"""Decides which values are secret, and formats the others for messages."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ _SECRET: Final = re.compile(
     r"passw|passphrase|secret|token|credential|jaas|(private|api|access|signing|keystore)[._-]?key|key[._-]pem"
     r"|(keystore|truststore)[._-]certificate|user[._-]info"
 )
-#: Where something is, not what it is.
+#: Names of settings that say where a secret is; their values are not secret.
 _PLACE: Final = re.compile(r"[._-](url|location|file|id|provider)$")
-#: What is given for these by mistake may be the secret itself: one text for all settings, or a token.
+#: By mistake, users may give these a secret instead: one text for all settings, or a token.
 _NEIGHBOURS: Final = frozenset({"client_settings", "oauth_token_provider", "serde_settings"})
-#: A login that stands in an address: ``https://alice:secret@host``.
+#: A login in an address: ``https://alice:secret@host``.
 _LOGIN: Final = re.compile(r"[^\s,'\"/]*:[^\s,'\"]*@")
 _HIDDEN: Final = "[hidden]"
 
 
 def is_secret(name: str) -> bool:
-    """Whether a setting's value must not be shown, by its name."""
+    """Whether the name of a setting says that its value is secret."""
     name = name.lower()
     return _SECRET.search(name) is not None and _PLACE.search(name) is None
 
 
 def shown(name: str, value: Any) -> str:
-    """A value as it stands in messages; a secret is never shown."""
+    """A value as messages show it; a secret is never shown."""
     if isinstance(value, Mapping):
         return ", ".join(f"{n}={shown(str(n), v)}" for n, v in value.items()) or "none"
     if callable(value):
@@ -38,5 +38,5 @@ def shown(name: str, value: Any) -> str:
 
 
 def without_login(text: str) -> str:
-    """A text that may hold addresses, without the logins in them."""
+    """A text that may contain addresses, without the logins in them."""
     return _LOGIN.sub(f"{_HIDDEN}@", text)

@@ -1,4 +1,4 @@
-"""How one client logs in and encrypts: Java's settings brought into the form that both clients understand."""
+"""Authentication and encryption of one client: Java's settings, converted into the form that both clients take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pystreams.config.jaas import jaas_options
 from pystreams.config.security_table import KEYTOOL
 from pystreams.errors import ConfigError
 
-#: Java's names of PEM stores -> the names that librdkafka has for the same.
+#: Java's names for the parts of PEM stores -> librdkafka's names.
 _PEM_NAMES: Final = {
     "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
@@ -34,26 +34,26 @@ _WAYS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """A token is fetched with the client's own id and secret (RFC 6749, 4.4)."""
+    """The client fetches a token with its own id and secret (RFC 6749, 4.4)."""
 
     url: str
     client_id: str
     client_secret: str = field(repr=False)
     scope: str = ""
-    #: Whether id and secret are encoded once more, as RFC 6749, 2.3.1 has it.
+    #: Whether id and secret are URL-encoded, as RFC 6749, 2.3.1 demands.
     urlencode: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """A token is read from a file, anew whenever one is needed."""
+    """The client reads a token from a file each time it needs one."""
 
     url: str
 
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredToken:
-    """A token that nobody has signed: for development. Source: OAuthBearerUnsecuredLoginCallbackHandler."""
+    """The client makes an unsigned token: for development. Source: OAuthBearerUnsecuredLoginCallbackHandler."""
 
     claims: Mapping[str, Any]
     lifetime_s: float
@@ -64,9 +64,9 @@ TokenSource = ClientCredentials | TokenFile | UnsecuredToken
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """``settings`` are those of one client, with logins and certificates by librdkafka's names; ``tokens`` says where
-    OAUTHBEARER has its tokens from, if not from a function of the program; ``extensions`` go with each token
-    (RFC 7628, 3.1)."""
+    """``settings`` are those of one client, with logins and certificates by librdkafka's names; ``tokens`` is the
+    source of OAUTHBEARER tokens, unless a function of the program is; ``extensions`` are sent with each token (RFC
+    7628, 3.1)."""
 
     settings: Mapping[str, str] = field(repr=False)
     tokens: TokenSource | None = None
@@ -74,7 +74,7 @@ class Security:
 
 
 def security_of(settings: Mapping[str, str], *, has_token_provider: bool) -> Security:
-    """``settings`` are one client's, by Java's names. Raises ``ConfigError`` for what is missing or contradictory."""
+    """``settings`` are one client's, by Java's names. Raises ``ConfigError`` for missing or contradictory settings."""
     plain = {name: value for name, value in settings.items() if not name.startswith(_OAUTH)}
     jaas = plain.pop("sasl.jaas.config", None)
     for store in _STORES:
@@ -87,7 +87,7 @@ def security_of(settings: Mapping[str, str], *, has_token_provider: bool) -> Sec
         raise ConfigError(
             "sasl.mechanism is missing",
             why=f"security.protocol is {plain['security.protocol']}",
-            hint="one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER",
+            hint="choose PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER",
         )
     options = {} if jaas is None else jaas_options(jaas, mechanism)
     if mechanism == "OAUTHBEARER":
@@ -98,27 +98,27 @@ def security_of(settings: Mapping[str, str], *, has_token_provider: bool) -> Sec
 
 
 def _unfold_store(store: str, plain: dict[str, str]) -> None:
-    """Replace ``ssl.truststore.*`` or ``ssl.keystore.*`` by the names of PEM files and texts."""
+    """Replace ``ssl.truststore.*`` or ``ssl.keystore.*`` by librdkafka's names of PEM files and texts."""
     kind, location = plain.pop(f"{store}.type", None), plain.pop(f"{store}.location", None)
     if location is not None and kind is None:
         raise ConfigError(
             f"{store}.type is missing",
-            why=f"{store}.location names a file, and of Java's kinds of files only PEM reaches both clients",
-            hint=f"{store}.type=PEM; to make PEM of JKS: {KEYTOOL}",
+            why=f"{store}.location names a file, and both clients can read only PEM files, not Java's other kinds",
+            hint=f"set {store}.type=PEM; to convert JKS to PEM: {KEYTOOL}",
         )
     for name in _STORES[store] if location is not None else ():
         if name in plain:
-            raise ConfigError(f"{name} and {store}.location are both given", hint="one of them is enough")
+            raise ConfigError(f"{name} and {store}.location are both given", hint="give only one of them")
         plain[name] = location or ""
     for name, pem_name in _PEM_NAMES.items():
         if name.startswith(store) and name in plain:
             if location is not None:
-                raise ConfigError(f"{name} and {store}.location are both given", hint="one of them is enough")
+                raise ConfigError(f"{name} and {store}.location are both given", hint="give only one of them")
             plain[pem_name] = plain.pop(name)
 
 
 def java_name(name: str) -> str:
-    """What people call a setting of librdkafka's; most have one name."""
+    """Java's name of a librdkafka setting, or the setting's own name if it is the only one."""
     return _JAVA_NAMES.get(name, name)
 
 
@@ -129,8 +129,8 @@ def _check_key(plain: Mapping[str, str]) -> None:
             missing, there = ("key", "certificate") if certificate else ("certificate", "key")
             raise ConfigError(
                 f"{java_name(f'ssl.{there}.{kind}')} is given without {java_name(f'ssl.{missing}.{kind}')}",
-                why="a client shows who it is with both",
-                hint="one PEM file may hold both: name it twice",
+                why="a client authenticates with certificate and key together",
+                hint="if one PEM file holds both, name it in both settings",
             )
 
 
@@ -138,13 +138,13 @@ def _add_password(plain: dict[str, str], options: Mapping[str, str], mechanism: 
     if options.get("tokenauth", "false").lower() == "true":
         raise ConfigError(
             "sasl.jaas.config asks for a delegation token",
-            why="librdkafka knows no delegation tokens",
+            why="librdkafka does not support delegation tokens",
             hint="log in with a user's name and password",
         )
     for option in ("username", "password"):
         name = f"sasl.{option}"
         if option in options and name in plain:
-            raise ConfigError(f"{name} is given twice", why="it is in sasl.jaas.config, too")
+            raise ConfigError(f"{name} is given twice", why="sasl.jaas.config contains it, too")
         if option in options:
             plain[name] = options[option]
         if not plain.get(name):
@@ -159,7 +159,9 @@ def _token_source(
     ways = [has_token_provider, url is not None, bool(unsecured)]
     if sum(ways) != 1:
         raise ConfigError(
-            "OAUTHBEARER has no tokens" if not any(ways) else "OAUTHBEARER has tokens from several places",
+            "OAUTHBEARER has no source of tokens"
+            if not any(ways)
+            else "OAUTHBEARER has several sources of tokens",
             why="sasl.mechanism is OAUTHBEARER",
             hint=_WAYS,
         )
@@ -183,7 +185,7 @@ def _token_source(
 
 
 def _extensions(options: Mapping[str, str]) -> dict[str, str]:
-    """What some services ask for beside the token, such as the cluster that is meant."""
+    """The extensions that some services demand beside the token, such as the id of the cluster."""
     return {match[1]: value for name, value in options.items() if (match := _EXTENSION.fullmatch(name))}
 
 
@@ -200,7 +202,7 @@ def _unsecured(options: Mapping[str, str]) -> UnsecuredToken:
                 claims[claim] = value[1:].split(value[0])
         lifetime_s = float(options.get(f"{_UNSECURED}LifetimeSeconds", 3600))
     except ValueError:
-        raise ConfigError("sasl.jaas.config has an option that must be a number and is not") from None
+        raise ConfigError("sasl.jaas.config has an option that is not a number but must be one") from None
     principal = options.get(f"{_UNSECURED}PrincipalClaimName", "sub")
     if not claims.get(principal):
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""The part of the table of client settings that is about logging in and encrypting.
+"""The rows of the table of client settings for authentication and encryption.
 
 Keys and certificates are given as PEM, by librdkafka's names (``ssl.ca.location``) or by Java's (``ssl.truststore.*``
-with type PEM); ``security.py`` brings both into one form, which librdkafka and kafka-python are told.
+with type PEM); ``security.py`` converts both into one form for librdkafka and kafka-python.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from urllib.parse import urlsplit
 from pystreams.config.client_setting import ALL, ClientSetting, own, refused, told
 from pystreams.config.values import choice, flag, text
 
-#: How to make PEM of what Java keeps.
+#: How to convert a Java keystore to PEM.
 KEYTOOL: Final = (
     "keytool -importkeystore -srckeystore FILE -destkeystore all.p12 -deststoretype PKCS12,"
     " then openssl pkcs12 -in all.p12 -out all.pem -nodes"
 )
-_ONLY_PEM: Final = f"only PEM reaches both clients: {KEYTOOL}"
-_JVM: Final = "it is about Java's own cryptography; librdkafka and Python use OpenSSL"
-_OF_JAVA: Final = "it names a class of Java: for OAUTHBEARER give the function oauth_token_provider"
-_BROKERS: Final = "it is about checking tokens, which the broker does"
+_ONLY_PEM: Final = f"both clients read only PEM: {KEYTOOL}"
+_JVM: Final = "it is for Java's own cryptography; librdkafka and Python use OpenSSL"
+_OF_JAVA: Final = "it names a Java class: for OAUTHBEARER give the function oauth_token_provider"
+_BROKERS: Final = "it is for checking tokens, which the broker does"
 _ASSERTION: Final = (
     "signed assertions are not implemented: give the function oauth_token_provider, which returns a token"
 )
-_SASL_LOGIN: Final = "a token is fetched anew when 80 % of its life is over, and failures are tried again"
+_SASL_LOGIN: Final = "a token is fetched anew after 80 % of its lifetime, and failed attempts are repeated"
 _KERBEROS: Final = (
     "confluent-kafka's wheels are built without Kerberos: use SCRAM, OAUTHBEARER or certificates"
 )
 
 
 def _protocol(value: object) -> str:
-    """Java takes small letters, too."""
+    """The protocol in capital letters: Java takes small letters, too."""
     text_given = value.upper() if isinstance(value, str) else value
     chosen: str = choice("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")(text_given)
     return chosen
@@ -52,20 +52,20 @@ def _store_type(value: object) -> str:
 
 
 def _host_check(value: object) -> str:
-    """Java switches it off with nothing, librdkafka with ``none``."""
+    """To switch the check off, Java takes an empty value, librdkafka ``none``."""
     if not isinstance(value, str) or value.lower() not in ("https", "none", ""):
-        raise ValueError("https, or nothing (or none) to accept certificates of other hosts")
+        raise ValueError("https, or empty (or none) to accept certificates of other hosts")
     return "none" if value.lower() in ("none", "") else "https"
 
 
 def _token_url(value: object) -> str:
     parts = urlsplit(text(value))
     if parts.scheme not in ("https", "http", "file") or parts.username or parts.password:
-        raise ValueError("an address with https, http or file, and no password in it")
+        raise ValueError("an https, http or file address without a password")
     return str(value)
 
 
-_OAUTH: Final = "a token is fetched there, with the client's id and secret; `file:` reads one from a file"
+_OAUTH: Final = "a token is fetched there with the client's id and secret; `file:` reads one from a file"
 
 SECURITY_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     "security.protocol": told(
@@ -80,7 +80,7 @@ SECURITY_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     "sasl.username": told(ALL, text, None, "sasl.username", "sasl_plain_username"),
     "sasl.password": told(ALL, text, None, "sasl.password", "sasl_plain_password"),
     "sasl.jaas.config": own(
-        ALL, text, None, "taken apart: sasl.username and sasl.password, or the options of OAUTHBEARER"
+        ALL, text, None, "parsed: sasl.username and sasl.password, or the options of OAUTHBEARER"
     ),
     "sasl.oauthbearer.token.endpoint.url": own(ALL, _token_url, None, _OAUTH),
     "sasl.oauthbearer.client.credentials.client.id": own(ALL, text, None, _OAUTH),
@@ -98,22 +98,25 @@ SECURITY_SETTINGS: Final[Mapping[str, ClientSetting]] = {
         ALL, _host_check, "https", "ssl.endpoint.identification.algorithm"
     ),
     "ssl.truststore.type": own(ALL, _store_type, None, "PEM"),
-    "ssl.truststore.location": own(ALL, text, None, "`ssl.ca.location`, if ssl.truststore.type is PEM"),
+    "ssl.truststore.location": own(ALL, text, None, "`ssl.ca.location`, with ssl.truststore.type PEM"),
     "ssl.truststore.certificates": own(ALL, text, None, "librdkafka `ssl.ca.pem`"),
     "ssl.keystore.type": own(ALL, _store_type, None, "PEM"),
     "ssl.keystore.location": own(
-        ALL, text, None, "`ssl.certificate.location` and `ssl.key.location`, if ssl.keystore.type is PEM"
+        ALL, text, None, "`ssl.certificate.location` and `ssl.key.location`, with ssl.keystore.type PEM"
     ),
     "ssl.keystore.certificate.chain": own(ALL, text, None, "librdkafka `ssl.certificate.pem`"),
     "ssl.keystore.key": own(ALL, text, None, "librdkafka `ssl.key.pem`"),
     **refused(
-        ALL, "ssl.truststore.password", "ssl.keystore.password", why=f"PEM files have none; {_ONLY_PEM}"
+        ALL,
+        "ssl.truststore.password",
+        "ssl.keystore.password",
+        why=f"PEM files have no password; {_ONLY_PEM}",
     ),
     **refused(
         ALL,
         "ssl.enabled.protocols",
         "ssl.protocol",
-        why="both clients speak TLS 1.3 and 1.2, as Java does, and librdkafka cannot be told otherwise",
+        why="both clients use TLS 1.3 and 1.2, as Java does, and librdkafka does not let them be chosen",
     ),
     **refused(
         ALL,

@@ -1,8 +1,8 @@
 """Settings of serdes that work with a schema registry, by Confluent's names.
 
-``schema.registry.url`` says where it is. The other settings with the prefix ``schema.registry.`` are those of
-confluent-kafka's ``SchemaRegistryClient``; Java's names of the login without the prefix (``basic.auth.user.info``) mean
-the same. Those without are what serdes do with schemas.
+``schema.registry.url`` is its address. The other settings with the prefix ``schema.registry.`` are those of
+confluent-kafka's ``SchemaRegistryClient``; Java's names for the login, without the prefix (``basic.auth.user.info``),
+mean the same. All other settings without the prefix say how serdes use schemas.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PREFIX: Final = "schema.registry."
 
 
 def _url(given: Any) -> str:
-    """One address, or several with commas between: the next is asked where one does not answer."""
+    """One address, or several with commas between; when one does not answer, the client asks the next."""
     parts = given if isinstance(given, list | tuple) else str(given).split(",")
     urls = [str(part).strip().rstrip("/") for part in parts]
     if not all(re.fullmatch(r"https?://[^\s/]\S*|mock://\S*", url) for url in urls):
@@ -36,7 +36,7 @@ def _login(given: Any) -> str:
 
 
 def _subject(given: Any) -> str:
-    """How subjects are named, by a word or by the name of Java's class."""
+    """A subject name strategy, given as a word or as the name of Java's class."""
     name = str(given).rpartition(".")[2]
     word = _JAVA_STRATEGIES.get(name, name.lower())
     if word not in SUBJECT_STRATEGIES:
@@ -44,7 +44,7 @@ def _subject(given: Any) -> str:
     return word
 
 
-#: How the subject of a topic's keys or values may be named. Source: io.confluent.kafka.serializers.subject.
+#: The subject name strategies for a topic's keys or values. Source: io.confluent.kafka.serializers.subject.
 SUBJECT_STRATEGIES: Final = ("topic", "record", "topic_record")
 _JAVA_STRATEGIES: Final = {
     "TopicNameStrategy": "topic",
@@ -52,7 +52,7 @@ _JAVA_STRATEGIES: Final = {
     "TopicRecordNameStrategy": "topic_record",
 }
 
-#: What serdes do with schemas. Source: io.confluent.kafka.serializers.AbstractKafkaSchemaSerDeConfig.
+#: How serdes use schemas. Source: io.confluent.kafka.serializers.AbstractKafkaSchemaSerDeConfig.
 SERDE_SETTINGS: Final[Mapping[str, Parse]] = {
     "auto.register.schemas": flag,
     "normalize.schemas": flag,
@@ -61,7 +61,7 @@ SERDE_SETTINGS: Final[Mapping[str, Parse]] = {
     "value.subject.name.strategy": _subject,
 }
 
-#: Settings of the registry's client, and what they may be. Source: confluent_kafka.schema_registry.
+#: Settings of the registry's client, each with its parser. Source: confluent_kafka.schema_registry.
 CLIENT_SETTINGS: Final[Mapping[str, Parse]] = {
     "url": _url,
     "basic.auth.credentials.source": choice("USER_INFO", "URL"),
@@ -102,17 +102,17 @@ _BY_UNDERSCORES: Final = {
 
 
 def serde_setting(name: str) -> str | None:
-    """The full name of a setting that is given with underscores; None if it is none of these."""
+    """The full name of a serde setting that is given with underscores; None if it is not a serde setting."""
     return _BY_UNDERSCORES.get(name)
 
 
 def known_serde_settings() -> list[str]:
-    """All full names."""
+    """The full names of all serde settings."""
     return list(_ALL)
 
 
 def serde_value(name: str, given: Any) -> str:
-    """The value of the setting with this full name, as text. Raises ``ConfigError``."""
+    """The value of the setting with this full name, as text. Raises ``ConfigError`` if it is not valid."""
     try:
         return as_text(_ALL[name](trimmed(given)))
     except ValueError as expected:
@@ -120,8 +120,8 @@ def serde_value(name: str, given: Any) -> str:
 
 
 def serde_settings(given: Any) -> Mapping[str, str]:
-    """Settings by names of any spelling, as full names with values as text. Raises ``ConfigError``, and ``ValueError``
-    for what is not a mapping."""
+    """Serde settings with names of any spelling, as full names with values as text. Raises ``ConfigError``, and
+    ``ValueError`` if ``given`` is not a mapping."""
     if not isinstance(given, Mapping):
         raise ValueError(  # noqa: TRY004 - a ValueError is what says "not this value" here
             "a mapping of settings of serdes, such as {'schema.registry.url': 'http://localhost:8081'}"
@@ -132,6 +132,8 @@ def serde_settings(given: Any) -> Mapping[str, str]:
         if name is None:
             raise ConfigError(f"{given_name} is not a setting of serdes")
         if name in found:
-            raise ConfigError(f"{name} is given twice", hint="with dots and with underscores it is the same")
+            raise ConfigError(
+                f"{name} is given twice", hint="the spellings with dots and with underscores are the same"
+            )
         found[name] = serde_value(name, value)
     return found

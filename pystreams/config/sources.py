@@ -1,4 +1,4 @@
-"""Settings out of several sources: the program, the environment, the command line."""
+"""Merges settings from several sources: the program, the environment, the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pystreams.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "PYSTREAMS_"
 
-#: Mappings that are given in parts (``topic.retention.ms``), and joined over all sources.
+#: Mappings that can be given in parts (``topic.retention.ms``); the parts of all sources are joined.
 GATHERED: Final[Mapping[str, Parse]] = {
     "topic_config": topic_settings,
     "client_settings": client_settings,
@@ -23,7 +23,7 @@ GATHERED: Final[Mapping[str, Parse]] = {
 
 
 def _parts(source: Mapping[str, Any], fields: frozenset[str]) -> Iterator[tuple[str, str, Any]]:
-    """Field, part and value of everything that a source has. Raises ``ConfigError`` for what it gives twice."""
+    """Field, part and value of every setting of a source. Raises ``ConfigError`` if the source gives one twice."""
     seen: set[tuple[str, str]] = set()
     for given_name, given in source.items():
         name, part = resolved(given_name, fields)
@@ -33,8 +33,8 @@ def _parts(source: Mapping[str, Any], fields: frozenset[str]) -> Iterator[tuple[
             if (name, key) in seen:
                 raise ConfigError(
                     f"{key or given_name} is given twice",
-                    why=f"the second time as {given_name}",
-                    hint="with dots, with underscores and in a mapping it is the same",
+                    why=f"its second spelling is {given_name}",
+                    hint="the spellings with dots, with underscores and in a mapping are the same",
                 )
             seen.add((name, key))
             if value is not None:
@@ -42,7 +42,7 @@ def _parts(source: Mapping[str, Any], fields: frozenset[str]) -> Iterator[tuple[
 
 
 def _apart(given_name: str, name: str, given: Any) -> Iterable[tuple[str, Any]]:
-    """The parts of a mapping that is given whole."""
+    """The parts of a mapping that is given as a whole."""
     if given is None:
         return ()
     try:
@@ -55,7 +55,8 @@ def _apart(given_name: str, name: str, given: Any) -> Iterable[tuple[str, Any]]:
 
 
 def merged(sources: tuple[Mapping[str, Any], ...], fields: frozenset[str]) -> dict[str, Any]:
-    """The settings of all sources by their underscored names; the first source that has one wins, None has none."""
+    """The settings of all sources by their underscored names; the first source that has a setting wins; None does not
+    count."""
     whole: dict[str, Any] = {}
     gathered: dict[str, dict[str, Any]] = {}
     for source in sources:
@@ -68,8 +69,8 @@ def merged(sources: tuple[Mapping[str, Any], ...], fields: frozenset[str]) -> di
 
 
 def origins(sources: Mapping[str, Mapping[str, Any]], fields: frozenset[str]) -> dict[str, str]:
-    """Which source each setting comes from: the first by the order of ``sources`` that has it. Settings of clients and
-    topics stand by their own names (``producer.linger.ms``, ``topic.retention.ms``)."""
+    """The source of each setting: the first in the order of ``sources`` that has it. Settings of clients and topics
+    have their own names (``producer.linger.ms``, ``topic.retention.ms``)."""
     found: dict[str, str] = {}
     for label, source in sources.items():
         for name, part, _ in _parts(source, fields):
@@ -81,9 +82,9 @@ def origins(sources: Mapping[str, Mapping[str, Any]], fields: frozenset[str]) ->
 def from_environment(
     environ: Mapping[str, str], fields: frozenset[str], check: Callable[[str, str, str], object]
 ) -> dict[str, str]:
-    """The settings among environment variables. Empty ones count as absent; variables that are nothing like a setting
-    are left to others, and a near miss raises ``ConfigError``. So does a value that ``check`` refuses, which is given
-    field, part and value."""
+    """The settings among environment variables. An empty variable counts as absent. Raises ``ConfigError`` for a name
+    that is close to a setting's, and for a value that ``check`` (of field, part and value) refuses; all other
+    variables are ignored."""
     found: dict[str, str] = {}
     for variable, value in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX) or not value:

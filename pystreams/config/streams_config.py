@@ -1,7 +1,7 @@
 """Settings of an application: Kafka Streams' names with underscores, checked when they are given.
 
-A setting comes from the program, the environment (``PYSTREAMS_COMMIT_INTERVAL_MS``) or the command line; the later in
-this list, the stronger: ``config.override(flags, settings_from_environment(os.environ))``.
+A setting comes from the program, the environment (``PYSTREAMS_COMMIT_INTERVAL_MS``) or the command line; a later one
+of these overrides an earlier: ``config.override(flags, settings_from_environment(os.environ))``.
 """
 
 # ruff: noqa: RUF009 - _setting is dataclasses.field with a shorter name
@@ -51,7 +51,7 @@ _DAY_MS: Final = 86_400_000
 
 
 def _setting(default: Any, parse: Parse) -> Any:
-    """A field; the default needs no parsing. A default of None says: None may be given, too."""
+    """A field; the default needs no parsing. If the default is None, a user may give None, too."""
     return field(default=default, metadata={"parse": parse})
 
 
@@ -63,123 +63,123 @@ class StreamsConfig:
     settings that contradict each other. Source of names and defaults: org.apache.kafka.streams.StreamsConfig.
     """
 
-    #: Names the group, internal topics and the state's folder.
+    #: The name of the consumer group, and the prefix of internal topics and of the state's folder.
     application_id: str = field(metadata={"parse": name_of_application})
-    #: Kafka's addresses, ``host:port,host:port``; None: the embedded log.
+    #: Addresses of the Kafka brokers, ``host:port,host:port``; None: the embedded log.
     bootstrap_servers: str | None = _setting(None, servers)
-    #: Settings of Kafka's clients by their Java names and prefixes (``producer.linger.ms``, ``sasl.password``);
-    #: one by one they are given by these names.
+    #: Settings of Kafka's clients by their Java names and prefixes (``producer.linger.ms``, ``sasl.password``). Each
+    #: can also be given as a setting of its own under this name.
     client_settings: Mapping[str, str] = field(
         default_factory=dict, repr=False, metadata={"parse": client_settings}
     )
-    #: A function that gives tokens for the login with OAUTHBEARER, each with the time it expires (s since 1970).
+    #: A function that returns tokens for the login with OAUTHBEARER, each with its expiry time (s since 1970).
     oauth_token_provider: Any = field(default=None, repr=False, metadata={"parse": token_provider})
-    #: The beginning of the names of clients and threads; None: the application's and the process's id.
+    #: The prefix of the names of clients and threads; None: the application's id and a process id.
     client_id: str | None = _setting(None, text)
-    #: What a failure may do to results; None: as good as the log can, which for the embedded log is exactly once.
+    #: How results survive failures; None: the best that the log can do, which is exactly once for the embedded log.
     processing_guarantee: str | None = _setting(None, choice("at_least_once", "exactly_once_v2"))
     #: The file of the embedded log.
     embedded_log: Path = _setting(DEFAULT_EMBEDDED_LOG, path)
-    #: Where tasks keep their stores, in ``<application_id>/<task>``.
+    #: The folder of the tasks' stores, which are in ``<application_id>/<task>``.
     state_dir: Path = _setting(DEFAULT_STATE_DIR, path)
 
-    #: Threads that process records. Python runs one at a time: more processes, not more threads, make it faster.
+    #: Threads that process records. Python runs one at a time: for more speed, start more processes, not threads.
     num_stream_threads: int = _setting(1, number(1))
-    #: How often to commit; None: 100 where a commit is atomic with the outputs (exactly once), else 30,000.
+    #: How often to commit; None: 100 where offsets and outputs are committed atomically (exactly once), else 30,000.
     commit_interval_ms: int | None = _setting(None, duration())
     #: How long to wait for new records when there is nothing to do.
     poll_ms: int = _setting(100, duration())
-    #: A partition with more records waiting than this is paused.
+    #: A partition with more buffered records than this is paused.
     buffered_records_per_partition: int = _setting(1_000, number(1))
     #: How long a task waits for records of an empty partition, so that records are processed in order of time across
-    #: partitions; 0: no longer than the log has such records; -1: never.
+    #: partitions; 0: only as long as the log has records that were not fetched yet; -1: never.
     max_task_idle_ms: int = _setting(0, duration(besides=-1))
-    #: How long a task may keep failing for want of a broker's answer.
+    #: How long a task may keep failing because the broker does not answer.
     task_timeout_ms: int = _setting(300_000, duration())
-    #: How often what was processed of repartition topics is deleted from them.
+    #: How often processed records are deleted from repartition topics.
     repartition_purge_interval_ms: int = _setting(30_000, duration())
-    #: How often each thread logs what it has done; -1: never.
+    #: How often each thread logs a summary of its work; -1: never.
     log_summary_interval_ms: int = _setting(120_000, duration(besides=-1))
 
-    #: Budget of the record caches, shared by all threads; 0 forwards every update.
+    #: Memory for the record caches, shared by all threads; 0 forwards every update.
     statestore_cache_max_bytes: int = _setting(10 * _MIB, size())
-    #: Uncommitted writes beyond this force a commit.
+    #: More uncommitted writes than this force a commit.
     statestore_uncommitted_max_bytes: int = _setting(64 * _MIB, size(1))
-    #: RocksDB's cache of blocks, one for the process.
+    #: RocksDB's block cache, one for the process.
     rocksdb_block_cache_bytes: int = _setting(64 * _MIB, size(64 * _KIB))
-    #: RocksDB's write buffers, all together for the process.
+    #: RocksDB's write buffers, in total for the process.
     rocksdb_write_buffer_bytes: int = _setting(64 * _MIB, size(64 * _KIB))
-    #: State of a task that left this machine is deleted after this time.
+    #: When a task has left this machine, its state is deleted after this time.
     state_cleanup_delay_ms: int = _setting(600_000, duration())
-    #: At the start, state that did not change for this long is deleted, whosever it is; -1: none.
+    #: At the start, state of any task that did not change for this long is deleted; -1: none is deleted.
     state_cleanup_dir_max_age_ms: int = _setting(-1, duration(besides=-1))
 
-    #: Serde (or type) of keys where the topology names none.
+    #: Serde (or type) of keys for topics and stores without their own.
     default_key_serde: Any = _setting(bytes, serde)
-    #: Serde (or type) of values where the topology names none.
+    #: Serde (or type) of values for topics and stores without their own.
     default_value_serde: Any = _setting(bytes, serde)
-    #: The schema registry (``schema.registry.url``, ``schema.registry.basic.auth.user.info``) and what serdes do with
-    #: schemas (``auto.register.schemas``); one by one they are given by these names.
+    #: The schema registry (``schema.registry.url``, ``schema.registry.basic.auth.user.info``) and how serdes use
+    #: schemas (``auto.register.schemas``). Each can also be given as a setting of its own under this name.
     serde_settings: Mapping[str, str] = field(
         default_factory=dict, repr=False, metadata={"parse": serde_settings}
     )
-    #: Gives a record its time; None: the record's own timestamp, and a negative one is an error.
+    #: The function that returns a record's time; None: the record's own timestamp, and a negative one is an error.
     default_timestamp_extractor: Any = _setting(None, extractor)
-    #: Where to begin in an input without a committed offset: earliest, latest, ``by_duration:PT1H`` (or a timedelta)
-    #: ago; ``none`` refuses to start.
+    #: Where to start in an input without a committed offset: earliest, latest, or ``by_duration:PT1H`` (or a timedelta)
+    #: before now; ``none`` refuses to start.
     auto_offset_reset: str = _setting("earliest", offset_reset)
 
-    #: What to do with a record that cannot be read.
+    #: What to do with a record that cannot be deserialized.
     deserialization_exception_handler: Any = _setting("fail", handler)
-    #: What to do with a record for which a function of the program raised.
+    #: What to do with a record when a function of the program raises.
     processing_exception_handler: Any = _setting("fail", handler)
-    #: Whether that is also asked for global stores, whose processors else stop the client when they fail.
+    #: Whether the processing handler also decides for global stores; otherwise a failing processor stops the client.
     processing_exception_handler_global_enabled: bool = _setting(False, flag)
-    #: What to do with a record that cannot be written.
+    #: What to do with a record that cannot be produced.
     production_exception_handler: Any = _setting("fail", handler)
-    #: Where ``dead_letter`` handlers put records.
+    #: The topic to which ``dead_letter`` handlers write records.
     errors_dead_letter_queue_topic_name: str | None = _setting(None, text)
-    #: Also put there the input records that steps drop: null keys and values, windows that have closed,
-    #: negative timestamps.
+    #: Also write input records that steps drop to the dead-letter topic: null keys and values, closed windows, negative
+    #: timestamps.
     dead_letter_dropped_records: bool = _setting(False, flag)
 
-    #: Which rewritings of the topology are allowed: ``none``, ``all``, or some of ``reuse.ktable.source.topics``,
+    #: The allowed optimizations of the topology: ``none``, ``all``, or some of ``reuse.ktable.source.topics``,
     #: ``merge.repartition.topics``, ``single.store.self.join`` with commas between them.
     topology_optimization: str = _setting("none", optimizations)
-    #: Code of the program's around every step: a ``ProcessorWrapper``, its class, a function of (name, supplier), or
-    #: where one of them is to be imported from: ``MODULE:NAME``.
+    #: Code of the program that wraps every step: a ``ProcessorWrapper``, its class, a function of (name, supplier),
+    #: or the place to import one of them from: ``MODULE:NAME``.
     processor_wrapper: Any = _setting(None, imported)
-    #: Where the stores of the language's steps are that say neither ``persistent=True`` nor ``persistent=False``:
-    #: ``rocksDB`` (on disk) or ``in_memory``. Tables with ``history=`` are on disk.
+    #: The kind of store for DSL steps without ``persistent=``: ``rocksDB`` (on disk) or ``in_memory``. Tables with
+    #: ``history=`` are on disk.
     default_dsl_store: str = _setting("rocksDB", choice("rocksDB", "in_memory"))
-    #: What the stores on disk that steps of the language have keep of a record: ``DEFAULT``, or ``HEADERS``, too, which
-    #: such steps leave empty so far. It may change between runs: what is stored is converted.
+    #: What persistent stores of DSL steps keep of a record: ``DEFAULT``, or ``HEADERS`` to keep headers, too (DSL steps
+    #: leave them empty so far). It may change between runs: existing stores are converted.
     dsl_store_format: str = _setting("DEFAULT", word("DEFAULT", "HEADERS"))
-    #: Replicas of internal topics; -1: the broker's default.
+    #: Replication factor of internal topics; -1: the broker's default.
     replication_factor: int = _setting(-1, number(1, besides=-1, maximum=2**15 - 1))
-    #: Settings of all internal topics, by Kafka's names; one by one they are given as ``topic.retention.ms``.
+    #: Settings of all internal topics, by Kafka's names. Each can also be given as ``topic.retention.ms``.
     topic_config: Mapping[str, str] = field(default_factory=dict, metadata={"parse": topic_settings})
-    #: Added to a window's retention for its changelog, so that clocks may differ.
+    #: Added to a window's retention for its changelog, to allow for differences between clocks.
     windowstore_changelog_additional_retention_ms: int = _setting(_DAY_MS, duration())
     #: Retention of window changelogs instead of the computed one, for inputs with old timestamps; -1: for ever.
     window_changelog_retention_ms: int | None = _setting(None, duration(besides=-1))
-    #: Start although the outputs' retention would delete records as old as the inputs'.
+    #: Start even if the outputs' retention would delete records that are as old as the inputs'.
     allow_expired: bool = _setting(False, flag)
 
-    #: Stores that may lose what they have stored, with commas between their names, where the program has changed so
-    #: that they cannot keep it. Without it the start is refused.
+    #: Names, with commas between them, of stores that may lose their contents because the changed program cannot keep
+    #: them. Without it such a start is refused.
     accept_loss: str | None = _setting(None, stores)
 
-    #: How members of the group talk to each other.
+    #: The protocol of the consumer group.
     group_protocol: str = _setting("classic", choice("classic"))
-    #: Makes members static on Kafka: who comes back within ``session_timeout_ms`` has its tasks again, without a
-    #: rebalance. The worker's and the thread's numbers are appended; every state directory needs an id of its own.
+    #: Makes members static on Kafka: a member that returns within ``session_timeout_ms`` gets its tasks back without a
+    #: rebalance. The numbers of worker and thread are appended; every state directory needs its own id.
     group_instance_id: str | None = _setting(None, text)
-    #: A member that is not heard of for this long has left the group.
+    #: A member that sends no heartbeat for this long is removed from the group.
     session_timeout_ms: int = _setting(45_000, duration(1, maximum=INT_MAX))
-    #: How often a member says that it is there.
+    #: How often a member sends a heartbeat.
     heartbeat_interval_ms: int = _setting(3_000, duration(1, maximum=INT_MAX))
-    #: A thread that processes this long without polling has left the group.
+    #: A thread that does not poll for this long, because it processes, is removed from the group.
     max_poll_interval_ms: int = _setting(300_000, duration(1, maximum=INT_MAX))
 
     def __post_init__(self) -> None:
@@ -198,7 +198,7 @@ class StreamsConfig:
             raise ConfigError(
                 f"heartbeat_interval_ms ({self.heartbeat_interval_ms}) is not below"
                 f" session_timeout_ms ({self.session_timeout_ms})",
-                why="every heartbeat would come too late",
+                why="the group would remove a member before its next heartbeat",
                 hint="a third of session_timeout_ms or less is usual",
             )
 
@@ -208,32 +208,33 @@ class StreamsConfig:
         for name in _HANDLERS:
             if getattr(self, name) == "dead_letter":
                 raise ConfigError(
-                    f"{name} is dead_letter, but there is no dead-letter topic",
-                    hint="name one with errors_dead_letter_queue_topic_name",
+                    f"{name} is dead_letter, but no dead-letter topic is set",
+                    hint="set errors_dead_letter_queue_topic_name",
                 )
         if self.dead_letter_dropped_records:
             raise ConfigError(
-                "dead_letter_dropped_records is true, but there is no dead-letter topic",
-                hint="name one with errors_dead_letter_queue_topic_name",
+                "dead_letter_dropped_records is true, but no dead-letter topic is set",
+                hint="set errors_dead_letter_queue_topic_name",
             )
 
     def check_guarantee(self, *, transactional: bool) -> None:
-        """Raises ``ConfigError`` if a log with or without atomic commits cannot keep ``processing_guarantee``."""
+        """Raises ``ConfigError`` if the log, with or without transactions, cannot keep ``processing_guarantee``."""
         if self.processing_guarantee == "exactly_once_v2" and not transactional:
             raise ConfigError(
                 "processing_guarantee cannot be exactly_once_v2 on Kafka yet",
-                why="it needs transactions, and pystreams writes without them: a crash may repeat records",
-                hint="at_least_once, or the embedded log, which is exactly-once",
+                why="it needs transactions, which pystreams does not use there: a crash may repeat records",
+                hint="choose at_least_once, or the embedded log, which is exactly-once",
             )
 
     @classmethod
     def of(cls, **settings: Any) -> StreamsConfig:
-        """The configuration with these settings, the others at their defaults."""
+        """The configuration with these settings; the others have their defaults."""
         return cls.from_mapping(settings)
 
     @classmethod
     def from_mapping(cls, settings: Mapping[str, Any]) -> StreamsConfig:
-        """The same with names as strings, dotted (``commit.interval.ms``) or underscored. None stands for the default.
+        """As ``of``, with names as strings, dotted (``commit.interval.ms``) or underscored. None stands for the
+        default.
 
         Raises ``ConfigError`` for an unknown name, with the nearest one, and for a missing ``application_id``.
         """
@@ -241,22 +242,22 @@ class StreamsConfig:
         if given.get("application_id") is None:
             raise ConfigError(
                 "application_id is missing",
-                hint="it names the consumer group, internal topics and the state's folder",
+                hint="set it: it is the name of the consumer group and the prefix of internal topics",
             )
         return cls(**given)
 
     def override(self, *given: Mapping[str, Any]) -> StreamsConfig:
-        """A copy with the settings of the sources ``given``, of which the first that has a setting wins."""
+        """A copy with the settings of the sources ``given``; the first source that has a setting wins."""
         return StreamsConfig(**merge_settings(*given, {f.name: getattr(self, f.name) for f in fields(self)}))
 
     def effective_commit_interval_ms(self, *, transactional: bool) -> int:
-        """How often to commit on a log whose commits are atomic over outputs and offsets, or not."""
+        """The commit interval. ``transactional``: whether the log commits outputs and offsets atomically."""
         if self.commit_interval_ms is not None:
             return self.commit_interval_ms
         return 100 if transactional else 30_000
 
     def in_force(self) -> dict[str, str]:
-        """Every setting as text for people; of one that was not given, what holds then."""
+        """Every setting as text for people; for a setting that was not given, its effective value."""
         transactional = self.bootstrap_servers is None
         not_given = {
             "bootstrap_servers": "none: the embedded log",
@@ -287,27 +288,28 @@ _NAMES: Final = frozenset(_PARSERS)
 
 
 def merge_settings(*given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of all sources by their underscored names; the first source that has one wins, None has none.
+    """The settings of all sources by their underscored names; the first source that has a setting wins; None does not
+    count.
 
     Topic settings (``topic.retention.ms``) are gathered in ``topic_config``, those of Kafka's clients
-    (``producer.linger.ms``) in ``client_settings``, those of serdes (``schema.registry.url``) in ``serde_settings``,
-    name by name. Raises ``ConfigError`` for an unknown name, and for one that a source gives twice (dotted and
-    underscored).
+    (``producer.linger.ms``) in ``client_settings``, those of serdes (``schema.registry.url``) in ``serde_settings``;
+    each name of them is merged by itself. Raises ``ConfigError`` for an unknown name, and for a setting that one source
+    gives twice (dotted and underscored).
     """
     return sources.merged(given, _NAMES)
 
 
 def settings_from_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings among environment variables: ``PYSTREAMS_POLL_MS=50`` is poll_ms. Empty ones count as absent.
+    """The settings among environment variables: ``PYSTREAMS_POLL_MS=50`` is poll_ms. An empty one counts as absent.
 
-    Variables with the prefix that are nothing like a setting are left to others; a near miss raises ``ConfigError``, as
-    does a value that is none.
+    Raises ``ConfigError`` for an invalid value, and for a variable whose name is close to a setting's. All other
+    variables with the prefix are ignored.
     """
     return sources.from_environment(environ, _NAMES, _parsed_part)
 
 
 def _parsed_part(name: str, part: str, given: Any) -> Any:
-    """``part`` is that of a mapping that is given in parts."""
+    """The parsed value of one setting. ``part`` names the part of a mapping that is given in parts, or is empty."""
     if name == "client_settings" and part:
         return client_value(part, given)
     if name == "serde_settings" and part:
@@ -316,7 +318,7 @@ def _parsed_part(name: str, part: str, given: Any) -> Any:
 
 
 def origins_of(given: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Which source each setting comes from, as ``sources.origins`` tells it."""
+    """The source of each setting, as ``sources.origins`` returns it."""
     return sources.origins(given, _NAMES)
 
 

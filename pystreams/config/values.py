@@ -1,6 +1,6 @@
-"""What a setting's value may be: functions that take what was given, and return it as it is used.
+"""Parsers of settings' values: each takes the value that the user gave, and returns it in the form that is used.
 
-They raise ``ValueError`` that says what would be right.
+A parser raises ``ValueError`` with a text that describes the valid values.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ INT_MAX: Final = 2**31 - 1
 
 
 def trimmed(given: Any) -> Any:
-    """A text without the space around it, as Java takes it: secrets in files end with a new line."""
+    """A text without surrounding space, as in Java: secrets in files end with a newline."""
     return given.strip() if isinstance(given, str) else given
 
 
 def text(given: Any) -> str:
-    """Some text, not empty."""
+    """A text that is not empty."""
     if not isinstance(given, str) or not given:
         raise ValueError("text")
     return given
 
 
 def any_text(given: Any) -> str:
-    """Some text, perhaps empty."""
+    """A text that may be empty."""
     if not isinstance(given, str):
         raise ValueError("text")  # noqa: TRY004 - a ValueError is what says "not this value" here
     return given
@@ -70,7 +70,7 @@ def path(given: Any) -> Path:
     try:
         return Path(given).expanduser()
     except RuntimeError:
-        raise ValueError("a path; there is no such user") from None
+        raise ValueError("a path; the user after ~ does not exist") from None
 
 
 def flag(given: Any) -> bool:
@@ -140,12 +140,12 @@ def choice(*choices: str) -> Parse:
 
 
 def word(*choices: str) -> Parse:
-    """One of a few words in capital letters, which may be given in small ones."""
+    """One of a few words in capital letters, which may be given in small letters."""
     among = choice(*choices)
     return lambda given: among(given.upper() if isinstance(given, str) else given)
 
 
-#: The rewritings of a topology that can be allowed, by Java's names.
+#: The optimizations of a topology that can be allowed, by Java's names.
 OPTIMIZATIONS: Final = ("reuse.ktable.source.topics", "merge.repartition.topics", "single.store.self.join")
 
 
@@ -166,7 +166,7 @@ def stores(given: Any) -> str:
 
 
 def handler(given: Any) -> Any:
-    """What to do with a bad record."""
+    """An exception handler, or its name."""
     if callable(given) or given in ("fail", "continue", "dead_letter"):
         return given
     raise ValueError(
@@ -215,7 +215,7 @@ def imported(given: Any) -> Any:
 
 
 def token_provider(given: Any) -> Any:
-    """A function that gives tokens."""
+    """A function that returns tokens."""
     if not callable(given):
         raise ValueError(  # noqa: TRY004 - as above
             "a function without arguments that returns a token and the time it expires, in seconds since 1970"
@@ -224,7 +224,7 @@ def token_provider(given: Any) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """A value as Kafka's tools write it."""
+    """A value in the form that Kafka's tools use."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value // timedelta(milliseconds=1) if isinstance(value, timedelta) else value)

@@ -1,4 +1,4 @@
-"""What an application counts about itself, readable in process."""
+"""Counters and gauges of an application, readable in process."""
 
 from __future__ import annotations
 

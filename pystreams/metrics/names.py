@@ -1,6 +1,6 @@
-"""Names of metrics: Kafka Streams' own, so that dashboards for Java applications fit.
+"""Names of metrics: the same as in Kafka Streams, so that dashboards for Java applications fit.
 
-Tags: ``thread_id``, ``task_id`` (``0_1``), as far as the name's group has them.
+Tags: ``thread_id`` and ``task_id`` (``0_1``), where the metric's group has them.
 Source: org.apache.kafka.streams.processor.internals.metrics.
 """
 
@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-# By task.
+# Per task.
 DROPPED_RECORDS: Final = "dropped-records-total"
 PROCESSED: Final = "process-total"
 PUNCTUATED: Final = "punctuate-total"
 
-# By thread.
+# Per thread.
 POLLED: Final = "poll-total"
 COMMITTED: Final = "commit-total"
 TASKS_CREATED: Final = "task-created-total"
 TASKS_CLOSED: Final = "task-closed-total"
 
-# By client.
+# Per client.
 ALIVE_STREAM_THREADS: Final = "alive-stream-threads"
 FAILED_STREAM_THREADS: Final = "failed-stream-threads"

@@ -10,7 +10,7 @@ Tags: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Counter:
-    """A number that grows. One thread adds (give it a tag of its own); any thread may read."""
+    """A number that only grows. One thread adds (give each thread a counter with its own tag); any thread may read."""
 
     __slots__ = ("value",)
 
@@ -22,7 +22,7 @@ class Counter:
 
 
 class Gauge:
-    """A number that is as it was last set. Any thread may set it, any may read it."""
+    """The number that was set last. Any thread may set it, any thread may read it."""
 
     __slots__ = ("value",)
 
@@ -38,7 +38,7 @@ Metric = TypeVar("Metric", Counter, Gauge)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A metric as it was at one moment."""
+    """The value of a metric at one moment."""
 
     name: str
     tags: Tags
@@ -46,10 +46,9 @@ class Sample:
 
 
 class Metrics:
-    """Makes metrics and knows them all.
+    """The registry of all metrics: makes them and finds them.
 
-    Asking again for the same name and tags gives the same object. Hold on to it: look-ups are for set-up, not for
-    records.
+    The same name and tags give the same object. Keep the object: a look-up per record would be slow.
     """
 
     def __init__(self) -> None:
@@ -57,15 +56,15 @@ class Metrics:
         self._lock = threading.Lock()
 
     def counter(self, name: str, **tags: object) -> Counter:
-        """Raises ``TypeError`` if the name and tags are a gauge's."""
+        """The counter with this name and these tags. Raises ``TypeError`` if they belong to a gauge."""
         return self._get(Counter, name, tags)
 
     def gauge(self, name: str, **tags: object) -> Gauge:
-        """Raises ``TypeError`` if the name and tags are a counter's."""
+        """The gauge with this name and these tags. Raises ``TypeError`` if they belong to a counter."""
         return self._get(Gauge, name, tags)
 
     def total(self, name: str, **tags: object) -> float:
-        """The sum over all metrics of that name that have (at least) these tags; 0 if there are none."""
+        """The sum over all metrics with this name and at least these tags; 0 if there are none."""
         wanted = set(_texts(tags))
         return sum(s.value for s in self.snapshot() if s.name == name and wanted <= set(s.tags))
 

@@ -101,14 +101,14 @@ def test_settings_of_the_membership_may_be_given_as_the_main_consumers():
 @pytest.mark.parametrize(
     "name,why",
     [
-        ("restore.consumer.session.timeout.ms", "the main consumer alone is a member"),
-        ("global.consumer.auto.offset.reset", "the main consumer alone is a member"),
+        ("restore.consumer.session.timeout.ms", "only the main consumer is a member"),
+        ("global.consumer.auto.offset.reset", "only the main consumer is a member"),
         ("producer.bootstrap.servers", "one cluster"),
         ("consumer.bootstrap.servers", "one cluster"),
-        ("admin.client.id", "each client's id is made of it"),
+        ("admin.client.id", "each client's id consists of it"),
         ("producer.fetch.min.bytes", "a setting of the consumer"),
         ("restore.consumer.linger.ms", "a setting of the producer"),
-        ("admin.interceptor.classes", "classes of Java"),
+        ("admin.interceptor.classes", "Java classes"),
     ],
 )
 def test_a_prefix_that_makes_no_sense_is_refused_with_the_reason(name: str, why: str):

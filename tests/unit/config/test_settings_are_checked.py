@@ -70,7 +70,7 @@ def test_a_duration_is_milliseconds_or_a_timedelta(given):
         ("bootstrap_servers", "a:0", "HOST:PORT"),
         ("bootstrap_servers", "SASL_SSL://a:1", "HOST:PORT"),
         ("bootstrap_servers", "a;b:1", "HOST:PORT"),
-        ("state_dir", "~nobody-of-this-name/state", "there is no such user"),
+        ("state_dir", "~nobody-of-this-name/state", "the user after ~ does not exist"),
         ("state_dir", "", "a path"),
         ("state_dir", 3, "a path"),
         ("default_key_serde", "string", "names str, int, float, bytes, bool, uuid, dict, list"),
@@ -123,7 +123,7 @@ def test_a_heartbeat_must_come_before_the_session_ends():
 
 
 def test_a_dead_letter_handler_needs_a_topic():
-    with pytest.raises(ConfigError, match="there is no dead-letter topic"):
+    with pytest.raises(ConfigError, match="no dead-letter topic is set"):
         config(deserialization_exception_handler="dead_letter")
     c = config(
         deserialization_exception_handler="dead_letter", errors_dead_letter_queue_topic_name="dead-letters"

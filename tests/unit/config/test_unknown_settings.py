@@ -32,9 +32,9 @@ def test_an_unknown_name_is_told_with_the_nearest(name, nearest):
 @pytest.mark.parametrize(
     "name,why",
     [
-        ("config.providers.env.class", "not from classes of Java"),
-        ("metrics.context.team", "no metrics of Java's kind"),
-        ("client.tag.zone", "standby replicas come later"),
+        ("config.providers.env.class", "not from Java classes"),
+        ("metrics.context.team", "do not have Java's metrics"),
+        ("client.tag.zone", "does not have standby replicas yet"),
         (
             "ensure_explicit_internal_resource_naming",
             "App(..., ensure_explicit_internal_resource_naming=True)",

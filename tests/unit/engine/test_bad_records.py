@@ -107,7 +107,7 @@ def test_records_without_a_valid_time_can_have_that_of_their_partition() -> None
 def test_the_partitions_time_must_be_known_for_that() -> None:
     harness = numbers("partition_time")
     harness.feed(("k", 1, -1))
-    with pytest.raises(ProcessingError, match="no record with a timestamp came before it"):
+    with pytest.raises(ProcessingError, match="no earlier record has a timestamp"):
         harness.process()
 
 
