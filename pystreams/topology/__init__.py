@@ -1,1 +1,1 @@
-"""The plan of an application: nodes, names, sub-topologies, partitions; how it is described and recognised."""
+"""The topology of an application: nodes, names, sub-topologies, partitions; its description and its fingerprint."""

@@ -1,4 +1,4 @@
-"""What the methods of ``Topology`` and the language take as arguments, checked."""
+"""Checks of the arguments of ``Topology`` and of the DSL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def topic_names(topics: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def store_list(stores: str | StoreSpec | Iterable[str | StoreSpec]) -> tuple[str | StoreSpec, ...]:
-    """One store or several as a tuple. A text is one name, though its letters could be names, too."""
+    """One store or several as a tuple. A text is one name, not an iterable of one-letter names."""
     listed = (stores,) if isinstance(stores, str | StoreSpec) else tuple(stores)
     for store in listed:
         if not isinstance(store, str):
@@ -38,36 +38,36 @@ def store_list(stores: str | StoreSpec | Iterable[str | StoreSpec]) -> tuple[str
 
 
 def checked_store(store: object) -> StoreSpec:
-    """``store``. Raises ``TopologyError`` for what describes none."""
+    """``store``, if it is a ``StoreSpec``. Raises ``TopologyError`` for anything else."""
     if not isinstance(store, StoreSpec):
         raise TopologyError(
             f"{store!r} does not describe a store",
-            hint="give what Stores makes: Stores.key_value_store(name, key, value)",
+            hint="give a store of Stores: Stores.key_value_store(name, key, value)",
         )
     return store
 
 
 def topic_chooser(topic: str | Callable[..., str], step: str) -> UserFunction | None:
-    """The function that names a topic for each record, if ``topic`` is one and not a name."""
+    """The function that chooses the topic for each record; None if ``topic`` is a name."""
     if isinstance(topic, str):
         return None
     if not callable(topic):
-        raise TopologyError(f"{step} takes the name of a topic, or a function that gives it, not {topic!r}")
+        raise TopologyError(f"{step} takes the name of a topic, or a function that returns it, not {topic!r}")
     return UserFunction.of(topic, "topic", step)
 
 
 def check_supplier(name: str, supplier: object) -> None:
-    """Raise ``TopologyError`` for what is not called to get a processor."""
+    """Raise ``TopologyError`` if ``supplier`` is not a class or function that makes processors."""
     if not callable(supplier):
         raise TopologyError(
-            f"{name} got {supplier!r}, one processor for all tasks",
+            f"{name} got {supplier!r}, a single processor; each task needs its own",
             hint="give the class, or a function that makes a new processor at each call",
         )
     UserFunction.of(supplier, "supply", f"processor {name}")
 
 
 def extractor(given: Any) -> Any:
-    """What ``timestamp_extractor=`` means."""
+    """The extractor for the argument ``timestamp_extractor=``."""
     return None if given is None else resolve_extractor(given)
 
 
@@ -79,24 +79,25 @@ def checked_partitioner(partitioner: Any, step: str) -> Any:
 
 
 def checked_offset_reset(given: object, step: str) -> str:
-    """Where a source begins without a committed offset, as text: equal durations have equal texts. Raises
-    ``TopologyError`` for what is none of the strategies, and for a duration below zero."""
+    """The offset reset strategy of a source as text; equal durations have equal texts. Raises ``TopologyError`` for an
+    unknown strategy and for a negative duration."""
     try:
         strategy = offset_reset(given)
     except ValueError as error:
         raise TopologyError(
-            f"auto_offset_reset={given!r} is unknown", where=step, hint=f"one of {error}"
+            f"auto_offset_reset={given!r} is unknown", where=step, hint=f"choose one of {error}"
         ) from None
     duration_ms = reset_duration_ms(strategy)
     return strategy if duration_ms is None else offset_reset(timedelta(milliseconds=duration_ms))
 
 
 def source_serde(given: type | AnySerde | None, part: str, name: str) -> AnySerde:
-    """The serde of a source's keys or values: bytes unless a type or a default is given."""
+    """The serde of a source's keys or values: bytes, unless a type is given here or as a default."""
     return DeferredSerde(f"the {part}s of {name}", BYTES) if given is None else serde_for(given)
 
 
 def default_serde(configured: type | AnySerde | None) -> AnySerde | None:
-    """Bytes as a default say only that nobody chose one: a function that returns bytes is told by its type."""
+    """The configured default. ``bytes`` counts as none, because it is the setting's own default; a function that
+    returns bytes says so by its type."""
     serde = None if configured is None else serde_for(configured)
     return None if isinstance(serde, BytesSerde) else serde

@@ -1,4 +1,4 @@
-"""A topology as an application runs it."""
+"""A topology in the form that an application runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pystreams.topology.nodes import Node, ProcessorNode, SourceNode, source_of
 
 @dataclass(frozen=True, slots=True)
 class InternalTopic:
-    """A topic that the application makes. ``partitions`` None: as many as what feeds it has."""
+    """A topic that the application creates. ``partitions`` None: as many as the topics have that feed it."""
 
     name: str
     partitions: int | None
@@ -23,37 +23,38 @@ class InternalTopic:
 
 @dataclass(frozen=True, slots=True)
 class SubTopology:
-    """Nodes that run in one task per partition. Topic names carry the application id where they are internal."""
+    """Nodes that run in one task per partition. Names of internal topics carry the application id."""
 
     id: int
     #: In the order in which they were added to the topology: parents before children.
     nodes: tuple[Node, ...]
-    #: The nodes behind each node, in the order in which they get a record.
+    #: The child nodes of each node, in the order in which they receive a record.
     children: Mapping[str, tuple[Node, ...]]
-    #: By topic. Topics that a pattern finds are not here but resolved by ``source_for``.
+    #: By topic, without topics that match a pattern: ``source_for`` finds their nodes.
     sources: Mapping[str, SourceNode]
     pattern_sources: tuple[tuple[re.Pattern[str], SourceNode], ...]
-    #: In the order of registration, which is the order in which a commit flushes their caches.
+    #: In the order of registration: a commit flushes their caches in this order.
     stores: tuple[StoreSpec, ...]
-    #: Sorted. Without the topics that patterns find.
+    #: Sorted, without topics that match a pattern.
     source_topics: tuple[str, ...]
-    #: The source topics that the application itself makes.
+    #: The source topics that the application itself creates.
     repartition_source_topics: Mapping[str, InternalTopic]
-    #: Sorted. Without the topics that are chosen by record.
+    #: Sorted, without topics that are chosen for each record.
     sink_topics: tuple[str, ...]
     #: The changelog topic of each store that has one.
     changelogs: Mapping[str, str]
-    #: Names of sources whose records meet, so that their topics need equal numbers of partitions.
+    #: Names of sources that must be co-partitioned, because their records are joined.
     copartitioned_sources: tuple[frozenset[str], ...]
 
     @property
     def source_changelogs(self) -> Mapping[str, str]:
-        """The topic of each store that is restored from what the sub-topology reads."""
+        """By store name: the source topic from which the store is restored, for stores that have no changelog of
+        their own."""
         return {spec.name: spec.source_topic for spec in self.stores if spec.source_topic is not None}
 
     @property
     def copartition_groups(self) -> tuple[frozenset[str], ...]:
-        """``copartitioned_sources`` as topics, without those that patterns find."""
+        """``copartitioned_sources`` as topics, without those that match a pattern."""
         topics = {node.name: node.topics for node in self.nodes if isinstance(node, SourceNode)}
         return tuple(
             frozenset(topic for name in names for topic in topics[name])
@@ -61,13 +62,13 @@ class SubTopology:
         )
 
     def source_for(self, topic: str) -> SourceNode | None:
-        """The node that reads ``topic``, by name or by pattern."""
+        """The node that reads ``topic``, by name or by pattern; None if no node does."""
         return source_of(self.nodes, topic)
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalStore:
-    """A store that every process keeps whole, with the topic that it is filled from and the two nodes that do that."""
+    """A store of which every process keeps a full copy, with the topic that fills it and the two nodes that do so."""
 
     spec: StoreSpec
     topic: str
@@ -79,7 +80,7 @@ class GlobalStore:
 class BuiltTopology:
     """All sub-topologies of an application; the index of each is its id.
 
-    ``fingerprint`` is 64 hex digits; topology/fingerprint says what it covers.
+    ``fingerprint`` is 64 hex digits; topology/fingerprint describes its inputs.
     """
 
     application_id: str
@@ -96,7 +97,7 @@ class BuiltTopology:
         return tuple(spec for sub in self.subtopologies for spec in sub.stores)
 
     def changelog(self, store: str) -> str:
-        """The changelog topic of a store of that name."""
+        """The changelog topic of the store with this name."""
         return changelog_topic(self.application_id, store)
 
     @property

@@ -1,4 +1,4 @@
-"""What changed schemas of keys and values do to records and rows that are there, in words."""
+"""Describes, for people, how changed schemas of keys and values affect existing records and rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _TOLD_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """``effect`` is the gravest, ``why`` tells those findings that have it, or all that are harmless; ``fields`` are
-    the places of those that are not (``value.cents``)."""
+    """``effect`` is the worst one; ``why`` describes the findings with this effect, or all if none is harmful;
+    ``fields`` are the places of the harmful ones (``value.cents``)."""
 
     effect: Effect
     why: str = ""
@@ -21,7 +21,7 @@ class SchemaChange:
 
 
 def change_of_keys(was: Schema, now: Schema) -> SchemaChange:
-    """Keys are known by their bytes: one that has others is another key, and what was kept for it is not found."""
+    """The effect on keys. Keys are compared by their bytes: if the bytes change, rows of the old key are not found."""
     from pystreams.serde.schemas.comparison import changes_keys
 
     found = _compared(was, now)
@@ -32,7 +32,7 @@ def change_of_keys(was: Schema, now: Schema) -> SchemaChange:
 
 
 def change_of_values(was: Schema, now: Schema) -> SchemaChange:
-    """What becomes of values that were written as ``was`` when they are read as ``now``."""
+    """The effect on values that were written as ``was`` when they are read as ``now``."""
     found = _compared(was, now)
     effect = max((finding.effect for finding in found), default=Effect.READS_ON)
     gravest = [finding for finding in found if finding.effect is effect]
@@ -41,12 +41,12 @@ def change_of_values(was: Schema, now: Schema) -> SchemaChange:
 
 
 def is_schema(part: object) -> bool:
-    """Whether a part of what is told of a topology is the schema of keys or values."""
+    """Whether a part of a shape is the schema of keys or values."""
     return isinstance(part, dict) and "format" in part
 
 
 def difference(was: Sequence[Schema], now: Sequence[Schema]) -> str:
-    """All that is different about (key, value) of a topic, for people; empty if nothing is."""
+    """All differences between the (key, value) schemas of a topic, for people; empty if there are none."""
     roots = ("key", "value")
     pairs = zip(roots, was, now, strict=True)
     return "; ".join(text for root, one, other in pairs if (text := told(_compared(one, other), root)))
@@ -58,16 +58,18 @@ def _compared(was: Schema, now: Schema) -> list[Finding]:
     found = compare(was, now)
     if found or was == now:
         return found
-    return [Finding("", Effect.READS_ON, "is described in another way, and read as before", rewrites=False)]
+    return [
+        Finding("", Effect.READS_ON, "is described in another way, and is read as before", rewrites=False)
+    ]
 
 
 def told(findings: Sequence[Finding], root: str) -> str:
-    """Findings as one line, those beyond the first few counted."""
+    """Findings as one line: the first few in words, the others as a number."""
     sentences = [finding.told(root) for finding in findings]
     more = len(sentences) - _TOLD_MAX
     return "; ".join([*sentences[:_TOLD_MAX], *([f"and {more} more"] if more > 0 else [])])
 
 
 def places(findings: Iterable[Finding], root: str) -> tuple[str, ...]:
-    """Where findings are, each place once."""
+    """The places of the findings, without duplicates."""
     return tuple(dict.fromkeys(finding.below(root).path if finding.path else root for finding in findings))

@@ -1,4 +1,4 @@
-"""A serde that is not known yet while the topology is written."""
+"""A serde that is not known yet while the topology is being written."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pystreams.serde.base import AnySerde, Serde
 
 
 class DeferredSerde(Serde[object]):
-    """Stands for the configured default serde; ``Topology.build`` puts the real one in its place.
+    """A placeholder for the configured default serde; ``Topology.build`` replaces it.
 
-    ``fallback`` is used where nothing is configured; None then is a ``TopologyError``, in which ``origin`` tells where
-    the type got lost (``"the value that KSTREAM-MAPVALUES-0000000001 computes"``), and ``location`` in which function.
+    ``fallback`` is used where no default is configured. If it is None, that is a ``TopologyError``: ``origin`` names
+    the data whose type is unknown (``"the value that KSTREAM-MAPVALUES-0000000001 computes"``), and ``location`` the
+    function that computes it.
     """
 
     def __init__(
@@ -32,13 +33,13 @@ class DeferredSerde(Serde[object]):
         return "not given" if self.fallback is None else f"{self.fallback!r} by default"
 
     def resolve(self, default: AnySerde | None, *, needed_by: str, argument: str) -> AnySerde:
-        """The serde for good. Raises ``TopologyError`` if there is neither a default nor a fallback."""
+        """The final serde. Raises ``TopologyError`` if there is neither a default nor a fallback."""
         serde = default or self.fallback
         if serde is None:
             raise TopologyError(
                 f"{needed_by} needs to know the type of {self.origin}",
                 where=self.location,
-                why="no type was given on the way, and no default is configured",
+                why="the program gives no type for it, and no default is configured",
                 hint=f"give the type where it is computed, as in {argument}=str or in the function's annotation, "
                 f"or set default_{argument}_serde",
             )
@@ -46,7 +47,7 @@ class DeferredSerde(Serde[object]):
 
 
 def wrapped(serde: AnySerde, wrap: Callable[[AnySerde], AnySerde]) -> AnySerde:
-    """``wrap(serde)``, later if ``serde`` is not known yet."""
+    """``wrap(serde)``, applied later if ``serde`` is not known yet."""
     if not isinstance(serde, DeferredSerde):
         return wrap(serde)
     inner = serde._wrap
@@ -55,10 +56,10 @@ def wrapped(serde: AnySerde, wrap: Callable[[AnySerde], AnySerde]) -> AnySerde:
 
 
 def resolved(serde: AnySerde | None, default: AnySerde | None, *, needed_by: str, argument: str) -> AnySerde:
-    """``serde`` itself if it is known, else the default in the way that it says."""
+    """``serde`` if it is known; otherwise its placeholder is resolved, with the default or its fallback."""
     if serde is None:
         serde = DeferredSerde(f"its {argument}s")
     while isinstance(serde, DeferredSerde):
-        # What it is wrapped in may need a second one.
+        # A wrapped serde may need a second resolution.
         serde = serde.resolve(default, needed_by=needed_by, argument=argument)
     return serde

@@ -9,7 +9,7 @@ from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 
 
 class _Described:
-    """A node with its neighbours, in sets that sort by the size of what hangs below when they were added."""
+    """A node with its neighbours, in sets ordered by the size of the subtree when each neighbour was added."""
 
     def __init__(self, node: Node) -> None:
         self.node = node

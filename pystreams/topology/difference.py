@@ -1,6 +1,6 @@
-"""What another topology under the same application id does to stores, internal topics, inputs and outputs.
+"""The effects of a changed topology on stores, internal topics, inputs and outputs of an application.
 
-Compares two shapes (``fingerprint.shape``): what a version that ran left behind, and what the next one wants.
+Compares two shapes (``fingerprint.shape``): that of the version that ran last, and that of the new version.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _GENERATED = re.compile(r".*-STATE-STORE-[0-9]{10}|K(STREAM|TABLE)-[A-Z-]+-[0-9]
 
 
 class Verdict(Enum):
-    """What becomes of something, from the harmless to the grave."""
+    """The effect on a store or topic, ordered from harmless to severe."""
 
     KEPT = "keeps its content"
     NEW = "is new"
-    MIXED = "keeps its content, which was made in another way"
+    MIXED = "keeps its content, which was computed in another way"
     CHANGED = "is read or written as another type"
     UNKNOWN = "cannot be compared"
     PARTLY_LOST = "loses a part of its content"
@@ -35,7 +35,7 @@ class Verdict(Enum):
 
     @property
     def needs_reset(self) -> bool:
-        """Nothing but processing the inputs again from the beginning makes it right."""
+        """Whether only a reset, which processes the inputs again from the beginning, gives correct results."""
         return self is Verdict.REBUILT
 
 
@@ -44,8 +44,8 @@ _LOSSES = (Verdict.PARTLY_LOST, Verdict.LOST, Verdict.REBUILT)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one thing. ``kind`` is ``store``, ``repartition topic``, ``input`` or ``output``; ``fields`` are
-    the parts of keys and values that are lost or cannot be read (``value.cents``)."""
+    """The effect on one store or topic. ``kind`` is ``store``, ``repartition topic``, ``input`` or ``output``;
+    ``fields`` are the parts of keys and values that are lost or cannot be read (``value.cents``)."""
 
     kind: str
     name: str
@@ -55,12 +55,13 @@ class Change:
 
     @property
     def loses(self) -> bool:
-        """Content of a store, or records that wait in a repartition topic, would be lost or must be built anew."""
+        """Whether content of a store, or unprocessed records of a repartition topic, would be lost or must be
+        rebuilt."""
         return self.kind in ("store", "repartition topic") and self.verdict in _LOSSES
 
 
 def changes(was: Sequence[Part], now: Sequence[Part]) -> list[Change]:
-    """Of everything that outlives a run: what is kept first, the rest in the order of the topologies."""
+    """The effects on stores, topics, inputs and outputs: first those that stay, the others in the topologies' order."""
     names = names_to_be(was, now)
     former = {new: old for old, new in names.items()}
     was = renamed(was, names)
@@ -81,7 +82,7 @@ def _carried_over(change: Change, former: Mapping[str, str]) -> Change:
 
 
 class _Store(NamedTuple):
-    """A store, as ``fingerprint.shape`` lists what is told of it."""
+    """A store, as ``fingerprint.shape`` lists its properties."""
 
     name: str
     kind: str
@@ -92,7 +93,7 @@ class _Store(NamedTuple):
     window_size_ms: int
     retention_ms: int
     retain_duplicates: bool
-    #: The topic it is restored from if that is an input; what versioned and bounded stores have besides.
+    #: The input topic from which it is restored, if there is one; the extra properties of versioned and bounded stores.
     rest: tuple[Any, ...]
 
     @classmethod
@@ -135,7 +136,7 @@ class _Stores:
             return Change("store", name, Verdict.UNKNOWN, _EARLIER)
         keys, values = change_of_keys(old.keys, new.keys), change_of_values(old.values, new.values)
         if keys.effect is Effect.FAILS:
-            why = f"its keys are others: {keys.why}"
+            why = f"its keys change: {keys.why}"
             return Change("store", name, Verdict.REBUILT, why, keys.fields)
         if values.effect is Effect.FAILS:
             return Change("store", name, Verdict.REBUILT, values.why, values.fields)
@@ -154,42 +155,45 @@ class _Stores:
         return Change("store", name, Verdict.KEPT, "; ".join([*schemas, *self._notes(name, old, new)]))
 
     def _with_nothing_to_restore_from(self, name: str, old: _Store, new: _Store) -> Change | None:
-        """A task's store that nothing can restore: what it has lies in the folders of its tasks, or nowhere."""
+        """The change of a store without a changelog: its content is only on disk in its tasks' folders, or in
+        memory."""
         was, now = self._number_was.get(name), self._number_now.get(name)
         if new.logged or new.source_topic is not None or None in (was, now):
             return None
         if not old.persistent or not new.persistent:
-            where = "lies" if not old.persistent else "is to lie"
-            return Change("store", name, Verdict.LOST, f"it {where} in memory, and has no changelog")
+            where = "it is in memory" if not old.persistent else "it will be in memory"
+            return Change("store", name, Verdict.LOST, f"{where}, and has no changelog")
         if was != now:
-            why = f"it has no changelog, and its tasks, which were {was}_…, are {now}_…: they have other folders"
+            why = (
+                f"it has no changelog, and its tasks change from {was}_… to {now}_…, which have other folders"
+            )
             return Change("store", name, Verdict.LOST, why)
         return None
 
     def _notes(self, name: str, old: _Store, new: _Store) -> Iterator[str]:
         if old.retention_ms > new.retention_ms:
-            yield f"but windows older than {new.retention_ms} ms go: its retention was {old.retention_ms} ms"
+            yield f"but loses windows older than {new.retention_ms} ms: its retention was {old.retention_ms} ms"
         if (name in self._headers_was) != (name in self._headers_now):
-            what = "with headers" if name in self._headers_now else "with headers no more"
-            yield f"its values are written anew when it is opened, {what}"
+            what = "with headers" if name in self._headers_now else "without headers"
+            yield f"its values are rewritten {what} when it is opened"
         was, now = self._number_was.get(name), self._number_now.get(name)
         topic = new.source_topic or ("its changelog" if new.logged else None)
         if None in (was, now):
             return
         if topic is None:
-            yield "but where its files are alone: it has no changelog"
+            yield "but only where its files are: it has no changelog"
         elif was != now:
-            yield f"restored from {topic} first: its tasks were {was}_… and are {now}_…"
+            yield f"it is restored from {topic} first, because its tasks change from {was}_… to {now}_…"
 
     def _kept_alike(self, old: _Store, new: _Store) -> bool:
-        """Whether one could go on with the other's content."""
+        """Whether one store can continue with the other's content."""
         if old[4:] != new[4:] or old.kind != new.kind or self._earlier:
             return old[1:] == new[1:]
         same_keys = change_of_keys(old.keys, new.keys).effect is Effect.READS_ON
         return same_keys and change_of_values(old.values, new.values).effect is Effect.READS_ON
 
     def _renamed(self) -> dict[str, str]:
-        """Stores that probably have another name now: the same is kept in the same way, and only the name is new."""
+        """Old names of stores that probably have a new name, with it: everything else about the two stores is equal."""
         lost = [name for name in self._was if name not in self._now]
         new = [name for name in self._now if name not in self._was]
         found: dict[str, str] = {}
@@ -209,31 +213,31 @@ class _Stores:
 
 
 _EARLIER = (
-    "one of the two was described by an earlier version of pystreams, which did not say what is in the bytes"
+    "an earlier version of pystreams described one of the two topologies, without the types in the bytes"
 )
 
 
 def _was_named(old: str | None, new: str) -> str:
     if old is None:
         return "it starts empty"
-    return f"it starts empty; perhaps it was {old}: was={old!r} keeps that one's content" + (
-        ", and names that you give never move" if _GENERATED.fullmatch(new) else ""
+    return f"it starts empty; if it was {old} before, was={old!r} keeps the content" + (
+        ", and a name that you give never changes" if _GENERATED.fullmatch(new) else ""
     )
 
 
 def _is_named(old: str, new: str | None) -> str:
-    return "" if new is None else f"perhaps it is now {new}: was={old!r} there keeps the content"
+    return "" if new is None else f"if it is now {new}, was={old!r} there keeps the content"
 
 
 def _restored_otherwise(name: str, old: _Store, new: _Store) -> Change | None:
-    """Where another topic, or none, is what the store is restored from."""
+    """The change of a store that is restored from another topic than before, or no longer from any."""
     topic_was, topic_now = old.source_topic, new.source_topic
     if topic_now is not None and topic_now != topic_was:
-        why = f"restored from {topic_now} from now on, which must be compacted to have all rows"
+        why = f"it will be restored from {topic_now}, which must be compacted to have all rows"
         return Change("store", name, Verdict.KEPT, why)
     if topic_was is not None and topic_now is None:
         why = (
-            f"it was restored from {topic_was}: its changelog lacks those rows"
+            f"it was restored from {topic_was}: its new changelog does not have those rows"
             if new.logged
             else "it has no changelog"
         )
@@ -257,34 +261,34 @@ def _repartition_topics(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Ch
             yield Change(kind, name, Verdict.NEW)
         elif before[name] != partitions:
             given = "that of the inputs"
-            why = f"its partitions change from {before[name] or given} to {partitions or given}"
+            why = f"its partition count changes from {before[name] or given} to {partitions or given}"
             yield Change(kind, name, Verdict.REBUILT, why)
         elif earlier:
             yield Change(kind, name, Verdict.UNKNOWN, _EARLIER)
         else:
             yield _waiting(kind, name, written.get(name), read.get(name))
     for name in sorted(before.keys() - after.keys()):
-        why = "stop the old version when it has caught up: what still waits in the topic is lost"
+        why = "stop the old version when it has caught up: records that are still in the topic are lost"
         yield Change(kind, name, Verdict.GONE, why)
 
 
 def _waiting(kind: str, name: str, written: _Schemas | None, read: _Schemas | None) -> Change:
-    """What becomes of the records that wait in a repartition topic."""
+    """The effect on the records that a repartition topic still holds."""
     if written is None or read is None:
         return Change(kind, name, Verdict.KEPT)
     keys, values = change_of_keys(written[0], read[0]), change_of_values(written[1], read[1])
     why = "; ".join(told for told in (keys.why, values.why) if told)
     if keys.effect is Effect.FAILS:
-        return Change(kind, name, Verdict.REBUILT, f"its keys are others: {keys.why}", keys.fields)
+        return Change(kind, name, Verdict.REBUILT, f"its keys change: {keys.why}", keys.fields)
     if values.effect is Effect.READS_ON:
         return Change(kind, name, Verdict.KEPT, why)
     verdict = Verdict.LOST if values.effect is Effect.FAILS else Verdict.PARTLY_LOST
-    advice = "stop the old version when it has caught up, so that nothing waits in the topic"
+    advice = "stop the old version when it has caught up, so that the topic is empty"
     return Change(kind, name, verdict, f"{values.why}: {advice}", values.fields)
 
 
 def _other_types(kind: str, was: Mapping[str, _Schemas], now: Mapping[str, _Schemas]) -> Iterator[Change]:
-    """Topics of others whose records this program reads, or writes, as other types than before."""
+    """Inputs or outputs whose records the new version reads, or writes, as other types than before."""
     for topic in sorted(was.keys() & now.keys()):
         told = difference(was[topic], now[topic])
         if told:
@@ -294,7 +298,7 @@ def _other_types(kind: str, was: Mapping[str, _Schemas], now: Mapping[str, _Sche
 def _inputs(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Change]:
     before, after = ({topic for part in parts for topic in _topics(part)} for parts in (was, now))
     for topic in sorted(after - before):
-        yield Change("input", topic, Verdict.NEW, "it is read from where auto_offset_reset says")
+        yield Change("input", topic, Verdict.NEW, "auto_offset_reset decides where reading starts")
     for topic in sorted(before - after):
         yield Change("input", topic, Verdict.GONE, "its committed offsets stay")
     yield from _other_types("input", _outside(was, _schemas_read), _outside(now, _schemas_read))
@@ -323,12 +327,12 @@ def _written(part: Part, parts: Sequence[Part]) -> Iterator[str]:
             yield node[3]
 
 
-#: What is told of a topic's keys and of its values.
+#: The schemas of a topic's keys and of its values.
 _Schemas = tuple[Schema, Schema]
 
 
 def _schemas_read(parts: Sequence[Part]) -> dict[str, _Schemas]:
-    """By topic. Topics that a pattern finds go by the pattern."""
+    """By topic. Topics that match a pattern are listed under the pattern."""
     nodes = [node for part in parts for node in part["nodes"] if node[0] == "source"]
     return {topic: (node[4], node[5]) for node in nodes for topic in (*node[2], *_pattern(node))}
 
@@ -341,7 +345,7 @@ def _schemas_written(parts: Sequence[Part]) -> dict[str, _Schemas]:
 def _outside(
     parts: Sequence[Part], schemas: Callable[[Sequence[Part]], dict[str, _Schemas]]
 ) -> dict[str, _Schemas]:
-    """Without internal topics, and empty if an earlier version has not told."""
+    """The schemas of topics that are not internal; empty if an earlier version described one of the topologies."""
     internal = {topic for part in parts for topic in part.get("internal", {})}
     if is_of_earlier_version(parts):
         return {}
@@ -358,7 +362,7 @@ def _stores(parts: Sequence[Part]) -> dict[str, _Store]:
 
 
 def _numbers(parts: Sequence[Part]) -> Mapping[str, int]:
-    """The sub-topology of each store that tasks have; global ones have none."""
+    """The sub-topology of each store that belongs to tasks; global stores have none."""
     of_tasks = [part for part in parts if "internal" in part]
     return {store[0]: number for number, part in enumerate(of_tasks) for store in part["stores"]}
 

@@ -1,4 +1,4 @@
-"""A digest by which two runs know that they execute the same topology."""
+"""A digest of the topology: two runs with equal digests execute the same topology."""
 
 from __future__ import annotations
 
@@ -18,21 +18,20 @@ from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.former_names import told_names
 from pystreams.topology.nodes import ProcessorNode, SinkNode, SourceNode
 
-#: Of what is told of a topology. It is raised when two tellings of one topology differ.
+#: The version of shapes. It is raised when the shape of an unchanged topology changes.
 _VERSION = 2
 
 
 def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[GlobalStore]) -> str:
-    """SHA-256 in hex over everything that decides what the topics and stores of an application contain, except code.
+    """SHA-256 in hex over everything that determines the contents of an application's topics and stores, except code.
 
     Covered: sub-topologies and their ids; name, kind and parents of every node in order; topics, patterns, internal
-    topics and their fixed numbers of partitions; the parameters of operations (windows, stores, flags); connected
-    stores; name, kind, size, retention and logging of stores; what the bytes of serdes hold (fields, types, defaults;
-    not the names of classes).
+    topics and their fixed partition counts; the parameters of operations (windows, stores, flags); connected stores;
+    name, kind, size, retention and logging of stores; the schemas of serdes (fields, types, defaults; not the names of
+    classes).
 
-    Not covered: what user functions do, where they stand and what they are called (only that there is one at that
-    place); timestamp extractors and partitioners; caching, topic settings, and whether stores keep headers, which may
-    change between runs.
+    Not covered: the code, place and name of user functions (only that there is one); timestamp extractors and
+    partitioners; caching, topic settings, and whether stores keep headers, which may change between runs.
     """
     from hashlib import sha256
 
@@ -41,18 +40,17 @@ def fingerprint(subtopologies: Sequence[SubTopology], global_stores: Sequence[Gl
 
 
 def shape(built: BuiltTopology) -> list[dict[str, Any]]:
-    """What the fingerprint is made of, as JSON, and which stores keep headers: to tell later what is different."""
+    """The input of the fingerprint as JSON, with the stores that keep headers: kept to explain later differences."""
     return [{"version": _VERSION, **part} for part in _parts(built.subtopologies, built.global_stores)]
 
 
 def is_of_earlier_version(shape: Any) -> bool:
-    """Whether a shape was told by an earlier version of pystreams, which named the classes of serdes and did not say
-    what is in their bytes."""
+    """Whether an earlier version of pystreams made the shape. It has names of serdes' classes instead of schemas."""
     return any(part.get("version") != _VERSION for part in shape)
 
 
 def without_headers(shape: Any) -> Any:
-    """What is equal of two shapes if their fingerprints are."""
+    """The parts of a shape that the fingerprint covers."""
     return [{what: told for what, told in part.items() if what not in ("headers", "was")} for part in shape]
 
 
@@ -63,9 +61,9 @@ def _parts(
 
 
 def first_difference(was: Any, now: Any) -> str:
-    """Where two shapes differ first, for people; empty if they do not."""
+    """The first difference between two shapes, for people; empty if there is none."""
     if is_of_earlier_version(was) != is_of_earlier_version(now):
-        return "one was told by an earlier version of pystreams, which did not say what is in the bytes of values"
+        return "an earlier version of pystreams described one of them, without the types of keys and values"
     before, after = _by_place(was), _by_place(now)
     for place in sorted(dict.fromkeys((*before, *after)), key=_is_global):
         then, today = before.get(place), after.get(place)
@@ -112,14 +110,14 @@ def _difference_in(part: str, was: Any, now: Any) -> str:
         if today is None:
             return f"{what} {then[at]} is gone"
         if then[at] != today[at]:
-            return f"{what} {then[at]} was there, where now is {today[at]}"
+            return f"{what} {then[at]} is replaced by {today[at]}"
         if then != today:
             return f"{what} {today[at]}{_changed(then, today)}"
     return ""
 
 
 def _changed(was: list[Any], now: list[Any]) -> str:
-    """What is different about a node or a store. The schemas of keys and values stand among the rest."""
+    """The difference between two versions of a node or store. Schemas of keys and values are among their properties."""
     schemas_was, schemas_now = ([part for part in one if is_schema(part)] for one in (was, now))
     rest_was, rest_now = ([part for part in one if not is_schema(part)] for one in (was, now))
     if rest_was == rest_now and len(schemas_was) == len(schemas_now):
@@ -128,7 +126,7 @@ def _changed(was: list[Any], now: list[Any]) -> str:
 
 
 def same_setting(one: Any, other: Any) -> bool:
-    """True if two serdes or other settings of a source do the same, as far as can be told."""
+    """Whether two serdes or other settings of a source are known to behave alike."""
     if isinstance(one, DeferredSerde) and isinstance(other, DeferredSerde):
         return one.fallback is other.fallback
     if inspect.isfunction(one) or inspect.isfunction(other):
@@ -137,7 +135,7 @@ def same_setting(one: Any, other: Any) -> bool:
 
 
 def _by_class(serde: Serde[Any]) -> Any:
-    """A serde by what it makes of bytes in this process: two classes with the same fields are two."""
+    """A serde identified by its class, for comparisons within a process: two classes with equal fields differ."""
     return [type(serde), *(_plain(value, _by_class) for value in _attributes(serde))]
 
 
@@ -147,7 +145,7 @@ def _global_store(store: GlobalStore) -> dict[str, Any]:
 
 
 def _headers(specs: Iterable[StoreSpec]) -> dict[str, list[str]]:
-    """The stores that keep headers over a restart of their own."""
+    """The stores that keep headers on disk."""
     names = [spec.name for spec in specs if spec.headers and spec.persistent]
     return {"headers": names} if names else {}
 
@@ -183,7 +181,7 @@ def _node(node: SourceNode | ProcessorNode | SinkNode) -> list[Any]:
 
 
 def _plain(value: Any, of_serde: Callable[[Serde[Any]], Any] | None = None) -> Any:
-    """``value`` as JSON that does not depend on the process: names of classes, their data, no code."""
+    """``value`` as JSON that does not depend on the process: names of classes and their data, without code."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, UserFunction):
@@ -203,7 +201,8 @@ def _plain(value: Any, of_serde: Callable[[Serde[Any]], Any] | None = None) -> A
 
 
 def _of_values(serde: Serde[Any]) -> Any:
-    """The schema of values. Only keys are known by their bytes, to which the id of a registered schema belongs."""
+    """The schema of values, without registered ids. Only keys are compared by their bytes, which the id is a part
+    of."""
 
     def without_id(part: Any) -> Any:
         if isinstance(part, dict):
@@ -214,7 +213,7 @@ def _of_values(serde: Serde[Any]) -> Any:
 
 
 def _attributes(serde: Serde[Any]) -> Iterable[Any]:
-    """What a serde was made with, as far as it is data: types, sizes, inner serdes."""
+    """The arguments of a serde that are data: types, sizes, inner serdes."""
     slots = (name for c in type(serde).__mro__ for name in getattr(c, "__slots__", ()))
     names = sorted({*slots, *getattr(serde, "__dict__", {})})
     for name in names:

@@ -1,4 +1,4 @@
-"""Stores that had another name before, as shapes (``fingerprint.shape``) tell of them: ``was=`` of the program."""
+"""The former names of renamed stores (``was=`` in the program), in shapes (``fingerprint.shape``)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ _FORMER = "was"
 
 
 def told_names(specs: Iterable[StoreSpec]) -> dict[str, dict[str, str]]:
-    """What a part of a shape has besides, if any of its stores had another name."""
+    """The entry for former names in a part of a shape; empty if no store of the part has one."""
     names = {spec.name: spec.was for spec in specs if spec.was is not None}
     return {_FORMER: names} if names else {}
 
 
 def without_former_names(shape: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A shape as it is once the content is carried over."""
+    """A shape without former names: the one that is kept once the content has been carried over."""
     return [{what: told for what, told in part.items() if what != _FORMER} for part in shape]
 
 
 def names_to_be(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """By the name that a store of ``was`` has the one that it is to have. Who has it already is not among them."""
+    """New names of stores by the names that they have in ``was``. Stores that have the new name already are left
+    out."""
     known = {store[0] for part in was for store in part["stores"]}
     return {
         old: new
@@ -33,7 +34,7 @@ def names_to_be(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any
 
 
 def renamed(shape: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> list[dict[str, Any]]:
-    """A shape with other names of stores, wherever its steps mention them."""
+    """A shape with stores renamed, in the steps that refer to them, too."""
     return [_renamed_part(part, names) for part in shape] if names else [dict(part) for part in shape]
 
 
@@ -41,7 +42,7 @@ def _renamed_part(part: Mapping[str, Any], names: Mapping[str, str]) -> dict[str
     return {
         **part,
         "stores": [[names.get(store[0], store[0]), *store[1:]] for store in part["stores"]],
-        # Of a processor: kind, name, parents, and what else it was made with.
+        # A processor has kind, name, parents, and its parameters.
         "nodes": [
             [*node[:3], *_replaced(node[3:], names)] if node[0] == "processor" else node
             for node in part["nodes"]

@@ -1,7 +1,7 @@
-"""The graph of the language: one node per call, written into a ``Topology`` when that is built.
+"""The graph of the DSL: one node per call, written into a ``Topology`` at the end.
 
-Why a graph of its own: an operator may be several nodes of the topology, what a node does may depend on operators that
-are added after it (a table is materialised only if somebody needs it), and optimisation rewrites this graph.
+It is separate because an operator may become several nodes of the topology, because an operator's effect may depend on
+later ones (a table is materialized only if another step needs it), and because optimizations rewrite this graph.
 Source: org.apache.kafka.streams.kstream.internals.graph, InternalStreamsBuilder.
 """
 
@@ -21,7 +21,7 @@ from pystreams.user_code import Place, caller, running_cell
 
 @dataclass(eq=False)
 class GraphNode:
-    """A node. ``priority`` orders the writing; a node is written after all its parents."""
+    """A node. Nodes are written in the order of ``priority``, each after all its parents."""
 
     name: str
     parents: list[GraphNode] = field(default_factory=list, init=False)
@@ -29,11 +29,11 @@ class GraphNode:
     priority: int = field(default=-1, init=False)
     #: The line of the program that declared it.
     place: Place | None = field(default=None, init=False)
-    #: The key behind this node is another one than before it.
+    #: The node may change keys.
     changes_key: bool = field(default=False, kw_only=True)
     changes_value: bool = field(default=False, kw_only=True)
     merges: bool = field(default=False, kw_only=True)
-    #: A join that gives a result for a null key, so that repartitioning before it must keep those.
+    #: A join that has results for null keys, so that a repartition step before it must not drop them.
     keeps_null_keys: bool = field(default=False, kw_only=True)
 
     def add_child(self, child: GraphNode) -> None:
@@ -46,24 +46,24 @@ class GraphNode:
         child.parents.remove(self)
 
     def told(self) -> str:
-        """The name, and where it was declared."""
+        """The name, and the place of its declaration."""
         return self.name if self.place is None else f"{self.name} ({self.place})"
 
     def parent_names(self) -> tuple[str, ...]:
         return tuple(parent.name for parent in self.parents)
 
     def write(self, topology: Topology) -> None:
-        """Add what this node stands for. The root stands for nothing."""
+        """Add the nodes of this call to ``topology``. The root has none."""
 
 
 @dataclass(eq=False)
 class StreamSourceGraphNode(GraphNode):
-    """Topics that are read as a stream."""
+    """Reads topics as a stream."""
 
     source: SourceNode
 
     def key(self) -> frozenset[str] | tuple[str, int]:
-        """Sources with equal keys are merged into one node."""
+        """The topics or the pattern. Sources with equal keys are merged into one node."""
         pattern = self.source.pattern
         return frozenset(self.source.topics) if pattern is None else (pattern.pattern, pattern.flags)
 
@@ -73,12 +73,12 @@ class StreamSourceGraphNode(GraphNode):
 
 @dataclass(eq=False)
 class TableSourceGraphNode(GraphNode):
-    """A topic that is read as a table: two nodes."""
+    """Reads a topic as a table: a source and a processor."""
 
     source: SourceNode
     operation: Operation
     store: StoreSpec
-    #: The store is restored from the topic, which must be compacted, and has no changelog.
+    #: The store has no changelog: it is restored from the topic, which must be compacted.
     reuses_topic: bool = False
 
     def write(self, topology: Topology) -> None:
@@ -92,7 +92,7 @@ class TableSourceGraphNode(GraphNode):
 
 @dataclass(eq=False)
 class ProcessorGraphNode(GraphNode):
-    """One step. ``store`` is its own store, ``connected`` are names of stores that others own."""
+    """A step. ``store`` is its own store, ``connected`` are names of stores of others."""
 
     operation: Operation
     store: StoreSpec | None = None
@@ -106,17 +106,17 @@ class ProcessorGraphNode(GraphNode):
 
 @dataclass(eq=False)
 class JoinGraphNode(GraphNode):
-    """A join of two tables or streams: a processor for each side and one that merges their results, which has the
-    node's name.
+    """A join of two tables or streams: a processor for each side, and one with the node's name that merges their
+    results.
 
-    ``sides`` are, for the left and then the right one: name, the step before it, operation, and the stores that it
-    reads besides. Source: KTableKTableJoinNode, StreamStreamJoinNode.
+    ``sides`` has, for the left and then the right side: name, parent step, operation, and the stores that it reads in
+    addition. Source: KTableKTableJoinNode, StreamStreamJoinNode.
     """
 
     sides: tuple[tuple[str, str, Operation, Sequence[str | StoreSpec]], ...]
     merge: Operation
     store: StoreSpec | None = None
-    #: Of a join of streams: what can take the place of all three where a stream is joined with itself, and its store.
+    #: For a join of streams: the operation, with its store, that replaces all three if a stream is joined with itself.
     with_itself: tuple[Operation, StoreSpec] | None = None
     is_with_itself: bool = False
 
@@ -136,7 +136,7 @@ class JoinGraphNode(GraphNode):
 
 @dataclass(frozen=True, slots=True)
 class NullKeyFilter:
-    """The step before a repartition topic, which drops null keys unless a join further on wants them."""
+    """The step before a repartition topic. It drops null keys unless a later join needs them."""
 
     name: str
     drop: Operation
@@ -145,9 +145,9 @@ class NullKeyFilter:
 
 @dataclass(eq=False)
 class RepartitionGraphNode(GraphNode):
-    """A topic in the middle: sink and source; the node has the source's name.
+    """A repartition topic: sink and source; the node has the source's name.
 
-    ``optimizable``: may be merged with others behind the same change of key.
+    ``optimizable``: it may be merged with other repartition topics after the same change of key.
     """
 
     sink: SinkNode
@@ -170,7 +170,7 @@ class RepartitionGraphNode(GraphNode):
 
 @dataclass(eq=False)
 class SinkGraphNode(GraphNode):
-    """A topic that is written."""
+    """Writes a topic."""
 
     sink: SinkNode
 
@@ -188,14 +188,14 @@ class StoreGraphNode(GraphNode):
         topology.add_state_store(self.store)
 
 
-#: Changes a graph, whose nodes it is given in the order in which they were added. Gives the names of nodes that went,
-#: with the name of the one in their place.
+#: Rewrites a graph, given as its nodes in the order in which they were added. Returns the names of removed nodes, each
+#: with the name of its replacement.
 Rewriting = Callable[[Sequence[GraphNode]], Mapping[str, str]]
 
 
 @dataclass(eq=False)
 class GlobalStoreGraphNode(GraphNode):
-    """A topic that fills a store which every process keeps whole: two nodes."""
+    """Fills a store of which every process keeps a full copy: a source and a processor."""
 
     source: SourceNode
     operation: Operation
@@ -206,7 +206,7 @@ class GlobalStoreGraphNode(GraphNode):
 
 
 def add_materialized(topology: Topology, name: str, operation: Operation, store: StoreSpec | None) -> None:
-    """Add the store of a step, unless nobody needed it."""
+    """Add the store of a step, if the step has one."""
     if store is not None and getattr(operation, "store", None) == store.name:
         topology.add_and_connect(name, [store])
 
@@ -224,7 +224,7 @@ def _below(node: GraphNode) -> Iterable[GraphNode]:
 
 
 class Graph:
-    """All nodes, below a root that stands for nothing."""
+    """All nodes, below an empty root."""
 
     def __init__(self) -> None:
         self.root = GraphNode("root")
@@ -232,21 +232,21 @@ class Graph:
         #: In the order in which they were added.
         self._nodes: dict[GraphNode, None] = {}
         self._copartitioned: list[frozenset[str]] = []
-        #: Nodes that went, with the name of the one in their place.
+        #: Names of removed nodes, each with the name of its replacement.
         self._merged: dict[str, str] = {}
         self._optimized = False
-        #: The cells of a notebook that have added nodes: the number of the run, and the line.
+        #: The notebook cells that have added nodes: the number of the run, and the line.
         self._cells: dict[str, tuple[int, Place | None]] = {}
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return sum(1 for _ in _below(self.root))
 
     def add(self, node: GraphNode, *parents: GraphNode) -> None:
-        """Add a node below ``parents`` (none: below the root). Adding it again gives it another parent.
+        """Add a node below ``parents`` (none: below the root). A second call for a node adds another parent.
 
-        Raises ``TopologyError`` in a notebook, if the cell at work has added to the graph in an earlier run.
+        Raises ``TopologyError`` in a notebook, if an earlier run of the current cell has added to the graph.
         """
         node.place = node.place or caller()
         self._check_cell(node.place)
@@ -257,7 +257,7 @@ class Graph:
             self._priority += 1
 
     def _in_force(self, node: GraphNode) -> GraphNode:
-        """``node``, or the one that has taken its place when the graph was written before."""
+        """``node``, or its replacement if an earlier rewriting of the graph removed it."""
         if node.name not in self._merged:
             return node
         by_name = {one.name: one for one in self._nodes}
@@ -272,19 +272,19 @@ class Graph:
         number, first = self._cells.setdefault(cell.identity, (cell.number, place))
         if number != cell.number:
             raise TopologyError(
-                "this cell was run before on the same App",
-                why=f"its steps were declared in {first or f'In [{number}]'}, and would now be there twice",
-                hint="make the App in the same cell, or run the cell that makes it again before this one",
+                "an earlier run of this cell has added its steps to the same App",
+                why=f"the steps were declared in {first or f'In [{number}]'}, and would now be there twice",
+                hint="make the App in the same cell, or first run the cell that makes it again",
             )
 
     def copartition(self, sources: Iterable[str]) -> None:
-        """Demand that the topics of these source nodes have equal numbers of partitions."""
+        """Require that the topics of these source nodes have equal partition counts."""
         self._copartitioned.append(frozenset(sources))
 
     def write(self, rewritings: Collection[Rewriting] = ()) -> Topology:
-        """A new topology with everything in the graph, which is rewritten first, once for all.
+        """A new topology with everything in the graph. The rewritings change the graph itself, at the first call.
 
-        Raises ``TopologyError`` where two calls contradict each other: equal names, overlapping topics.
+        Raises ``TopologyError`` if two calls contradict each other: equal names, overlapping topics.
         """
         self._merge_sources()
         if rewritings and not self._optimized:
@@ -311,7 +311,7 @@ class Graph:
         return topology
 
     def _merge_sources(self) -> None:
-        """Streams that read the same topics are one source. Source: mergeDuplicateSourceNodes."""
+        """Merge streams that read the same topics into one source. Source: mergeDuplicateSourceNodes."""
         first: dict[frozenset[str] | tuple[str, int], StreamSourceGraphNode] = {}
         by_topic: dict[str, StreamSourceGraphNode] = {}
         for node in list(self.root.children):
@@ -324,7 +324,7 @@ class Graph:
                     raise TopologyError(
                         f"topic {topic} is read by two streams whose topics overlap but are not equal",
                         where=f"{other.told()} and {node.told()}",
-                        hint="read the common topics as one stream, and the others as another; merge joins them",
+                        hint="read the common topics as one stream and the others as another, and merge the two",
                     )
             main = first.setdefault(key, node)
             if main is not node:

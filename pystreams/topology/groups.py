@@ -1,10 +1,10 @@
-"""Which nodes belong together: disjoint sets of names."""
+"""Disjoint sets of names, for finding connected nodes."""
 
 from __future__ import annotations
 
 
 class Groups:
-    """Disjoint sets that can be united."""
+    """Disjoint sets (union-find)."""
 
     def __init__(self) -> None:
         self._parents: dict[str, str] = {}
@@ -18,7 +18,7 @@ class Groups:
         self._parents[name] = name
 
     def root(self, name: str) -> str:
-        """The name that stands for the set of ``name``; equal for members of one set."""
+        """The representative of the set of ``name``; equal for all members of a set."""
         parents = self._parents
         while (parent := parents[name]) != name:
             parents[name] = parents[parent]

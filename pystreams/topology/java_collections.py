@@ -1,4 +1,4 @@
-"""The iteration order of two Java collections, which shows in ``describe()`` and decides the order of stores."""
+"""The iteration order of two Java collections: ``describe()`` shows it, and the order of stores depends on it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def string_hash(text: str) -> int:
 def hash_set_order(texts: Iterable[str], *, capacity: int = 16) -> list[str]:
     """The iteration order of a ``java.util.HashSet`` to which ``texts`` were added one by one.
 
-    By bucket, then by insertion: growing the table keeps the order within a bucket. (Buckets become trees from eight
-    colliding entries on, which keep that order, too, unless their root moves.)
+    By bucket, then by insertion: a growing table keeps the order within a bucket. (A bucket with eight or more entries
+    becomes a tree, which also keeps that order unless its root moves.)
     """
     distinct = list(dict.fromkeys(texts))
     while len(distinct) > capacity * 3 // 4:
@@ -30,9 +30,9 @@ def hash_set_order(texts: Iterable[str], *, capacity: int = 16) -> list[str]:
 
 
 def copied_hash_set_order(texts: Iterable[str]) -> list[str]:
-    """The iteration order of ``new HashSet<>(set)``, where ``set`` had ``texts`` added one by one.
+    """The iteration order of ``new HashSet<>(set)``, where ``texts`` were added to ``set`` one by one.
 
-    The copy may get a larger table than the original grew to (in Java 17; since 19 it has the same size).
+    The copy's table may be larger than the original's (in Java 17; since Java 19 it has the same size).
     """
     original = hash_set_order(texts)
     wanted = max(int(len(original) / 0.75) + 1, 16)
@@ -57,8 +57,8 @@ class _Entry(Generic[T]):
 class TreeSet(Generic[T]):
     """A ``java.util.TreeSet`` that only grows.
 
-    Why a red-black tree and not ``sorted``: Kafka Streams adds nodes to such sets while the sizes that order them still
-    change, so the order that comes out depends on the shape of the tree at each insertion.
+    It is a red-black tree instead of ``sorted``, because Kafka Streams adds nodes to such sets while their sort keys,
+    the sizes, still change. The iteration order then depends on the shape of the tree at each insertion.
     """
 
     def __init__(self, compare: Callable[[T, T], int]) -> None:
@@ -66,7 +66,7 @@ class TreeSet(Generic[T]):
         self._root: _Entry[T] | None = None
 
     def add(self, item: T) -> None:
-        """Insert ``item`` unless an equal one is met on the way down."""
+        """Insert ``item``, unless the search for its place meets an equal one."""
         parent: _Entry[T] | None = None
         entry, order = self._root, 0
         while entry is not None:
@@ -116,7 +116,7 @@ class TreeSet(Generic[T]):
         self._root.red = False
 
     def _rotate(self, entry: _Entry[T], *, left: bool) -> None:
-        """Put the child on the other side above ``entry``."""
+        """Rotate so that a child of ``entry`` takes its place: the right child if ``left``, else the left one."""
         child = entry.right if left else entry.left
         assert child is not None
         inner = child.left if left else child.right

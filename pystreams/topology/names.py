@@ -1,4 +1,4 @@
-"""Names that users give, and those that Kafka Streams would generate."""
+"""Checks names that users give, and generates the same names as Kafka Streams."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pystreams.errors import TopologyError
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 _LENGTH_MAX = 249
 
-#: What Java takes for a generated name when it names the steps around a repartition topic.
+#: Names that Java takes for generated ones when it names the steps around a repartition topic.
 GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 
 def checked(name: object) -> str:
-    """``name``, if topics and stores may have it. Raises ``TopologyError`` else. Source: Named.validate."""
+    """``name``, if it is valid for topics and stores. Raises ``TopologyError`` if not. Source: Named.validate."""
     if (
         not isinstance(name, str)
         or not _LEGAL.fullmatch(name)
@@ -36,18 +36,18 @@ def changelog_topic(application_id: str, store: str) -> str:
 class NameGenerator:
     """Numbers steps and stores with one counter, exactly as Java does.
 
-    A number is drawn even if the user gave the name: the names that follow must not depend on that.
+    A number is used up even if the user gave the name, so that later generated names do not depend on that.
     """
 
     def __init__(self) -> None:
         self._next = 0
 
     def step(self, prefix: str, given: str | None = None) -> str:
-        """``given``, or ``prefix`` and the next number. Draws a number either way."""
+        """``given``, or ``prefix`` and the next number. Uses up a number either way."""
         generated = f"{prefix}{self._next:010d}"
         self._next += 1
         return generated if given is None else checked(given)
 
     def store(self, prefix: str) -> str:
-        """The name of a store that the user did not name."""
+        """A generated name for a store."""
         return self.step(f"{prefix}STATE-STORE-")

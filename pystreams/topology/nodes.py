@@ -12,42 +12,42 @@ from pystreams.functions import UserFunction
 from pystreams.processor import Processor
 from pystreams.serde.base import AnySerde
 
-#: The serde for good of one that may not be known yet; the second argument says what it is for: "key" or "value".
+#: Replaces a serde that may be a placeholder by the final one; the second argument says its use: "key" or "value".
 ResolveSerde: TypeAlias = Callable[[AnySerde, str], AnySerde]
 
 
 class Operation:
-    """What a processor node does. Subclasses (dsl/operators) hold data; runtime/codegen turns them into code."""
+    """The operation of a processor node. Subclasses (dsl/operators) hold data; engine/codegen turns them into code."""
 
-    #: True if the edge out of this node carries (new, old) instead of a value.
+    #: Whether records after this node carry (new, old) instead of a value.
     emits_changes: ClassVar[bool] = False
-    #: True for what Java runs as a fixed-key processor: only processor wrappers see a difference.
+    #: Whether Java runs it as a fixed-key processor. Only processor wrappers see a difference.
     keeps_key: ClassVar[bool] = False
-    #: True if what it writes to its store is under the key of the record that it is given.
+    #: Whether it writes to its store under the key of its input record.
     stores_under_key: ClassVar[bool] = False
 
     @property
     def global_table(self) -> str | None:
-        """The global store that the step looks into."""
+        """The global store that the step reads."""
         return None
 
     def with_serdes(self, resolve: ResolveSerde) -> Operation:
-        """The same with the serdes that it holds, if it holds any, resolved."""
+        """A copy whose serdes are resolved, if it has any."""
         return self
 
 
 @dataclass(eq=False, slots=True)
 class Process(Operation):
-    """Runs a ``Processor``; ``supplier`` gives a new one for each task. Source: KStreamImpl.process (KIP-820)."""
+    """Runs a ``Processor``; ``supplier`` makes one for each task. Source: KStreamImpl.process (KIP-820)."""
 
     supplier: Callable[[], Processor[Any, Any, Any, Any]]
-    #: True: the key cannot be changed (``process_values``).
+    #: Whether the key cannot be changed (``process_values``).
     fixed_key: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class SourceNode:
-    """Reads topics. ``topics`` are undecorated: internal ones still lack the application id."""
+    """Reads topics. ``topics`` are as declared: internal ones do not carry the application id yet."""
 
     name: str
     topics: tuple[str, ...]
@@ -60,19 +60,19 @@ class SourceNode:
 
 @dataclass(eq=False, slots=True)
 class ProcessorNode:
-    """Does something with each record that its parents forward."""
+    """Processes each record that its parents forward."""
 
     name: str
     parents: tuple[str, ...]
     operation: Operation
     stores: list[str] = field(default_factory=list)
-    #: What a processor wrapper made of the step, if there is one.
+    #: The supplier that a processor wrapper returned for the step, if there is a wrapper.
     supplier: Callable[[], Processor[Any, Any, Any, Any]] | None = None
 
 
 @dataclass(eq=False, slots=True)
 class SinkNode:
-    """Writes to a topic, or to the one that ``topic_chooser`` names for each record."""
+    """Writes to a topic, or to the topic that ``topic_chooser`` returns for each record."""
 
     name: str
     parents: tuple[str, ...]

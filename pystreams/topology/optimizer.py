@@ -1,4 +1,4 @@
-"""What ``topology_optimization`` does to the graph of the language before it is written.
+"""The optimizations of the DSL's graph that ``topology_optimization`` allows.
 
 Source: InternalStreamsBuilder.optimizeTopology.
 """
@@ -28,22 +28,22 @@ def rewritings(allowed: str) -> list[Rewriting]:
 
 
 def reuse_source_topics(nodes: Sequence[GraphNode]) -> Mapping[str, str]:
-    """Have tables restored from the topics that they read: the changelog would hold the same."""
+    """Restore tables from the topics that they read, because a changelog would have the same contents."""
     for node in nodes:
         if isinstance(node, TableSourceGraphNode):
             node.reuses_topic = True
     return {}
 
 
-#: Repartition topics to be merged, by the node behind which the one topic will be.
+#: Repartition topics to be merged, by the node after which the merged topic will be.
 _Groups = dict[GraphNode, list[RepartitionGraphNode]]
 
 
 def merge_repartition_topics(nodes: Sequence[GraphNode]) -> Mapping[str, str]:
-    """Have all groupings and joins behind one change of key share a repartition topic, the first one's.
+    """Merge the repartition topics of all groupings and joins after one change of key into the first of them.
 
-    ``nodes`` are those of the graph in the order in which they were added. Gives the names of the nodes that went, with
-    that of the one in their place. Raises ``TopologyError`` where Java fails to.
+    ``nodes`` are those of the graph in the order in which they were added. Returns the names of removed nodes, each
+    with the name of its replacement. Raises ``TopologyError`` where Java fails.
     """
     replaced: dict[str, str] = {}
     for changer, repartitions in _groups(nodes).items():
@@ -67,13 +67,13 @@ def _groups(nodes: Sequence[GraphNode]) -> _Groups:
 
 
 def _key_changer(node: GraphNode) -> GraphNode | None:
-    """The change of key above a repartition topic, if no change of the value is between them."""
+    """The step above a repartition topic that changes the key, if no step between them changes the value."""
     nearest = _upwards(node, lambda one: one.changes_key or one.changes_value)
     return nearest if nearest is not None and nearest is _upwards(node, lambda one: one.changes_key) else None
 
 
 def _gather_behind_merges(groups: _Groups, merges: Iterable[GraphNode]) -> None:
-    """Repartition topics behind the merge of streams that changed their keys apart go behind the merge."""
+    """Move repartition topics after a merge of streams, each with its own change of key, to the merge."""
     above: dict[GraphNode, list[GraphNode]] = {}
     for merge in merges:
         above[merge] = [
@@ -94,8 +94,8 @@ def _one_for_all(changer: GraphNode, repartitions: Sequence[RepartitionGraphNode
         child = _child_above(node, changer)
         if child is None:
             raise TopologyError(
-                f"the repartition topics behind {changer.name} cannot be merged",
-                why=f"there is no way from it to {node.name} but through a step that may change the key",
+                f"the repartition topics after {changer.name} cannot be merged",
+                why=f"every path from it to {node.name} has a step that may change the key",
                 hint="leave merge.repartition.topics out of topology_optimization",
             )
         one.add_child(child)
@@ -108,13 +108,13 @@ def _one_for_all(changer: GraphNode, repartitions: Sequence[RepartitionGraphNode
         for below in list(node.children):
             node.remove_child(below)
     changer.add_child(one)
-    # Before everything that is behind it.
+    # It is written before all steps after it.
     one.priority = changer.priority
     return one
 
 
 def _like(first: RepartitionGraphNode) -> RepartitionGraphNode:
-    """A node for the same topic. Its steps have the topic's name, as those of a topic that the user named."""
+    """A node for the same topic. Its steps are named after the topic, as if the user had named it."""
     topic = first.source.topics[0]
     assert first.filter is not None, "repartition topics of streams have one"
     return RepartitionGraphNode(
@@ -127,12 +127,12 @@ def _like(first: RepartitionGraphNode) -> RepartitionGraphNode:
 
 
 def _child_above(node: GraphNode, parent: GraphNode) -> GraphNode | None:
-    """The node on the way up from ``node`` whose parent is ``parent``."""
+    """The child of ``parent`` on the path from ``parent`` to ``node``."""
     return _upwards(node, lambda one: parent in one.parents)
 
 
 def _upwards(node: GraphNode, wanted: Callable[[GraphNode], bool]) -> GraphNode | None:
-    """The first node that is ``wanted``: this one, its parents, and theirs, in Java's order."""
+    """The first ``wanted`` node among this one, its parents and their parents, in Java's order."""
     if wanted(node):
         return node
     for parent in node.parents:
@@ -145,7 +145,7 @@ def _upwards(node: GraphNode, wanted: Callable[[GraphNode], bool]) -> GraphNode 
 
 
 def single_store_self_join(nodes: Sequence[GraphNode]) -> Mapping[str, str]:
-    """Have joins of a stream with itself keep its records once. Raises ``TopologyError`` where Java fails to."""
+    """Keep records only once in joins of a stream with itself. Raises ``TopologyError`` where Java fails."""
     for node in nodes:
         if not isinstance(node, JoinGraphNode) or node.with_itself is None or len(node.parents) != 1:
             continue
@@ -153,8 +153,8 @@ def single_store_self_join(nodes: Sequence[GraphNode]) -> Mapping[str, str]:
         kept = [child for child in parent.children if child.name in names and child.priority < node.priority]
         if [child.name for child in kept] != names:
             raise TopologyError(
-                f"the join {node.name} of a stream with itself cannot do with one store",
-                why="the steps that keep its records are not both behind the stream",
+                f"the join {node.name} of a stream with itself cannot work with one store",
+                why="the steps that store its records do not both follow the stream directly",
                 hint="leave single.store.self.join out of topology_optimization",
             )
         parent.remove_child(kept[1])

@@ -1,4 +1,4 @@
-"""How many partitions internal topics get, and which tasks there are."""
+"""The partition counts of internal topics, and the list of tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pystreams.topology.nodes import ProcessorNode, SourceNode
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """Partition counts of the topics that the application makes, and its tasks with their input partitions, sorted."""
+    """Partition counts of the topics that the application creates, and its tasks with their input partitions,
+    sorted."""
 
     repartition_topics: Mapping[str, int]
     changelog_topics: Mapping[str, int]
@@ -21,11 +22,11 @@ class Partitioning:
 
 
 def resolve_partitions(built: BuiltTopology, external: Mapping[str, int]) -> Partitioning:
-    """Decide partition counts and tasks, given the partition counts of all topics that exist.
+    """Determine partition counts and tasks, given the partition counts of all existing topics.
 
-    Patterns are matched against ``external``. Raises ``TopicError`` for a source topic that does not exist,
-    and for topics that meet in a step but are not partitioned alike. Source: RepartitionTopics,
-    CopartitionedTopicsEnforcer, PartitionGrouper.
+    Patterns are matched against ``external``. Raises ``TopicError`` for a source topic that does not exist, and for
+    topics that must be co-partitioned but are not. Source: RepartitionTopics, CopartitionedTopicsEnforcer,
+    PartitionGrouper.
     """
     own = built.internal_topics
     existing = {topic: count for topic, count in external.items() if topic not in own}
@@ -59,7 +60,7 @@ def _input_topics(sub: SubTopology, existing: Mapping[str, int], own: Iterable[s
         raise TopicError(
             f"topic {', '.join(missing)} does not exist",
             where=f"sub-topology {sub.id} reads it",
-            why="input topics are never created by the application",
+            why="the application never creates input topics",
             hint="create it with the number of partitions you want, then start again",
         )
     found = [topic for topic in existing if any(p.fullmatch(topic) for p, _ in sub.pattern_sources)]
@@ -69,9 +70,9 @@ def _input_topics(sub: SubTopology, existing: Mapping[str, int], own: Iterable[s
 def _size_repartition_topics(
     built: BuiltTopology, inputs: Mapping[int, list[str]], counts: dict[str, int]
 ) -> None:
-    """Give each repartition topic as many partitions as the widest input of the sub-topologies that write to it.
+    """Give each repartition topic the largest partition count among the inputs of the sub-topologies that write to it.
 
-    A topic waits for the sizes of those that feed it; where they wait for each other, the known ones decide.
+    A topic is sized after the topics that feed it; where topics feed each other, the known sizes decide.
     """
     feeders = {
         name: [topic for sub in built.subtopologies if name in sub.sink_topics for topic in inputs[sub.id]]
@@ -83,7 +84,7 @@ def _size_repartition_topics(
         ready = ready or [name for name in unknown if any(topic in counts for topic in feeders[name])][:1]
         if not ready:
             raise TopicError(
-                f"cannot tell how many partitions {', '.join(sorted(unknown))} should have",
+                f"the partition count of {', '.join(sorted(unknown))} cannot be determined",
                 why="no topic that feeds it exists yet, or no topic matches the pattern of its source",
                 hint="create the input topics, or give the repartition step partitions=",
             )
@@ -94,7 +95,7 @@ def _size_repartition_topics(
 def _copartition(
     built: BuiltTopology, sub: SubTopology, group: frozenset[str], counts: dict[str, int]
 ) -> None:
-    """Make the repartition topics of a group as wide as the others that it meets."""
+    """Give the repartition topics of a co-partitioned group the partition count of its other topics."""
     own = built.internal_topics
     given = {topic: counts[topic] for topic in group if topic not in own}
     fixed = {
@@ -105,9 +106,9 @@ def _copartition(
         spelled = ", ".join(f"{topic} has {count}" for topic, count in sorted(demanded.items()))
         step = _meeting_step(sub, group)
         raise TopicError(
-            f"topics that meet in one step have different numbers of partitions: {spelled}",
+            f"topics that must be co-partitioned have different numbers of partitions: {spelled}",
             where=f"application {built.application_id}" + (f", step {step}" if step else ""),
-            why="a task sees only records whose keys are in partitions of the same number",
+            why="a task reads the same partition number of each topic, so equal keys must have equal partition numbers",
             hint="repartition one side: stream.repartition(partitions=...), or re-create the topic",
         )
     width = next(iter(demanded.values())) if demanded else max(counts[topic] for topic in group)
@@ -117,7 +118,7 @@ def _copartition(
 
 
 def _meeting_step(sub: SubTopology, group: frozenset[str]) -> str:
-    """The first step that records of several topics of ``group`` reach, by their way or through a store."""
+    """The first step that receives records of several topics of ``group``, directly or through a store."""
     reached: dict[str, set[str]] = {}
     in_store: dict[str, set[str]] = {}
     for node in sub.nodes:

@@ -1,7 +1,7 @@
-"""Which steps decide about the content of a store, and how those of two topologies differ.
+"""Finds the steps that determine a store's content, and compares those of two topologies.
 
-Works on shapes (``fingerprint.shape``). Names of steps, stores and internal topics do not count: they may change and
-what is written stays the same. Neither do types: what they do to a store, its own schema tells.
+Works on shapes (``fingerprint.shape``). It ignores names of steps, stores and internal topics, because they may change
+without an effect on the content, and types, because the store's own schema shows their effect.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from pystreams.topology.changed_schemas import is_schema
 
-#: A sub-topology or a global store, as ``fingerprint.shape`` gives it.
+#: A sub-topology or a global store, as in ``fingerprint.shape``.
 Part = Mapping[str, Any]
 
-#: What steps below ask of a step above, which changes nothing in what it stores.
+#: Parameters that later steps set on a step. They do not change what the step stores.
 _ASKED_FROM_BELOW = ("send_old_values", "from_versioned")
 
 _PROCESS = "Process"
@@ -26,7 +26,7 @@ _PROCESS = "Process"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step without the names in it: ``told`` is JSON, ``name`` for people."""
+    """A step without the names in it. ``told`` is its JSON, ``name`` is for people."""
 
     name: str
     told: str
@@ -47,7 +47,7 @@ class Steps:
                 self._sinks.setdefault(node[3], []).append(node[1])
 
     def before(self, store: str) -> list[Step]:
-        """The steps that write to a store and all before them, through internal topics, too."""
+        """The steps that write to a store and all steps before them, also through internal topics."""
         seen: set[str] = set()
         todo = self._writers(store)
         while todo:
@@ -80,7 +80,7 @@ class Steps:
         return Step(name, json.dumps(told, sort_keys=True))
 
     def _nameless(self, value: Any) -> Any:
-        """``value`` with neutral words for the names of stores, internal topics and steps."""
+        """``value`` with neutral words instead of the names of stores, internal topics and steps."""
         if isinstance(value, str):
             if value in self._stores:
                 return "a store"
@@ -99,13 +99,13 @@ class Steps:
 
 
 def first_change(was: Sequence[Step], now: Sequence[Step]) -> str:
-    """What is different about the steps before a store, for people; empty if nothing is."""
+    """The first difference between the steps before a store, for people; empty if there is none."""
     matcher = SequenceMatcher(None, [step.told for step in was], [step.told for step in now], autojunk=False)
     for what, i1, i2, j1, j2 in matcher.get_opcodes():
         if what == "insert":
             return f"{now[j1].name} is new before it"
         if what == "delete":
-            return f"{was[i1].name} before it is gone"
+            return f"{was[i1].name} before it is removed"
         if what == "replace":
             changed = _changed(json.loads(was[i1].told), json.loads(now[j1].told))
             if changed:
@@ -116,7 +116,7 @@ def first_change(was: Sequence[Step], now: Sequence[Step]) -> str:
 
 
 def _changed(was: Any, now: Any) -> str:
-    """Of two steps of one kind, which parameters are different."""
+    """The parameters that differ between two steps of one kind, for people."""
     if was[0] != now[0] or was[0] != "processor" or _kind(was[2]) != _kind(now[2]):
         return ""
     old, new = _parameters(was[2]), _parameters(now[2])
@@ -129,7 +129,7 @@ def _changed(was: Any, now: Any) -> str:
 
 
 def _kind(operation: Any) -> str:
-    """The name of an operation's class. Of a shape it is ``[class, parameters]``."""
+    """The name of an operation's class. In a shape an operation is ``[class, parameters]``."""
     return str(operation[0]).rpartition(".")[2] if isinstance(operation, list) else str(operation)
 
 

@@ -1,4 +1,4 @@
-"""From the graph to sub-topologies with the names and serdes of an application."""
+"""Makes sub-topologies of the graph, with an application's topic names and serdes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ N = TypeVar("N", SourceNode, SinkNode)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a ``Topology`` holds: its nodes by sub-topology, its stores, the internal topics (without application id)
-    and the sources whose topics must be partitioned alike."""
+    """The contents of a ``Topology``: its nodes by sub-topology, its stores, the internal topics (without application
+    id) and the sources whose topics must be co-partitioned."""
 
     groups: Sequence[Sequence[Node]]
     stores: Mapping[str, StoreSpec]
     internal_topics: Mapping[str, int | None]
     copartitioned: Sequence[frozenset[str]]
-    #: The store that each source of a global store fills.
+    #: By source: the global store that it fills.
     global_stores: Mapping[str, StoreSpec]
     #: The lines of the program that declared the nodes.
     places: Mapping[str, Place | None]
@@ -37,21 +37,21 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Serdes:
-    """The serdes of what was given none, and what all are told."""
+    """The default serdes, and the settings for all serdes."""
 
     default_key: AnySerde | None
     default_value: AnySerde | None
     settings: Mapping[str, str]
 
     def known(self, serde: AnySerde | None, *, needed_by: str, argument: str) -> AnySerde:
-        """``serde`` for good. Raises ``TopologyError`` if it is not known."""
+        """The final serde. Raises ``TopologyError`` if it is not known."""
         default = self.default_key if argument == "key" else self.default_value
         found = resolved(serde, default, needed_by=needed_by, argument=argument)
         return found.configured(self.settings) if self.settings else found
 
 
 def build(plan: Plan, application_id: str, serdes: Serdes) -> BuiltTopology:
-    """Decorate the names of internal topics, resolve serdes, put everything in the order in which Java has it."""
+    """Add the application id to internal topics, resolve serdes, and order everything as Java does."""
     builder = _Builder(plan, application_id, serdes)
     of_tasks = [nodes for nodes in plan.groups if nodes[0].name not in plan.global_stores]
     subtopologies = tuple(builder.subtopology(i, nodes) for i, nodes in enumerate(of_tasks))
@@ -64,15 +64,15 @@ def build(plan: Plan, application_id: str, serdes: Serdes) -> BuiltTopology:
 
 
 def _check_former_names(stores: Sequence[StoreSpec]) -> None:
-    """Raises ``TopologyError`` where the content of a store could not be carried over to another one."""
+    """Raise ``TopologyError`` if ``was=`` names a store that exists, or that another store claims, too."""
     names, taken = {spec.name for spec in stores}, dict[str, str]()
     for spec in stores:
         if spec.was is None:
             continue
         if spec.was in names:
             raise TopologyError(
-                f"store {spec.name} cannot have been {spec.was}: the application has a store of that name",
-                hint=f"leave was={spec.was!r} out, or give the other one a new name",
+                f"store {spec.name} cannot have been {spec.was}: the application still has a store {spec.was}",
+                hint=f"leave out was={spec.was!r}, or rename the other store",
             )
         if spec.was in taken:
             raise TopologyError(f"stores {taken[spec.was]} and {spec.name} cannot both have been {spec.was}")
@@ -163,7 +163,7 @@ class _Builder:
         }
 
     def _copartitioned(self, sources: Sequence[SourceNode]) -> tuple[frozenset[str], ...]:
-        """The groups among these sources; groups that overlap are one."""
+        """The groups with any of these sources; overlapping groups are united."""
         names = {node.name for node in sources}
         groups: list[frozenset[str]] = []
         for group in self._plan.copartitioned:

@@ -1,4 +1,4 @@
-"""The graph of sources, processors, sinks and stores: what the language writes into, and a language of its own."""
+"""The graph of sources, processors, sinks and stores: the target of the DSL, and the low-level API."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from pystreams.topology.wrapping import processor_wrapper as wrapper_of
 
 
 class Topology(Wiring):
-    """Nodes in the order in which they were added, stores, and who uses which.
+    """Nodes in the order in which they were added, stores, and the connections between them.
 
-    Normally ``StreamsBuilder.build`` makes one; written by hand it is the low-level API::
+    ``StreamsBuilder.build`` makes one. It can also be written by hand, with the low-level API::
 
         topology = Topology()
         topology.add_source("in", "lines", value=str)
         topology.add_processor("count", WordCounter, "in", stores=["counts"])
         topology.add_sink("out", "word-counts", "count", key=str, value=int)
 
-    All methods raise ``TopologyError`` for a name that exists already, and for a parent or store that does not exist.
+    All methods raise ``TopologyError`` for a name that is taken, and for a parent or store that does not exist.
     Source: org.apache.kafka.streams.Topology, processor.internals.InternalTopologyBuilder.
     """
 
@@ -58,7 +58,7 @@ class Topology(Wiring):
         return f"Topology({parts})"
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows: a picture."""
+        """The picture that a notebook shows."""
         return self.picture()
 
     def picture(self) -> str:
@@ -74,7 +74,7 @@ class Topology(Wiring):
         )
 
     def describe(self) -> str:
-        """The text that Java's ``Topology.describe()`` gives, character for character."""
+        """The same text as Java's ``Topology.describe()``, character for character."""
         return describe(self.node_groups(), frozenset(self._global_sources.values()))
 
     def build(
@@ -85,11 +85,11 @@ class Topology(Wiring):
         default_value_serde: type | AnySerde | None = None,
         serde_settings: Mapping[str, str] | None = None,
     ) -> BuiltTopology:
-        """The topology as an application runs it: internal topics carry its id, and every serde is known.
+        """The topology in the form that an application runs: internal topics carry its id, and every serde is known.
 
-        The defaults are for what was given no type. Without them (or with bytes, the default of the settings) sources
-        read bytes, text stays text, and everything else is a ``TopologyError`` that names the step. ``serde_settings``
-        are told to all serdes.
+        The defaults apply to sources, stores and sinks without a type. Without defaults (or with bytes, the default
+        of the settings) sources read bytes, text stays text, and any other unknown type is a ``TopologyError`` that
+        names the step. ``serde_settings`` are passed to all serdes.
         """
         plan = Plan(
             self.node_groups(),
@@ -105,8 +105,8 @@ class Topology(Wiring):
         return build(plan, application_id, serdes)
 
     def configured(self, config: StreamsConfig) -> Topology:
-        """The same with the stores of the language as ``default_dsl_store`` and ``dsl_store_format`` say, and
-        ``wrapped`` by ``processor_wrapper``."""
+        """A copy whose DSL stores follow ``default_dsl_store`` and ``dsl_store_format``, and which is ``wrapped`` by
+        ``processor_wrapper``."""
         changes: list[Callable[[StoreSpec], StoreSpec]] = []
         if config.default_dsl_store == "in_memory":
             changes.append(StoreSpec.in_memory_by_default)
@@ -118,11 +118,11 @@ class Topology(Wiring):
         return topology.wrapped(config.processor_wrapper)
 
     def wrapped(self, processor_wrapper: WrapperSetting | None) -> Topology:
-        """The same with every step wrapped: by a ``ProcessorWrapper`` (its class, say) or a function of
-        (name, supplier). None wraps nothing, and what is wrapped already stays as it is: applications whose settings
-        have a ``processor_wrapper`` are wrapped by it before they run.
+        """A copy with every step wrapped: by a ``ProcessorWrapper`` (or its class) or a function of (name, supplier).
+        None wraps nothing, and a topology that is wrapped already stays unchanged: an application with the setting
+        ``processor_wrapper`` is wrapped by it before it runs.
 
-        Raises ``ConfigError`` for what is not a wrapper, ``TopologyError`` for what it must not return.
+        Raises ``ConfigError`` for an invalid wrapper, ``TopologyError`` if the wrapper returns an invalid supplier.
         """
         if processor_wrapper is None or self._is_wrapped:
             return self
@@ -142,7 +142,7 @@ class Topology(Wiring):
         return copy
 
     def _unwrapped(self) -> set[str]:
-        """The steps that fill global stores and read-only ones. Java does not wrap them."""
+        """The steps that fill global and read-only stores. Java does not wrap them."""
         of_global = {n for n in self._nodes if self._is_global(n)} if self._global_sources else set()
         return of_global | self._fillers
 
@@ -166,7 +166,7 @@ class Topology(Wiring):
         timestamp_extractor: Extractor | None = None,
         auto_offset_reset: str | timedelta | None = None,
     ) -> Topology:
-        """Read ``topics``: one, several, or all that a pattern matches.
+        """Read ``topics``: one, several, or all that match a pattern.
 
         ``timestamp_extractor`` is a name of ``pystreams.timestamps`` or a function, ``auto_offset_reset`` "earliest",
         "latest", "none", "by_duration:PT1H" or a timedelta.
@@ -192,10 +192,10 @@ class Topology(Wiring):
         *parents: str,
         stores: str | StoreSpec | Iterable[str | StoreSpec] = (),
     ) -> Topology:
-        """Run a ``Processor``; ``supplier`` (its class, say) gives a new one for each task.
+        """Run a ``Processor``; ``supplier`` (its class, for example) makes one for each task.
 
-        ``stores`` are the names of stores that it may use, or stores that are added with it; what ``supplier.stores()``
-        gives, where there is such a method, is added, too.
+        ``stores`` are names of stores that it may use, or stores to add and connect. If ``supplier`` has a method
+        ``stores``, the stores that it returns are added, too.
         """
         check_supplier(name, supplier)
         self.insert_processor(name, Process(supplier), parents)
@@ -211,8 +211,8 @@ class Topology(Wiring):
         value: type | AnySerde | None = None,
         partitioner: Partitioner[Any, Any] | None = None,
     ) -> Topology:
-        """Write to ``topic``, or to the one that a function of the value, of key and value, or of key, value and
-        ``RecordContext`` names for each record."""
+        """Write to ``topic``. A function of the value, of key and value, or of key, value and ``RecordContext``
+        chooses a topic for each record."""
         self.insert_sink(
             SinkNode(
                 name,
@@ -227,7 +227,7 @@ class Topology(Wiring):
         return self
 
     def add_state_store(self, store: StoreSpec, *processors: str) -> Topology:
-        """Add a store and let ``processors`` use it. Adding the very same store again only connects."""
+        """Add a store and let ``processors`` use it. A second call with the same store only connects it."""
         known = self._stores.get(checked_store(store).name)
         if (known is not None and known is not store) or store.name in self._global_stores:
             raise self._store_twice(store)
@@ -249,10 +249,11 @@ class Topology(Wiring):
         key: type | AnySerde | None = None,
         value: type | AnySerde | None = None,
     ) -> Topology:
-        """Add a store that every process keeps whole, for all processors to read: ``supplier`` gives the processor,
-        named ``processor``, that fills it from all partitions of ``topic``, which the source named ``source`` reads.
+        """Add a global store: every process keeps a full copy, and all processors may read it. ``supplier`` makes the
+        processor, named ``processor``, that fills it from all partitions of ``topic``, which the source named
+        ``source`` reads.
 
-        Records have the times that they were written with: extractors are not asked.
+        Records keep their own timestamps: extractors are not called.
         """
         check_supplier(processor, supplier)
         keys, values = source_serde(key, "key", source), source_serde(value, "value", source)
@@ -273,11 +274,11 @@ class Topology(Wiring):
         timestamp_extractor: Extractor | None = None,
     ) -> Topology:
         """Add a store that ``topic`` fills, partition by partition: the source named ``source`` reads it from its
-        beginning, ``supplier`` gives the processor, named ``processor``, that puts what it gets into the store.
+        beginning, and ``supplier`` makes the processor, named ``processor``, that puts the records into the store.
 
-        The store has no changelog. It is restored from ``topic``, record by record without the processor: what that
-        puts must be what the topic holds, and the topic should be compacted. Other processors that are connected to
-        the store must not write to it. Source: KIP-813.
+        The store has no changelog. It is restored from ``topic``, record by record, without the processor: the
+        processor must store exactly the topic's records, and the topic should be compacted. Other processors that are
+        connected to the store must not write to it. Source: KIP-813.
         """
         self.add_source(
             source,
@@ -292,13 +293,13 @@ class Topology(Wiring):
         return self.add_state_store(replace(store, logged=False, source_topic=topic), processor)
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
-        """Let ``processor`` use ``stores``. All users of a store are in one sub-topology."""
+        """Let ``processor`` use ``stores``. All users of a store become one sub-topology."""
         if not stores:
-            raise TopologyError(f"no store is named that {processor} could be connected to")
+            raise TopologyError(f"no store is named to which {processor} could be connected")
         for store in stores:
             if store in self._global_stores:
                 raise TopologyError(
-                    f"store {store} is a global one, which every processor may read without being connected to it",
+                    f"store {store} is a global store, which every processor may read without a connection",
                     where=f"stores of {processor}",
                     hint="leave it out of stores=",
                 )
@@ -306,7 +307,7 @@ class Topology(Wiring):
                 raise TopologyError(
                     f"store {store} has not been added",
                     where=f"stores of {processor}",
-                    hint="add_state_store comes first",
+                    hint="call add_state_store first",
                 )
             node = self._nodes.get(processor)
             if node is None:
@@ -317,10 +318,10 @@ class Topology(Wiring):
                 raise TopologyError(f"store {store} cannot be connected to {processor}, a source or sink")
             if self._is_global(processor):
                 raise TopologyError(
-                    f"{processor} fills a global store, and can use no other store",
+                    f"{processor} fills a global store, and cannot use other stores",
                     where=f"users of store {store}",
-                    why="global stores are filled in every process, other stores are those of a task",
-                    hint="read the topic as a stream, too, or have another processor look into the global store",
+                    why="global stores are filled in every process, but other stores belong to a task",
+                    hint="read the topic also as a stream, or let another processor read the global store",
                 )
             users = self._users[store]
             if users:
@@ -330,10 +331,10 @@ class Topology(Wiring):
                 node.stores.append(store)
         return self
 
-    # What the language uses besides
+    # For the DSL
 
     def add_and_connect(self, processor: str, stores: Iterable[str | StoreSpec]) -> None:
-        """Connect ``processor`` to stores by name, adding those that are given as specs."""
+        """Connect ``processor`` to stores by name; stores that are given as specs are added first."""
         for store in store_list(stores):
             if isinstance(store, StoreSpec):
                 self.add_state_store(store, processor)

@@ -1,4 +1,4 @@
-"""How the nodes of a topology hang together: what is in it, and the checks when something is added."""
+"""The nodes and stores of a topology, their connections, and the checks when one is added."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from pystreams.user_code import Place, caller
 
 
 class Wiring:
-    """What ``Topology`` inherits."""
+    """Base class of ``Topology``."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
         self._stores: dict[str, StoreSpec] = {}
         self._users: dict[str, list[str]] = {}
-        #: The stores that came with a step.
+        #: By step: the stores that were added together with it.
         self._own_stores: dict[str, list[str]] = {}
         #: The steps that fill read-only stores.
         self._fillers: set[str] = set()
         self._is_wrapped = False
-        #: The source that fills each global store.
+        #: By global store: the source that fills it.
         self._global_sources: dict[str, str] = {}
         self._global_stores: dict[str, StoreSpec] = {}
         self._internal_topics: dict[str, int | None] = {}
         self._copartitioned: list[frozenset[str]] = []
         self._groups = Groups()
-        #: The lines of the program that declared nodes, and those that declared stores.
+        #: The lines of the program that declared nodes, and the lines that declared stores.
         self._places: dict[str, Place | None] = {}
         self._store_places: dict[str, Place | None] = {}
-        #: The line that declared what is being added, if it is not the one that is at work.
+        #: The line of the current declaration, if it is not the line that is running.
         self._place: Place | None = None
 
     @contextmanager
     def declaring(self, place: Place | None) -> Iterator[None]:
-        """What is added inside was declared at ``place``, and what is wrong with it, too."""
+        """Nodes and stores that are added inside were declared at ``place``. Errors name this place, too."""
         self._place = place
         try:
             with declared_at(place):
@@ -46,7 +46,7 @@ class Wiring:
         finally:
             self._place = None
 
-    # What is in it
+    # Contents
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -59,31 +59,32 @@ class Wiring:
 
     @property
     def global_stores(self) -> Mapping[str, StoreSpec]:
-        """The stores that every process keeps whole."""
+        """The stores of which every process keeps a full copy."""
         return self._global_stores
 
     @property
     def internal_topics(self) -> Mapping[str, int | None]:
-        """Topics that the application itself makes, without its id; with the number of partitions if that is fixed."""
+        """The topics that the application creates, without its id, with their partition counts if the program fixes
+        them."""
         return self._internal_topics
 
     @property
     def copartitioned(self) -> Sequence[frozenset[str]]:
-        """Groups of sources whose topics need equal partitioning, because their records meet."""
+        """Groups of sources whose topics must be co-partitioned, because their records are joined."""
         return self._copartitioned
 
     def node_groups(self) -> list[list[Node]]:
-        """The sub-topologies: nodes that are connected, or use the same store. The index is the id in ``describe``,
+        """The sub-topologies: groups of nodes that are connected or share a store. The index is the id in ``describe``,
         which numbers global stores, too."""
         groups: dict[str, list[Node]] = {}
         for name, node in self._nodes.items():
             groups.setdefault(self._groups.root(name), []).append(node)
         return list(groups.values())
 
-    # What the language adds
+    # Additions by the DSL
 
     def insert_source(self, node: SourceNode) -> None:
-        """Add a source whose topics no other source reads."""
+        """Add a source. Its topics must not be read by another source."""
         self._check_name(node.name)
         if not node.topics and node.pattern is None:
             raise TopologyError(f"source {node.name} has no topics")
@@ -96,7 +97,7 @@ class Wiring:
                 if node.pattern.fullmatch(topic):
                     raise TopologyError(
                         f"pattern {node.pattern.pattern} matches topic {topic}, which another source reads",
-                        hint="let the pattern match other topics, or leave out the source of the one topic",
+                        hint="change the pattern so that it does not match the topic, or leave out the topic's source",
                     )
         self._insert(node, ())
 
@@ -116,29 +117,30 @@ class Wiring:
         self._global_sources[store.name] = source.name
 
     def insert_processor(self, name: str, operation: Operation, parents: Sequence[str]) -> None:
-        """Add a step behind ``parents``."""
+        """Add a step below ``parents``."""
         self._check_name(name)
         self._check_parents(name, parents)
         self._insert(ProcessorNode(name, tuple(parents), operation), parents)
 
     def insert_sink(self, node: SinkNode) -> None:
-        """Add a sink behind its parents."""
+        """Add a sink below its parents."""
         self._check_name(node.name)
         self._check_parents(node.name, node.parents)
         self._insert(node, node.parents)
 
     def add_internal_topic(self, topic: str, partitions: int | None) -> None:
-        """Declare a topic that the application makes. ``partitions`` None: as many as what feeds it has."""
+        """Declare a topic that the application creates. ``partitions`` None: as many as the topics have that feed
+        it."""
         self._internal_topics[topic] = partitions
 
     def copartition(self, sources: Iterable[str]) -> None:
-        """Demand that the topics of these source nodes have equal numbers of partitions."""
+        """Require that the topics of these source nodes have equal partition counts."""
         self._copartitioned.append(frozenset(sources))
 
     def check_copartitions(self) -> None:
-        """Compare the numbers of partitions that are fixed by the program itself.
+        """Compare the partition counts that the program itself fixes.
 
-        Raises ``TopologyError`` where topics that meet have different ones. Source: validateCopartition.
+        Raises ``TopologyError`` if those of co-partitioned topics differ. Source: validateCopartition.
         """
         for group in self._copartitioned:
             counts: dict[str, int | None] = {}
@@ -156,7 +158,7 @@ class Wiring:
                 )
 
     def change_stores(self, change: Callable[[StoreSpec], StoreSpec]) -> None:
-        """Replace each store by what ``change`` makes of it."""
+        """Replace each store by the result of ``change``."""
         for stores in (self._stores, self._global_stores):
             stores.update({name: change(spec) for name, spec in stores.items()})
 
@@ -170,14 +172,14 @@ class Wiring:
     def _check_name(self, name: str) -> None:
         given: object = name
         if not isinstance(given, str) or not given:
-            raise TopologyError(f"a step cannot be called {name!r}", hint="give it a name, a text")
+            raise TopologyError(f"a step cannot be called {name!r}", hint="give it a text as its name")
         if name in self._nodes:
             of_topic = "-repartition-" in name
             raise TopologyError(
                 f"step {name} has already been added",
-                why=("two repartition topics would have one name; " if of_topic else "")
+                why=("two repartition topics would have the same name; " if of_topic else "")
                 + _earlier(self._places[name]),
-                hint="name them apart: group_by(..., repartition=...)"
+                hint="give them different names: group_by(..., repartition=...)"
                 if of_topic
                 else "give one of them another name",
             )
@@ -205,14 +207,14 @@ class Wiring:
             if not isinstance(parent, str):
                 raise TopologyError(
                     f"step {name} got {parent!r} for a parent",
-                    hint="name the parents one by one, behind the other arguments: ..., 'first', 'second'",
+                    hint="name the parents one by one, after the other arguments: ..., 'first', 'second'",
                 )
             if parent not in self._nodes:
                 raise TopologyError(f"parent {parent} of step {name} has not been added")
             if self._is_global(parent):
                 raise TopologyError(
                     f"step {name} cannot follow {parent}, which fills a global store",
-                    hint="read the topic as a stream of its own application, or join with the global table",
+                    hint="read the topic as a stream in another application, or join with the global table",
                 )
             if isinstance(self._nodes[parent], SinkNode):
                 raise TopologyError(f"sink {parent} cannot be the parent of step {name}")

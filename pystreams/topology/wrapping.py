@@ -16,14 +16,15 @@ from pystreams.processor import BuiltInProcessor, Processor
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.nodes import Process, ProcessorNode
 
-#: Gives a new processor at each call: a class, a function, or a ``ProcessorSupplier``.
+#: Makes a new processor at each call: a class, a function, or a ``ProcessorSupplier``.
 AnySupplier: TypeAlias = Callable[[], Processor[Any, Any, Any, Any]]
 
 
 class ProcessorSupplier:
-    """What a wrapper is given: called, it gives a new processor of the step. One is asked for in each task.
+    """The original supplier of a step, which a wrapper receives: each call makes a new processor. Each task calls it
+    once.
 
-    Of a step of the language the processor is a ``BuiltInProcessor``.
+    For a step of the DSL the processor is a ``BuiltInProcessor``.
     """
 
     def __init__(self, make: AnySupplier, stores: Sequence[StoreSpec]) -> None:
@@ -34,39 +35,39 @@ class ProcessorSupplier:
         return self._make()
 
     def stores(self) -> Sequence[StoreSpec]:
-        """The stores that come with the step."""
+        """The stores that belong to the step."""
         return self._stores
 
 
 class ProcessorWrapper:
-    """Puts code of the program's around the processors of a topology, those of the language included.
+    """Wraps the processors of a topology, including those of the DSL, in code of the program.
 
-    To measure, to trace, to test. Subclass it, and give it as the setting ``processor_wrapper``::
+    Its uses are measuring, tracing and testing. Subclass it, and set it as ``processor_wrapper``::
 
         class Traced(ProcessorWrapper):
             def wrap_processor_supplier(self, name, supplier):
                 return lambda: Tracing(name, supplier())
 
-    Both methods are called once for each step, sources, sinks and the steps that fill global and read-only stores
-    apart. They return what gives a new processor at each call, as ``supplier`` does: one that hands ``init``,
-    ``process`` and ``close`` on to that of ``supplier``, or another one altogether. If what they return has a method
-    ``stores``, the stores that it gives are added to the topology; one takes the place of the step's own of that name.
+    Both methods are called once for each step, except for sources, sinks and the steps that fill global and read-only
+    stores. They return a supplier of processors, as ``supplier`` is one. Its processors pass ``init``, ``process`` and
+    ``close`` on to those of ``supplier``, or replace them. If the returned supplier has a method ``stores``, the stores
+    that it returns are added to the topology; such a store replaces a store of the step with the same name.
 
-    A record in front of a step that works on a table, and behind one that makes a table, has a ``Change`` as its value.
-    What a step lets raise passes through the processors around it before the processing handler is asked.
+    Records before a step on a table, and after a step that makes a table, have a ``Change`` as their value. An
+    exception of a step passes through the processors around it before the processing handler is called.
     """
 
     def wrap_processor_supplier(self, name: str, supplier: ProcessorSupplier) -> AnySupplier:
-        """What is to run in place of the step ``name``."""
+        """The supplier to use for the step ``name``."""
         return supplier
 
     def wrap_fixed_key_processor_supplier(self, name: str, supplier: ProcessorSupplier) -> AnySupplier:
-        """The same for steps that keep the key: ``process_values``, and of the language those that Java has so
+        """As above, for steps that keep the key: ``process_values``, and the DSL steps that keep it in Java
         (``filter``, ``map_values``, ``flat_map_values`` and ``peek`` of streams)."""
         return supplier
 
 
-#: What the setting ``processor_wrapper`` takes, besides the place to import it from.
+#: The values of the setting ``processor_wrapper``, besides the place to import one from.
 WrapperSetting: TypeAlias = (
     ProcessorWrapper | type[ProcessorWrapper] | Callable[[str, ProcessorSupplier], AnySupplier]
 )
@@ -83,14 +84,14 @@ class _ByFunction(ProcessorWrapper):
 
 
 def processor_wrapper(setting: Any) -> ProcessorWrapper:
-    """The wrapper that a setting means: a class derived from ``ProcessorWrapper``, an instance of one, or a function of
-    (name, supplier). Raises ``ConfigError`` for something else."""
+    """The wrapper for a setting: a subclass of ``ProcessorWrapper``, an instance of one, or a function of (name,
+    supplier). Raises ``ConfigError`` for anything else."""
     if isinstance(setting, type) and issubclass(setting, ProcessorWrapper):
         try:
             return setting()
         except TypeError as error:
             raise ConfigError(
-                f"processor_wrapper {setting.__qualname__} cannot be made",
+                f"processor_wrapper {setting.__qualname__} cannot be instantiated",
                 why=str(error),
                 hint="give an instance of it, or a class that needs no arguments",
             ) from error
@@ -99,7 +100,7 @@ def processor_wrapper(setting: Any) -> ProcessorWrapper:
     if isinstance(setting, type) or not callable(setting):
         raise ConfigError(
             f"processor_wrapper cannot be {setting!r}",
-            hint="give a class derived from ProcessorWrapper, or a function of (name, supplier)",
+            hint="give a subclass of ProcessorWrapper, or a function of (name, supplier)",
         )
     UserFunction.of(setting, "wrap", "processor_wrapper")
     wrap: Any = setting
@@ -109,7 +110,8 @@ def processor_wrapper(setting: Any) -> ProcessorWrapper:
 def wrapped_supplier(
     wrapper: ProcessorWrapper, node: ProcessorNode, stores: Sequence[StoreSpec]
 ) -> AnySupplier:
-    """What ``wrapper`` makes of a step with these ``stores``. Raises ``TopologyError`` if that is not a supplier."""
+    """The supplier that ``wrapper`` returns for a step with these ``stores``. Raises ``TopologyError`` if it is not
+    one."""
     operation = node.operation
     make = operation.supplier if isinstance(operation, Process) else BuiltInProcessor
     fixed_key = operation.fixed_key if isinstance(operation, Process) else operation.keeps_key
@@ -119,16 +121,17 @@ def wrapped_supplier(
         result: object = wrap(node.name, ProcessorSupplier(make, stores))
     if not callable(result):
         raise TopologyError(
-            f"the processor wrapper gave {result!r} for {node.name}, which makes no processors",
+            f"the processor wrapper returned {result!r} for {node.name}, which does not make processors",
             where=locate(users),
-            hint="return a function without arguments that gives a new processor at each call, or the supplier itself",
+            hint="return a function without arguments that makes a new processor at each call, or the supplier itself",
         )
     return result
 
 
 @contextmanager
 def at_fault(what: str, function: Callable[..., object]) -> Iterator[None]:
-    """Turn what a function of the user's raises while a topology is made into a ``TopologyError`` that names it."""
+    """Turn an exception of a user's function, called while a topology is made, into a ``TopologyError`` that names
+    it."""
     try:
         yield
     except StreamsError:
@@ -138,9 +141,9 @@ def at_fault(what: str, function: Callable[..., object]) -> Iterator[None]:
 
 
 def provided_stores(supplier: Any) -> tuple[StoreSpec, ...]:
-    """What ``supplier.stores()`` gives, if it can be called: a class needs a static or class method of that name.
+    """The stores that ``supplier.stores()`` returns, if it can be called: on a class, as a static or class method.
 
-    Raises ``TopologyError`` for other things than stores. Source: ConnectedStoreProvider (KIP-401).
+    Raises ``TopologyError`` if it returns anything but stores. Source: ConnectedStoreProvider (KIP-401).
     """
     method = getattr(supplier, "stores", None)
     if isinstance(supplier, type):
@@ -155,8 +158,8 @@ def provided_stores(supplier: Any) -> tuple[StoreSpec, ...]:
     )
     if stores is None or not all(isinstance(store, StoreSpec) for store in stores):
         raise TopologyError(
-            f"stores() of the supplier gave {given!r}",
+            f"stores() of the supplier returned {given!r}",
             where=locate(supplier),
-            hint="return stores that Stores makes, as a list; names of stores go where the processor is added",
+            hint="return a list of stores from Stores; to use an existing store, name it where the processor is added",
         )
     return stores

@@ -74,7 +74,7 @@ def test_a_store_with_another_name_starts_empty(pystreams, old, new):
     assert found[("store", "sold")][0] == "loses its content"
     verdict, why = found[("store", "sales-count")]
     assert verdict == "is new"
-    assert why == "it starts empty; perhaps it was sold: was='sold' keeps that one's content"
+    assert why == "it starts empty; if it was sold before, was='sold' keeps the content"
 
 
 def test_a_store_whose_content_is_carried_over_says_from_where(pystreams, old, new):
@@ -92,14 +92,14 @@ def test_a_generated_name_that_moved_is_told(pystreams, new, folder):
     was, now = "KSTREAM-AGGREGATE-STATE-STORE-0000000001", "KSTREAM-AGGREGATE-STATE-STORE-0000000002"
     assert found[("store", was)] == [
         "loses its content",
-        f"perhaps it is now {now}: was={was!r} there keeps the content",
+        f"if it is now {now}, was={was!r} there keeps the content",
     ]
     assert found[("store", now)][0] == "is new"
     kept = new(
         (without[0], f"count(name={was!r})"), ("sales.group_by_key", "sales.filter(bool).group_by_key")
     )
     assert rows(pystreams("diff", "was.json", kept))[("store", was)] == [
-        "keeps its content, which was made in another way",
+        "keeps its content, which was computed in another way",
         "from now on KSTREAM-FILTER-0000000001 is new before it",
     ]
 
@@ -121,14 +121,14 @@ def test_a_generated_name_that_moved_is_told(pystreams, new, folder):
 )
 def test_other_steps_before_a_store_mix_its_content(pystreams, old, new, was, now, told):
     verdict, why = rows(pystreams("diff", old, new((was, now))))[("store", "sold")]
-    assert verdict == "keeps its content, which was made in another way"
+    assert verdict == "keeps its content, which was computed in another way"
     assert why.startswith(f"from now on {told}")
 
 
 def test_steps_before_the_repartition_topic_count_too(pystreams, old, new):
     found = rows(pystreams("diff", old, new(("sales.map_values(", "sales.filter(bool).map_values("))))
     verdict, why = found[("store", "letters")]
-    assert verdict == "keeps its content, which was made in another way"
+    assert verdict == "keeps its content, which was computed in another way"
     assert why.endswith("is new before it")
 
 
@@ -158,10 +158,10 @@ def test_a_table_that_is_restored_from_its_topic_needs_that_compacted(pystreams,
     on = new(('App("shop")', 'App("shop", topology_optimization="all")'))
     verdict, why = rows(pystreams("diff", old, on))[("store", "names")]
     assert verdict == "keeps its content"
-    assert why.startswith("restored from articles from now on, which must be compacted")
+    assert why.startswith("it will be restored from articles, which must be compacted")
     assert rows(pystreams("diff", on, old))[("store", "names")] == [
         "loses its content",
-        "it was restored from articles: its changelog lacks those rows",
+        "it was restored from articles: its new changelog does not have those rows",
     ]
 
 
@@ -169,7 +169,7 @@ def test_tasks_with_other_numbers_are_restored(pystreams, old, new):
     found = rows(pystreams("diff", old, new(FIRST)))
     assert found[("store", "sold")] == [
         "keeps its content",
-        "restored from its changelog first: its tasks were 0_… and are 1_…",
+        "it is restored from its changelog first, because its tasks change from 0_… to 1_…",
     ]
 
 
@@ -180,16 +180,16 @@ def test_tasks_with_other_numbers_are_restored(pystreams, old, new):
             [UNLOGGED],
             [UNLOGGED, FIRST],
             "loses its content",
-            "it has no changelog, and its tasks, which were 0_…, are 1_…: they have other folders",
+            "it has no changelog, and its tasks change from 0_… to 1_…, which have other folders",
         ),
         (
             [UNLOGGED],
             [UNLOGGED, OTHER],
             "keeps its content",
-            "but where its files are alone: it has no changelog",
+            "but only where its files are: it has no changelog",
         ),
-        ([IN_MEMORY], [IN_MEMORY, OTHER], "loses its content", "it lies in memory, and has no changelog"),
-        ([UNLOGGED], [IN_MEMORY, OTHER], "loses its content", "it is to lie in memory, and has no changelog"),
+        ([IN_MEMORY], [IN_MEMORY, OTHER], "loses its content", "it is in memory, and has no changelog"),
+        ([UNLOGGED], [IN_MEMORY, OTHER], "loses its content", "it will be in memory, and has no changelog"),
     ],
 )
 def test_a_store_without_a_changelog_has_what_its_folder_has(pystreams, new, folder, was, now, verdict, why):
@@ -223,11 +223,11 @@ def test_windows_of_another_size_and_another_grace(pystreams, new, folder):
         "its windows change from 10 to 20 ms",
     ]
     verdict, why = rows(pystreams("diff", "was.json", "grace.json"))[("store", "sold")]
-    assert verdict == "keeps its content, which was made in another way"
+    assert verdict == "keeps its content, which was computed in another way"
     assert why.endswith("grace_ms 0 becomes 5")
     verdict, why = rows(pystreams("diff", "was.json", "less.json"))[("store", "sold")]
     assert verdict == "keeps its content"
-    assert why == "but windows older than 60000 ms go: its retention was 90000 ms"
+    assert why == "but loses windows older than 60000 ms: its retention was 90000 ms"
     assert rows(pystreams("diff", "less.json", "was.json"))[("store", "sold")] == ["keeps its content", ""]
 
 
@@ -268,6 +268,6 @@ def test_stores_that_are_to_keep_headers_keep_their_content(pystreams, old, new)
     for store in ("sold", "letters", "names"):
         verdict, why = rows(found)[("store", store)]
         assert verdict == "keeps its content"
-        assert why == "its values are written anew when it is opened, with headers"
+        assert why == "its values are rewritten with headers when it is opened"
     assert "member by member" in found.err
     assert "reset" not in found.err

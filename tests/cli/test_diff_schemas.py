@@ -181,5 +181,5 @@ def test_what_an_earlier_version_described_cannot_be_compared(pystreams, diff, f
     assert found.code == 1
     verdict, why = rows(found)[("store", "sums")]
     assert verdict == "cannot be compared"
-    assert why.startswith("one of the two was described by an earlier version of pystreams")
+    assert why.startswith("an earlier version of pystreams described one of the two topologies")
     assert "describe --format json" in found.err

@@ -343,7 +343,7 @@ def test_a_former_name_is_no_part_of_what_members_compare(log: Log) -> None:
         ),
         (
             lambda grouped: (grouped.count(name="a"), grouped.count(name="b", was="a")),
-            "has a store of that name",
+            "the application still has a store",
         ),
         (
             lambda grouped: (grouped.count(name="a", was="x"), grouped.count(name="b", was="x")),

@@ -70,10 +70,10 @@ def test_a_cell_that_is_run_again_on_the_same_app_is_told_with_both_runs(noteboo
     first = number(notebook)
     assert notebook.run("app") == ""
     assert notebook.run("declare").splitlines() == [
-        "this cell was run before on the same App",
+        "an earlier run of this cell has added its steps to the same App",
         f"  where: In [{first + 2}], line 1",
-        f"  why: its steps were declared in In [{first}], line 1, and would now be there twice",
-        "  next: make the App in the same cell, or run the cell that makes it again before this one",
+        f"  why: the steps were declared in In [{first}], line 1, and would now be there twice",
+        "  next: make the App in the same cell, or first run the cell that makes it again",
     ]
 
 

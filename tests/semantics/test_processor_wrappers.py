@@ -340,7 +340,7 @@ def test_what_is_no_wrapper_is_refused(wrong: Any) -> None:
 
 
 def test_a_wrapper_that_returns_no_supplier_is_told() -> None:
-    with pytest.raises(TopologyError, match="gave None for split, which makes no processors"):
+    with pytest.raises(TopologyError, match="returned None for split, which does not make processors"):
         words().build().wrapped(lambda name, supplier: None)
 
 
@@ -417,7 +417,7 @@ def test_a_processor_that_is_not_initialized_says_so() -> None:
         def init(self, context: ProcessorContext[Any, Any]) -> None:
             self.context = context
 
-    with pytest.raises(ProcessingError, match="hands init on"):
+    with pytest.raises(ProcessingError, match="must pass init on"):
         run(words(), ("k", "a", 1), processor_wrapper=lambda _, supplier: lambda: Forgetful(supplier()))
 
 

@@ -209,12 +209,12 @@ def test_what_a_supplier_brings_must_be_stores() -> None:
         def stores() -> list[str]:
             return ["rows"]
 
-    with pytest.raises(TopologyError, match=r"stores\(\) of the supplier gave \['rows'\]"):
+    with pytest.raises(TopologyError, match=r"stores\(\) of the supplier returned \['rows'\]"):
         Topology().add_source("in", "in").add_processor("p", Wrong, "in")
 
 
 def test_a_processor_instead_of_a_supplier_is_refused() -> None:
-    with pytest.raises(TopologyError, match="one processor for all tasks"):
+    with pytest.raises(TopologyError, match="a single processor; each task needs its own"):
         Topology().add_source("in", "in").add_processor("p", Pass(), "in")  # type: ignore[arg-type]
 
 

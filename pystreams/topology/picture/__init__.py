@@ -1,6 +1,6 @@
-"""A topology as a picture: an SVG that stands alone, without scripts, fonts or anything else from elsewhere.
+"""A topology as a picture: a self-contained SVG, without scripts, fonts or other external resources.
 
-``mermaid`` writes it as a flowchart in Mermaid's language instead.
+``mermaid`` writes it as a Mermaid flowchart instead.
 """
 
 from __future__ import annotations

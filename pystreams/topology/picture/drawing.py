@@ -1,4 +1,4 @@
-"""What is drawn: a box for each sub-topology with its steps and stores, the topics between them, the global stores."""
+"""Draws a box for each sub-topology with its steps and stores, the topics between them, and the global stores."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER: Final = 34.0
 def picture(
     title: str, groups: Sequence[Sequence[Node]], global_groups: Sequence[Sequence[Node]] = ()
 ) -> str:
-    """The SVG of sub-topologies, given by their nodes, and of those that fill global stores."""
+    """The SVG of sub-topologies, given by their nodes, and of the nodes that fill global stores."""
     drawing = _Drawing()
     for nodes in global_groups:
         drawing.add_global(nodes)
@@ -46,7 +46,7 @@ class _Part:
         return cls(kind, lines, size_of(lines, kind=kind), elsewhere)
 
     def inside(self, name: str, center: Point) -> Point:
-        """The middle of a shape in it, if its own middle is at ``center``."""
+        """The center of a shape in this box, if the box has its center at ``center``."""
         assert self.inner is not None
         left, top = _corner(center, self.size)
         return Point(left + _PADDING + self.inner.centers[name].x, top + _HEADER + self.inner.centers[name].y)
@@ -54,7 +54,7 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line from a topic to a source, or from a sink to a topic; the step's name is given for the end in a box."""
+    """A line from a topic to a source, or from a sink to a topic. An end in a box also has the name of the step."""
 
     edge: Edge
     sink: str | None = None
@@ -65,11 +65,11 @@ class _Drawing:
     def __init__(self) -> None:
         self._parts: dict[str, _Part] = {}
         self._lines: list[_Line] = []
-        #: Those that write wait until all that is read is known: a line must not lead upwards.
+        #: Sinks, which are drawn after all sources are known: no line may lead upwards.
         self._writes: list[tuple[str, SinkNode]] = []
 
     def add_global(self, nodes: Sequence[Node]) -> None:
-        """The topic and the store that it fills in every process."""
+        """Add a global store and the topic that fills it."""
         source, processor = nodes
         assert isinstance(source, SourceNode)
         assert isinstance(processor, ProcessorNode)
@@ -78,7 +78,7 @@ class _Drawing:
         self._lines.append(_Line((self._topic(source.topics[0]), f"global {store}")))
 
     def add(self, number: int, nodes: Sequence[Node]) -> None:
-        """A sub-topology with the topics that it reads and writes."""
+        """Add a sub-topology with the topics that it reads and writes."""
         name = f"sub {number}"
         self._parts[name] = _box(f"Sub-topology {number}", nodes)
         for node in nodes:
@@ -89,7 +89,7 @@ class _Drawing:
                 self._writes.append((name, node))
 
     def svg(self, title: str) -> str:
-        """Put everything in its place."""
+        """Lay out all shapes and return the SVG."""
         for sub, sink in self._writes:
             self._lines.append(_Line((sub, self._written(sub, sink)), sink=sink.name))
         sizes = {name: part.size for name, part in self._parts.items()}
@@ -124,7 +124,7 @@ class _Drawing:
         return id
 
     def _written(self, sub: str, sink: SinkNode) -> str:
-        """The topic of a sink; drawn a second time if the sub-topology comes behind it."""
+        """The topic of a sink, drawn a second time if the sub-topology comes after it."""
         if sink.topic is None:
             id = f"chosen by {sink.name}"
             self._parts[id] = _Part.of("topic", "chosen by record", elsewhere=True)
@@ -166,7 +166,7 @@ class _Drawing:
 
 
 def _box(title: str, nodes: Sequence[Node]) -> _Part:
-    """The box of a sub-topology; its sinks are in the last row, where lines leave it."""
+    """The box of a sub-topology. Sinks are in its last row, where lines leave the box."""
     part = _Part("sub", [title], Size(0, 0))
     edges: list[Edge] = []
     for node in nodes:

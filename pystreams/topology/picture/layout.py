@@ -1,7 +1,8 @@
-"""Where the nodes of a directed graph without cycles go: in layers from top to bottom, edges around what is between.
+"""Lays out a directed acyclic graph: nodes in layers from top to bottom, edges routed around the nodes between.
 
 Source: K. Sugiyama, S. Tagawa, M. Toda, Methods for Visual Understanding of Hierarchical System Structures, 1981. The
-places within a layer: the least squares that keep order and distances, by pooling adjacent violators.
+positions within a layer minimize the squared distances under the constraints of order and gaps, by pooling adjacent
+violators.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Edge = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """``centers`` of the nodes, and for each edge the ``routes``: the points that it goes through, without its ends."""
+    """``centers`` of the nodes, and ``routes``: for each edge the points between its ends."""
 
     centers: Mapping[str, Point]
     routes: Mapping[Edge, Sequence[Point]]
@@ -46,7 +47,7 @@ class Layout:
 def layered(
     sizes: Mapping[str, Size], edges: Collection[Edge], *, at_the_end: Collection[str] = ()
 ) -> Layout:
-    """Lay the nodes out. Those ``at_the_end``, which no edge leaves, are in the last layer."""
+    """Lay out the nodes. Those in ``at_the_end``, which have no outgoing edge, are in the last layer."""
     edges = list(dict.fromkeys(edges))
     layer_of = _layers(list(sizes), edges)
     for name in at_the_end:
@@ -81,7 +82,7 @@ def layered(
 
 
 def _layers(names: Sequence[str], edges: Sequence[Edge]) -> dict[str, int]:
-    """The longest way from above; what nothing leads to stands just above what it leads to."""
+    """The length of the longest path from above. A node without incoming edges stands just above its first child."""
     above: dict[str, list[str]] = {name: [] for name in names}
     below: dict[str, list[str]] = {name: [] for name in names}
     for start, end in edges:
@@ -114,7 +115,7 @@ def _topological(
 def _lanes(
     edges: Sequence[Edge], layer_of: Mapping[str, int]
 ) -> tuple[dict[Edge, dict[int, str]], list[Edge]]:
-    """For each edge its places in the layers that it passes; and all edges in pieces from one layer to the next."""
+    """For each edge its places in the layers that it crosses; and all edges, cut into pieces from layer to layer."""
     lanes: dict[Edge, dict[int, str]] = {}
     pieces: list[Edge] = []
     for start, end in edges:
@@ -125,7 +126,7 @@ def _lanes(
 
 
 def _ordered(layer_of: Mapping[str, int], pieces: Sequence[Edge]) -> list[list[str]]:
-    """The layers, each in an order with few crossings: every node stands near the middle of its neighbours."""
+    """The layers, each in an order with few crossings: every node is near the mean position of its neighbours."""
     layers: list[list[str]] = [[] for _ in range(max(layer_of.values(), default=-1) + 1)]
     for name, number in layer_of.items():
         layers[number].append(name)
@@ -147,7 +148,7 @@ def _ordered(layer_of: Mapping[str, int], pieces: Sequence[Edge]) -> list[list[s
 
 
 def _neighbours(names: Iterable[str], pieces: Sequence[Edge]) -> dict[str, tuple[list[str], list[str]]]:
-    """Those in the layer above and in the layer below."""
+    """For each node its neighbours in the layer above, and in the layer below."""
     found: dict[str, tuple[list[str], list[str]]] = {name: ([], []) for name in names}
     for start, end in pieces:
         found[start][1].append(end)
@@ -171,7 +172,7 @@ def _crossings(layers: Sequence[Sequence[str]], pieces: Sequence[Edge]) -> int:
 def _places(
     layers: Sequence[Sequence[str]], pieces: Sequence[Edge], widths: Mapping[str, float]
 ) -> dict[str, float]:
-    """The middle of each node: as near as can be to the mean of its neighbours."""
+    """The center of each node: as near as possible to the mean of its neighbours."""
     neighbours = _neighbours(widths, pieces)
     x: dict[str, float] = {}
     for layer in layers:
@@ -189,7 +190,7 @@ def _places(
 
 
 def _apart(wished: Sequence[float], layer: Sequence[str], widths: Mapping[str, float]) -> list[float]:
-    """The places nearest to those wished for that keep the order and the gaps."""
+    """The positions nearest to the wished ones that keep the order and the gaps."""
     offsets = [0.0]
     for left, right in pairwise(layer):
         offsets.append(offsets[-1] + (widths[left] + widths[right]) / 2 + GAP_X)

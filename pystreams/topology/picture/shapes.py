@@ -1,4 +1,4 @@
-"""The shapes of the picture as SVG, in the colours of a light page, or of a dark one where the reader prefers that."""
+"""The shapes of the picture as SVG, in light colours, or in dark ones if the reader's browser prefers them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from pystreams.topology.picture.layout import Point, Size
 
-#: Of a letter of the font, and of a line.
+#: Width of a letter in the font, and height of a line, in pixels.
 _LETTER: Final = 7.3
 LINE: Final = 16.0
 _PADDING: Final = Size(12, 9)
@@ -18,7 +18,7 @@ _LETTERS_MAX: Final = 30
 _LID: Final = 7.0
 _ARROW: Final = 6.0
 
-#: What a shape looks like on a light page, and on a dark one.
+#: CSS of the shapes, for light and for dark pages.
 _LOOKS: Final = (
     (".page", "fill: #ffffff; stroke: #d0d7de", "fill: #0d1117; stroke: #30363d"),
     (".sub", "fill: #f6f8fa; stroke: #8c959f", "fill: #161b22; stroke: #6e7681"),
@@ -30,7 +30,7 @@ _LOOKS: Final = (
     ("text", "fill: #1f2328", "fill: #e6edf3"),
     (".title", "fill: #57606a", "fill: #8b949e"),
 )
-#: Everywhere the same.
+#: CSS that is the same for both.
 _FORMS: Final = (
     ("text", 'font: 12px ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; text-anchor: middle'),
     (".title", "text-anchor: start"),
@@ -41,7 +41,7 @@ _FORMS: Final = (
 
 
 def _style() -> str:
-    """The rules, which hold in this picture only, also where it stands in a page."""
+    """The style sheet. Its rules apply to this picture only, also when the picture is part of a page."""
     light = "".join(f".pystreams {what} {{{how}}}" for what, how, _ in _LOOKS)
     dark = "".join(f".pystreams {what} {{{how}}}" for what, _, how in _LOOKS)
     forms = "".join(f".pystreams {what} {{{how}}}" for what, how in _FORMS)
@@ -49,7 +49,7 @@ def _style() -> str:
 
 
 def lines_of(name: str) -> list[str]:
-    """A name in lines that are not too long, cut where its words end."""
+    """A name broken into lines that are not too long, after its words."""
     lines = [""]
     for word in re.findall(r"[^-_. ]*[-_. ]*", name):
         if lines[-1] and len(lines[-1]) + len(word) > _LETTERS_MAX:
@@ -59,7 +59,7 @@ def lines_of(name: str) -> list[str]:
 
 
 def size_of(lines: Sequence[str], *, kind: str) -> Size:
-    """What a shape with this text takes."""
+    """The size of a shape with this text."""
     width = max(len(line) for line in lines) * _LETTER + 2 * _PADDING.width
     height = len(lines) * LINE + 2 * _PADDING.height
     return Size(width, height + (2 * _LID if kind == "store" else 0))
@@ -67,7 +67,7 @@ def size_of(lines: Sequence[str], *, kind: str) -> Size:
 
 def shape(kind: str, lines: Sequence[str], center: Point, size: Size, *, elsewhere: bool = False) -> str:
     """A ``step`` as a box, a ``topic`` as a box with round ends, a ``store`` as a cylinder; dashed if it is
-    ``elsewhere``. ``data-box`` tells left, top, width and height."""
+    ``elsewhere``. ``data-box`` has left, top, width and height."""
     left, top = center.x - size.width / 2, center.y - size.height / 2
     if kind == "store":
         outline = _cylinder(left, top, size)
@@ -93,8 +93,8 @@ def frame(kind: str, title: str, corner: Point, size: Size) -> str:
 
 
 def edge(points: Sequence[Point], *, uses: bool = False) -> str:
-    """A line through points, bent where it changes its column; with an arrow at its end, unless it is one of a step
-    that ``uses`` a store."""
+    """A line through points, curved where the column changes, with an arrow at its end, unless it shows that a step
+    ``uses`` a store."""
     path = f"M{points[0].x:.1f},{points[0].y:.1f}"
     end = points[-1] if uses else Point(points[-1].x, points[-1].y - _ARROW)
     for one, other in pairwise([*points[:-1], end]):

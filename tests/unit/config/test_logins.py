@@ -168,7 +168,7 @@ def test_settings_for_a_login_that_is_switched_off_are_let_be():
 
 def test_a_function_that_gives_tokens_is_for_oauthbearer_alone():
     assert security(sasl("OAUTHBEARER"), provider=True).tokens is None
-    with pytest.raises(ConfigError, match="sasl.mechanism is not OAUTHBEARER"):
+    with pytest.raises(ConfigError, match=r"sasl.mechanism is not OAUTHBEARER"):
         security(sasl("PLAIN", **{"sasl.username": "a", "sasl.password": "b"}), provider=True)
     with pytest.raises(ConfigError, match="several sources of tokens"):
         security(sasl("OAUTHBEARER", **{"sasl.oauthbearer.token.endpoint.url": "file:///a"}), provider=True)

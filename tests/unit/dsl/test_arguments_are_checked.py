@@ -90,7 +90,7 @@ def test_an_unknown_argument_is_answered_with_the_nearest_one(lines):
 
 
 def test_a_processor_instead_of_a_supplier_is_refused(lines):
-    with pytest.raises(TopologyError, match="one processor for all tasks"):
+    with pytest.raises(TopologyError, match="a single processor; each task needs its own"):
         lines.process(object())
 
 

@@ -105,11 +105,14 @@ def test_the_very_same_store_can_be_added_again():
         (lambda t: t.add_source(None, "other"), "a step cannot be called None"),
         (lambda t: t.add_source("in2", ["a", "b", "a"]), "source in2 names topic a twice"),
         (lambda t: t.add_processor("p", Idle, ["in"]), "step p got ['in'] for a parent"),
-        (lambda t: t.connect_processor_and_state_stores("count"), "no store is named that count could be"),
+        (
+            lambda t: t.connect_processor_and_state_stores("count"),
+            "no store is named to which count could be",
+        ),
         (lambda t: with_global(t).add_processor("p", Idle, "fill"), "step p cannot follow fill"),
         (
             lambda t: with_global(t).add_state_store(store("s"), "fill"),
-            "fill fills a global store, and can use",
+            "fill fills a global store, and cannot use",
         ),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_topology_that_is_built_twice_is_rewritten_once() -> None:
 
 
 def test_what_kafka_streams_cannot_merge_is_refused_with_the_reason() -> None:
-    with pytest.raises(TopologyError, match=r"repartition topics behind .* cannot be merged"):
+    with pytest.raises(TopologyError, match=r"repartition topics after .* cannot be merged"):
         built("merge.repartition.topics", by_processor=True)
 
 

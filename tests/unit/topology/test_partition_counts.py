@@ -124,7 +124,7 @@ def test_a_missing_topic_is_an_error_that_names_it():
 def test_a_pattern_that_finds_nothing_cannot_size_what_it_feeds():
     builder = StreamsBuilder()
     builder.stream(re.compile("none-.*")).repartition(name="r").to("out")
-    with pytest.raises(TopicError, match="how many partitions app-r-repartition"):
+    with pytest.raises(TopicError, match="the partition count of app-r-repartition"):
         resolved(builder)
 
 
