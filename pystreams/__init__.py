@@ -1,4 +1,7 @@
-"""Kafka Streams for Python: topologies of streams and tables, compiled, on Kafka or on an embedded log."""
+"""Kafka Streams for Python: topologies of streams and tables, compiled, on Kafka or on an embedded log.
+
+The names below are for users. Everything else is internal; the page "Architecture" of the documentation is its map.
+"""
 
 from __future__ import annotations
 

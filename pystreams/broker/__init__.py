@@ -1,0 +1,12 @@
+"""A log in Kafka's shape: topics, partitions, offsets, groups; behind one port, with two implementations.
+
+Begin with ``port``: the protocols that a broker implements (consumer, producer, member of a group, admin), and the
+promises that the rest of pystreams relies on.
+
+- ``embedded/``: a log in one SQLite file, for the processes of one machine.
+- ``kafka/``: Apache Kafka. The only package that imports Kafka clients.
+- ``connecting``: opens the one that a configuration names.
+
+To add a broker: implement ``port`` in a package of its own, add it to ``connecting``, and run the tests of the port on
+it. Nothing here knows tasks, stores or topologies; keys and values are bytes.
+"""

@@ -1,4 +1,13 @@
-"""Settings of an application and of Kafka's clients: their names, values and sources."""
+"""Settings of an application and of Kafka's clients: names, values, and where they come from.
+
+Begin with ``streams_config``: ``StreamsConfig`` holds every setting of an application.
+
+- ``values`` checks a value; ``names`` finds unknown and refused names; ``sources`` merges program, environment and
+  command line.
+- ``offset_reset`` and ``serde_settings``: settings with a syntax of their own. ``secret``: values that are never shown.
+- Kafka's clients: ``client_table`` and ``security_table`` have a row (``client_setting``) for each of Java's settings,
+  ``client_settings`` turns what was given into settings for both clients. ``security`` and ``jaas``: logins.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,18 @@
 """The language of streams and tables.
 
+Begin with ``builder``: topics become streams (``stream``) and tables (``table``, ``global_table``).
+
+- Grouping and aggregating: ``grouped``, ``windowed``, ``session_windowed``, ``table_grouped``, ``cogroup``;
+  ``windows`` and ``suppressed`` say when results are emitted.
+- Joins: ``joins`` and ``stream_joins`` of streams (``join_windows``, ``table_grace``), ``joined_tables``,
+  ``table_joins`` and ``foreign_key_joins`` of tables.
+- ``branches``, ``repartition``, ``processing``: streams that are divided, written under another key, processed by
+  classes of the user.
+- Shared by all: ``context`` (the graph in the making), ``origins`` (how a table's rows are read), ``serdes`` and
+  ``annotations`` (which types a step has), ``materialized`` (the store of a table), ``sources``, ``durations``,
+  ``prefixes`` (generated names).
+- ``operators/``: the steps that all of them build.
+
 The vocabulary of keyword arguments: what Java puts into Consumed, Produced, Grouped, Materialized, Joined,
 Repartitioned and Named. Each word means the same wherever it stands.
 

@@ -11,6 +11,7 @@ beside. ``new_task`` opens the stores of a task and puts the task around them. O
 - ``choosing_sink`` writes to sinks that look at each record to choose its topic or partition;
 - ``failures/``     asks the handlers about every error, names the step and the record, counts what was left out.
 
-``offset_metadata`` encodes what is committed beside the input offsets, ``global_state`` is the one task that fills the
-global stores of a process.
+``node_serdes`` finds the serdes of a source or sink, ``offset_metadata`` encodes what is committed beside the input
+offsets, ``task_lifecycle`` has the states of a task. ``global_state`` is the one task that fills the global stores of a
+process.
 """

@@ -1,4 +1,9 @@
-"""Topics from Python: what ``pystreams.open_log`` opens. Commands that work on topics are built on the same parts."""
+"""Topics from Python: the object that ``pystreams.open_log`` returns. Commands on topics use the same parts.
+
+Begin with ``log``: ``Log`` creates topics, produces and consumes. ``connection`` opens the broker, ``content`` reads
+and writes keys and values, ``batches`` and ``output`` write in batches, ``records`` iterates over what is read from
+``positions``, ``tables`` gives it as Arrow or pandas, ``topics`` describes and alters topics.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Counters and gauges of an application, readable in process."""
+"""Counters and gauges of an application, readable in its process.
+
+``registry`` holds them by name and tags, ``names`` has the names, which are Kafka Streams' own.
+"""
 
 from __future__ import annotations
 

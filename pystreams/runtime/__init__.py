@@ -10,5 +10,5 @@ Begin with ``streams``, the client that users start. Its packages, from the top 
 - ``group/``      membership: what members tell each other, and who gets which task.
 
 ``run_client`` runs a client until a signal or the end of the input, ``client_state`` holds the states of a client,
-``uncaught`` the handler of errors that end a thread.
+``uncaught`` the handler of errors that end a thread. ``signals`` stops on Ctrl-C and SIGTERM.
 """

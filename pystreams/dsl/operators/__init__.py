@@ -1,0 +1,16 @@
+"""The operators of the language: the steps that a topology's nodes run.
+
+Begin with ``base``: the interface between an operator and compiled code. Steps without state (``stateless``) are data;
+``engine.codegen`` inlines them. The others are objects:
+
+- Aggregations: ``aggregate``, ``window_aggregate``, ``session_aggregate``, ``sliding_aggregate``, and
+  ``table_aggregate`` for regrouped tables. ``folding`` makes counts and reductions of them, ``in_place`` and
+  ``forgotten`` look after aggregators that change their argument; ``window_close`` emits a window once, at its end.
+- Tables: ``table``, ``transform_values``, ``suppress``, ``pass_through``. ``changes`` decides when a change is
+  forwarded, ``value_getter`` reads the current value of a table that may have no store.
+- Joins: ``join`` (stream and table), ``stream_join``, ``table_join``, ``foreign_key_join``, ``global_table_join``.
+- ``process``: steps that users write as classes.
+
+To add a join or another operator: write the operator here, a builder for it in ``pystreams.dsl``, and scenarios that
+the oracle answers.
+"""

@@ -1,4 +1,4 @@
-"""Operations on streams that keep no state. runtime/codegen inlines each into the compiled sub-topology."""
+"""Operations on streams that keep no state. engine.codegen inlines each into the compiled sub-topology."""
 
 from __future__ import annotations
 

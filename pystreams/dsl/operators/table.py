@@ -1,6 +1,6 @@
 """Operations on tables: edges carry (new, old).
 
-Those without a store are inlined by runtime/codegen; here are the operators of those that have one.
+Those without a store are inlined by engine.codegen; here are the operators of those that have one.
 """
 
 from __future__ import annotations

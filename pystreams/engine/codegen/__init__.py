@@ -2,8 +2,9 @@
 
     compile_nodes(nodes, name) -> CompiledCode
 
-``compiler`` walks the graph, ``steps``, ``table_steps`` and ``ends`` write the code of one node each, with the help of
-``emitter``, ``scope`` (which variables hold the record), ``names`` and ``writer``.
+``compiler`` walks the graph (``graph``: the nodes to compile). ``steps``, ``table_steps`` and ``ends`` write the code
+of one node each, ``inside`` that of a step which a processor wrapper has put processors around. ``emitter`` collects
+the lines, ``scope`` knows which variables hold the record, ``names`` makes names, ``writer`` indents.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Serdes whose records name their schema, which a schema registry holds: Avro, Protobuf and JSON Schema.
 
-confluent-kafka's clients talk to the registry, and are imported when the first such serde is used.
+Begin with ``base``, which the three formats share; ``avro``, ``protobuf`` and ``json_schema`` are the formats.
+``settings`` says which registry is asked, ``clients`` talks to it (confluent-kafka's clients, imported when the first
+such serde is used), ``plain`` turns values of a program's types into dicts and lists, and back.
 """
 
 from __future__ import annotations

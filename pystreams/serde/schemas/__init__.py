@@ -1,5 +1,12 @@
-"""What the bytes of serdes hold, told as data (``finding``), and how what one wrote is read by another
-(``comparison``, which no application loads that only runs)."""
+"""Schemas: what the bytes of a serde hold, as data, and whether another serde can read what one wrote.
+
+``comparison`` is the entrance; an application that only runs never loads it. ``finding`` is its answer: nothing, a
+widening, a loss, or unreadable. ``wording`` puts schemas into words.
+
+- ``python_types`` and ``pydantic_types`` derive the schema of a type; ``type_comparison`` compares two of them, with
+  ``leaf_rules`` for single values.
+- ``avro`` and ``protobuf`` do both for their formats.
+"""
 
 from __future__ import annotations
 

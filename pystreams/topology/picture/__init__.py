@@ -1,6 +1,7 @@
 """A topology as a picture: a self-contained SVG, without scripts, fonts or other external resources.
 
-``mermaid`` writes it as a Mermaid flowchart instead.
+``drawing`` decides what is drawn, ``layout`` where, ``shapes`` how it looks. ``mermaid`` writes a flowchart in
+Mermaid's language instead.
 """
 
 from __future__ import annotations
