@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Generic, TypeAlias, TypeVar, Unpack, overload
@@ -18,20 +18,16 @@ from pystreams.dsl.materialized import (
 )
 from pystreams.dsl.operators.aggregate import Aggregate
 from pystreams.dsl.operators.pass_through import TablePassThrough
-from pystreams.dsl.operators.session_aggregate import SessionAggregate
-from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
-from pystreams.dsl.operators.window_aggregate import WindowAggregate
-from pystreams.dsl.origins import CogroupOrigin
+from pystreams.dsl.origins import CogroupOrigin, WindowedAggregate
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import aggregate_serde
+from pystreams.dsl.session_windowed import session_key, session_operation
 from pystreams.dsl.windowed import window_operation, windowed_key
 from pystreams.dsl.windows import SessionWindows, checked_windows
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
-from pystreams.serde import SessionWindowedSerde
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
-from pystreams.topology.deferred import wrapped
 from pystreams.topology.graph import ProcessorGraphNode
 from pystreams.windowed import Windowed
 
@@ -42,7 +38,7 @@ T = TypeVar("T")
 _AGGREGATE = "COGROUPKSTREAM-AGGREGATE-"
 _MERGE = "COGROUPKSTREAM-MERGE-"
 
-_Operation: TypeAlias = Aggregate | WindowAggregate | SlidingAggregate | SessionAggregate
+_Operation: TypeAlias = Aggregate | WindowedAggregate
 
 
 class CogroupedKStream(Generic[K, A]):
@@ -99,9 +95,8 @@ class CogroupedKStream(Generic[K, A]):
         self, initializer: Callable[[], A], *, step: str | None = None, **store: Unpack[StoreArguments]
     ) -> table.KTable[K, A]:
         """The values of a key, of all the streams, folded into one aggregate that starts with ``initializer()``."""
-        options = StoreOptions.of("aggregate", store)
-        build = _Build(self._aggregators, self._parents, options, initializer, step)
-        spec = options.key_value(build.store.name, build.key, build.value)
+        build = _Build(self, initializer, step, store)
+        spec = build.options.key_value(build.store.name, build.key, build.value)
         return build.table(
             spec,
             spec.key_serde,
@@ -123,9 +118,8 @@ class TimeWindowedCogroupedKStream(Generic[K, A]):
         self, initializer: Callable[[], A], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
     ) -> table.KTable[Windowed[K], A]:
         """The values of a key and window, of all the streams, folded into one aggregate."""
-        options, windows, of = StoreOptions.of("aggregate", store), self._windows, self._cogrouped
-        build = _Build(of._aggregators, of._parents, options, initializer, step)
-        spec = options.window(build.store.name, build.key, build.value, windows)
+        windows, build = self._windows, _Build(self._cogrouped, initializer, step, store)
+        spec = build.options.window(build.store.name, build.key, build.value, windows)
         return build.table(
             spec,
             windowed_key(spec, windows),
@@ -171,15 +165,14 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
     ) -> table.KTable[Windowed[K], Any]:
         """The values of a key and session, of all the streams, folded into one aggregate; ``merger(one, two)``, or with
         the key before, makes one of two sessions' aggregates."""
-        options, windows, of = StoreOptions.of("aggregate", store), self._windows, self._cogrouped
-        build = _Build(of._aggregators, of._parents, options, initializer, step)
+        windows, build = self._windows, _Build(self._cogrouped, initializer, step, store)
         merging = UserFunction.of(merger, "merge", f"aggregate {build.store.name}")
-        spec = options.session(build.store.name, build.key, build.value, windows)
+        spec = build.options.session(build.store.name, build.key, build.value, windows)
         return build.table(
             spec,
-            wrapped(spec.key_serde, SessionWindowedSerde),
-            lambda aggregator: SessionAggregate(
-                spec.name, windows.gap_ms, windows.grace_ms, build.initializer, aggregator, merging
+            session_key(spec),
+            lambda aggregator: session_operation(
+                build.store.name, windows, build.initializer, aggregator, merging
             ),
         )
 
@@ -189,23 +182,25 @@ class _Build:
 
     def __init__(
         self,
-        aggregators: dict[grouped.KGroupedStream[Any, Any], Callable[..., Any]],
-        parents: dict[grouped.KGroupedStream[Any, Any], Place],
-        options: StoreOptions,
+        cogrouped: CogroupedKStream[Any, Any],
         initializer: Callable[[], Any],
         step: str | None,
+        store: Mapping[str, Any],
     ) -> None:
-        first = next(iter(aggregators))._place
-        self._aggregators = aggregators
-        self._parents = parents
+        self._aggregators = cogrouped._aggregators
+        self._parents = cogrouped._parents
+        first = next(iter(self._aggregators))._place
         self._step = step
         self._context: Context = first.context
+        self.options = StoreOptions.of("aggregate", store)
         self.key: AnySerde = first.key
-        self.store: StoreName = options.named(self._context, _AGGREGATE)
+        self.store: StoreName = self.options.named(self._context, _AGGREGATE)
         what = f"aggregate {self.store.name}"
         self.initializer = UserFunction.of(initializer, "supply", what)
         self.value: AnySerde = aggregate_serde(self.initializer, self.store.name)
-        self._functions = [UserFunction.of(function, "aggregate", what) for function in aggregators.values()]
+        self._functions = [
+            UserFunction.of(function, "aggregate", what) for function in self._aggregators.values()
+        ]
 
     def table(
         self, spec: StoreSpec, key: AnySerde, operation_of: Callable[[UserFunction], _Operation]

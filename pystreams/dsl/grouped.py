@@ -10,9 +10,8 @@ from pystreams.dsl import cogroup, session_windowed, table, windowed
 from pystreams.dsl.context import Place
 from pystreams.dsl.materialized import AnyTimeWindows, StoreArguments, StoreName, StoreOptions
 from pystreams.dsl.operators.aggregate import Aggregate, Reduce
-from pystreams.dsl.operators.base import ObjectOperation
 from pystreams.dsl.operators.folding import ONE_MORE, ZERO
-from pystreams.dsl.origins import AggregateOrigin
+from pystreams.dsl.origins import AggregateOrigin, WindowedAggregate
 from pystreams.dsl.prefixes import AGGREGATE, REDUCE
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import aggregate_serde
@@ -143,20 +142,32 @@ class KGroupedStream(Generic[K, V]):
         store: StoreName,
         value: AnySerde,
     ) -> table.KTable[K, Any]:
-        name = self._place.context.names.step(prefix, step)
         spec = options.key_value(store.name, self._place.key, value)
-        place = self._attach(name, operation, spec, store.by_user)
-        origin = AggregateOrigin(operation, history_ms=spec.history_ms)
-        return table.KTable(place, origin, spec, queryable=store.by_user)
+        return self._table(operation, spec, spec.key_serde, prefix, step, store_by_user=store.by_user)
 
-    def _attach(self, name: str, operation: ObjectOperation, spec: StoreSpec, store_by_user: bool) -> Place:
-        """Put an aggregation behind the stream, and a repartition topic between them if the key was changed."""
+    def _table(
+        self,
+        operation: Aggregate | Reduce | WindowedAggregate,
+        spec: StoreSpec,
+        key: AnySerde,
+        prefix: str,
+        step: str | None,
+        *,
+        store_by_user: bool,
+    ) -> table.KTable[Any, Any]:
+        """The table of an aggregation behind the stream, with a repartition topic between them if the key was changed.
+
+        ``key`` is the table's, windows and all; ``spec`` is the store.
+        """
         place = self._place
+        name = place.context.names.step(prefix, step)
         if place.needs_repartition:
             place = self._repartitioned(spec.name, store_by_user)
         node = ProcessorGraphNode(name, operation, spec)
         place.add(node)
-        return Place(place.context, name, node, place.sources, spec.key_serde, spec.value_serde)
+        behind = Place(place.context, name, node, place.sources, key, spec.value_serde)
+        origin = AggregateOrigin(operation, history_ms=spec.history_ms)
+        return table.KTable(behind, origin, spec, queryable=store_by_user)
 
     def _repartitioned(self, store: str, store_by_user: bool) -> Place:
         """Behind the repartition topic. One that the user named is made once and serves all aggregations."""

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl import grouped, table
 from pystreams.dsl.materialized import StoreName, StoreOptions, WindowStoreArguments
 from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, SUM, ZERO, aggregator_of
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
-from pystreams.dsl.origins import AggregateOrigin
 from pystreams.dsl.prefixes import AGGREGATE, REDUCE
 from pystreams.dsl.serdes import aggregate_serde
 from pystreams.dsl.windows import EmitStrategy, SessionWindows, emits_on_close
 from pystreams.functions import UserFunction
 from pystreams.serde import INT, SessionWindowedSerde
 from pystreams.serde.base import AnySerde
+from pystreams.state.spec import StoreSpec
 from pystreams.topology.deferred import wrapped
 from pystreams.windowed import Windowed
 
@@ -153,20 +152,27 @@ class SessionWindowedKStream(Generic[K, V]):
         store: StoreName,
         value: AnySerde,
     ) -> table.KTable[Windowed[K], Any]:
-        place, windows = self._grouped._place, self._windows
-        name = place.context.names.step(prefix, step)
-        spec = options.session(store.name, place.key, value, windows, on_close=self._on_close)
-        operation = SessionAggregate(
-            store.name,
-            windows.gap_ms,
-            windows.grace_ms,
-            initializer,
-            aggregator,
-            merger,
-            on_close=self._on_close,
-        )
-        behind = self._grouped._attach(name, operation, spec, store.by_user)
-        key = wrapped(spec.key_serde, SessionWindowedSerde)
-        return table.KTable(
-            replace(behind, key=key), AggregateOrigin(operation), spec, queryable=store.by_user
-        )
+        windows, on_close = self._windows, self._on_close
+        spec = options.session(store.name, self._grouped._place.key, value, windows, on_close=on_close)
+        operation = session_operation(store.name, windows, initializer, aggregator, merger, on_close=on_close)
+        key = session_key(spec)
+        return self._grouped._table(operation, spec, key, prefix, step, store_by_user=store.by_user)
+
+
+def session_operation(
+    store: str,
+    windows: SessionWindows,
+    initializer: UserFunction,
+    aggregator: UserFunction,
+    merger: UserFunction,
+    *,
+    on_close: bool = False,
+) -> SessionAggregate:
+    """What aggregates into a session store."""
+    gap_ms, grace_ms = windows.gap_ms, windows.grace_ms
+    return SessionAggregate(store, gap_ms, grace_ms, initializer, aggregator, merger, on_close=on_close)
+
+
+def session_key(spec: StoreSpec) -> AnySerde:
+    """The keys of a table of sessions, whose store has the plain ones."""
+    return wrapped(spec.key_serde, SessionWindowedSerde)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl import grouped, table
@@ -11,7 +10,6 @@ from pystreams.dsl.materialized import AnyTimeWindows, StoreName, StoreOptions, 
 from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, ZERO, aggregator_of
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
-from pystreams.dsl.origins import AggregateOrigin
 from pystreams.dsl.prefixes import AGGREGATE, REDUCE
 from pystreams.dsl.serdes import aggregate_serde
 from pystreams.dsl.windows import EmitStrategy, SlidingWindows, UnlimitedWindows, emits_on_close
@@ -136,17 +134,11 @@ class TimeWindowedKStream(Generic[K, V]):
         store: StoreName,
         value: AnySerde,
     ) -> table.KTable[Windowed[K], Any]:
-        place, windows = self._grouped._place, self._windows
-        name = place.context.names.step(prefix, step)
-        spec = options.window(store.name, place.key, value, windows, on_close=self._on_close)
-        operation = window_operation(store.name, windows, initializer, aggregator, on_close=self._on_close)
-        behind = self._grouped._attach(name, operation, spec, store.by_user)
-        return table.KTable(
-            replace(behind, key=windowed_key(spec, windows)),
-            AggregateOrigin(operation),
-            spec,
-            queryable=store.by_user,
-        )
+        windows, on_close = self._windows, self._on_close
+        spec = options.window(store.name, self._grouped._place.key, value, windows, on_close=on_close)
+        operation = window_operation(store.name, windows, initializer, aggregator, on_close=on_close)
+        key = windowed_key(spec, windows)
+        return self._grouped._table(operation, spec, key, prefix, step, store_by_user=store.by_user)
 
 
 def window_operation(
