@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TypedDict
 
 _CUTOFF = 0.6
@@ -31,6 +31,15 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 def did_you_mean_this(name: str) -> str:
     """The suggestion of ``name``."""
     return f"did you mean {name}?"
+
+
+def check_keywords(function: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raises ``TypeError`` for a keyword argument that ``function`` does not take, as a call would."""
+    for argument in given:
+        if argument not in known:
+            message = f"{function}() got an unexpected keyword argument {argument!r}"
+            meant = did_you_mean(argument, known)
+            raise TypeError(f"{message}: {meant}" if meant else message)
 
 
 def nearest(name: str, names: Iterable[str], most: int = 3, cutoff: float = _CUTOFF) -> list[str]:

@@ -11,7 +11,7 @@ from pystreams.dsl.durations import Duration, milliseconds
 from pystreams.dsl.serdes import TypeOrSerde, given_or
 from pystreams.dsl.windows import SessionWindows, SlidingWindows, TimeWindows, UnlimitedWindows
 from pystreams.errors import TopologyError
-from pystreams.nearest import did_you_mean
+from pystreams.nearest import check_keywords
 from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.names import checked
@@ -74,12 +74,7 @@ class StoreOptions:
     @classmethod
     def of(cls, method: str, arguments: Mapping[str, Any]) -> StoreOptions:
         """The options that ``method`` was called with. Raises ``TypeError`` for an unknown one, as a call would."""
-        known = [field.name for field in fields(cls)]
-        for argument in arguments:
-            if argument not in known:
-                meant = did_you_mean(argument, known)
-                message = f"{method}() got an unexpected keyword argument {argument!r}"
-                raise TypeError(f"{message}: {meant}" if meant else message)
+        check_keywords(method, arguments, [field.name for field in fields(cls)])
         options = cls(**arguments)
         if options.was is not None and options.name is None:
             raise TopologyError(

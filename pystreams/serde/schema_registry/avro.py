@@ -6,13 +6,13 @@ import json
 from collections.abc import Callable, Iterable
 from io import BytesIO
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast, overload
+from typing import Any, ClassVar, TypeVar, Unpack, cast, overload
 
 from pystreams.errors import SerializationError, TopologyError
 from pystreams.serde.schema_registry.base import RegistrySerde, SchemaText, registered
 from pystreams.serde.schema_registry.clients import clients_module
 from pystreams.serde.schema_registry.plain import plain_codec
-from pystreams.serde.schema_registry.settings import Part, SchemaRegistry, SchemaUse, SubjectName
+from pystreams.serde.schema_registry.settings import Part, SchemaArguments, SchemaUse
 from pystreams.serde.schemas.finding import Schema
 from pystreams.serde.schemas.pydantic_types import typed_schema
 from pystreams.serde.shapes import type_name
@@ -46,13 +46,8 @@ class AvroSerde(RegistrySerde[T]):
         schema: str | Path | dict[str, Any] | list[Any] | None = None,
         type_: None = None,
         *,
-        registry: SchemaRegistry | str | None = None,
         references: Iterable[tuple[str, str, int]] = (),
-        auto_register: bool | None = None,
-        normalize: bool | None = None,
-        use_latest_version: bool | None = None,
-        key_subject: SubjectName | None = None,
-        value_subject: SubjectName | None = None,
+        **arguments: Unpack[SchemaArguments],
     ) -> None: ...
     @overload
     def __init__(
@@ -60,35 +55,18 @@ class AvroSerde(RegistrySerde[T]):
         schema: str | Path | dict[str, Any] | list[Any] | None,
         type_: type[T],
         *,
-        registry: SchemaRegistry | str | None = None,
         references: Iterable[tuple[str, str, int]] = (),
-        auto_register: bool | None = None,
-        normalize: bool | None = None,
-        use_latest_version: bool | None = None,
-        key_subject: SubjectName | None = None,
-        value_subject: SubjectName | None = None,
+        **arguments: Unpack[SchemaArguments],
     ) -> None: ...
     def __init__(
         self,
         schema: str | Path | dict[str, Any] | list[Any] | None = None,
         type_: Any = None,
         *,
-        registry: SchemaRegistry | str | None = None,
         references: Iterable[tuple[str, str, int]] = (),
-        auto_register: bool | None = None,
-        normalize: bool | None = None,
-        use_latest_version: bool | None = None,
-        key_subject: SubjectName | None = None,
-        value_subject: SubjectName | None = None,
+        **arguments: Unpack[SchemaArguments],
     ) -> None:
-        use = SchemaUse(
-            registry=SchemaRegistry.given(registry),
-            auto_register=auto_register,
-            normalize=normalize,
-            use_latest_version=use_latest_version,
-            key_subject=key_subject,
-            value_subject=value_subject,
-        )
+        use = SchemaUse.of("AvroSerde", arguments)
         self._schema = None if schema is None else SchemaText(_text(schema), "AVRO", tuple(references))
         super().__init__(None if self._schema is None else _name(self._schema.text), use)
         if self._schema is not None and not self._schema.references:

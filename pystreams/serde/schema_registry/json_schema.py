@@ -6,14 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, cast, overload
+from typing import Any, ClassVar, TypeVar, Unpack, cast, overload
 
 import msgspec
 
 from pystreams.errors import TopologyError
 from pystreams.serde.schema_registry.base import RegistrySerde, SchemaText, registered
 from pystreams.serde.schema_registry.clients import clients_module
-from pystreams.serde.schema_registry.settings import Part, SchemaRegistry, SchemaUse, SubjectName
+from pystreams.serde.schema_registry.settings import Part, SchemaArguments, SchemaUse
 from pystreams.serde.schemas.finding import Schema
 from pystreams.serde.schemas.pydantic_types import typed_schema
 from pystreams.serde.shapes import Shape, type_name
@@ -45,13 +45,8 @@ class JsonSchemaSerde(RegistrySerde[T]):
         schema: str | Path | dict[str, Any] | None = None,
         *,
         validate: bool = False,
-        registry: SchemaRegistry | str | None = None,
         references: Iterable[tuple[str, str, int]] = (),
-        auto_register: bool | None = None,
-        normalize: bool | None = None,
-        use_latest_version: bool | None = None,
-        key_subject: SubjectName | None = None,
-        value_subject: SubjectName | None = None,
+        **arguments: Unpack[SchemaArguments],
     ) -> None: ...
     @overload
     def __init__(
@@ -60,13 +55,8 @@ class JsonSchemaSerde(RegistrySerde[T]):
         schema: str | Path | dict[str, Any] | None = None,
         *,
         validate: bool = False,
-        registry: SchemaRegistry | str | None = None,
         references: Iterable[tuple[str, str, int]] = (),
-        auto_register: bool | None = None,
-        normalize: bool | None = None,
-        use_latest_version: bool | None = None,
-        key_subject: SubjectName | None = None,
-        value_subject: SubjectName | None = None,
+        **arguments: Unpack[SchemaArguments],
     ) -> None: ...
     def __init__(
         self,
@@ -74,22 +64,10 @@ class JsonSchemaSerde(RegistrySerde[T]):
         schema: str | Path | dict[str, Any] | None = None,
         *,
         validate: bool = False,
-        registry: SchemaRegistry | str | None = None,
         references: Iterable[tuple[str, str, int]] = (),
-        auto_register: bool | None = None,
-        normalize: bool | None = None,
-        use_latest_version: bool | None = None,
-        key_subject: SubjectName | None = None,
-        value_subject: SubjectName | None = None,
+        **arguments: Unpack[SchemaArguments],
     ) -> None:
-        use = SchemaUse(
-            registry=SchemaRegistry.given(registry),
-            auto_register=auto_register,
-            normalize=normalize,
-            use_latest_version=use_latest_version,
-            key_subject=key_subject,
-            value_subject=value_subject,
-        )
+        use = SchemaUse.of("JsonSchemaSerde", arguments)
         text = _derived(type_) if schema is None else _text(schema)
         self._schema = SchemaText(text, "JSON", tuple(references))
         super().__init__(_title(text), use)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, Unpack, cast
 
 from pystreams.errors import SerializationError, TopologyError
 from pystreams.serde.schema_registry.base import RegistrySerde, registered
 from pystreams.serde.schema_registry.clients import clients_module
-from pystreams.serde.schema_registry.settings import Part, SchemaRegistry, SchemaUse, SubjectName
+from pystreams.serde.schema_registry.settings import Part, SchemaArguments, SchemaUse
 from pystreams.serde.schemas.finding import Schema
 from pystreams.serde.schemas.protobuf import message_schema
 from pystreams.serde.varint import varint_at
@@ -32,28 +32,14 @@ class ProtobufSerde(RegistrySerde[T]):
     def __init__(
         self,
         message: type[T] | None = None,
-        *,
-        registry: SchemaRegistry | str | None = None,
-        auto_register: bool | None = None,
-        normalize: bool | None = None,
-        use_latest_version: bool | None = None,
-        key_subject: SubjectName | None = None,
-        value_subject: SubjectName | None = None,
+        **arguments: Unpack[SchemaArguments],
     ) -> None:
         name = getattr(getattr(message, "DESCRIPTOR", None), "full_name", None)
         if message is not None and (name is None or not hasattr(message, "SerializeToString")):
             raise TopologyError(
                 f"{message!r} is not a class of Protobuf messages", hint="give one of those that protoc made"
             )
-        use = SchemaUse(
-            registry=SchemaRegistry.given(registry),
-            auto_register=auto_register,
-            normalize=normalize,
-            use_latest_version=use_latest_version,
-            key_subject=key_subject,
-            value_subject=value_subject,
-        )
-        super().__init__(name, use)
+        super().__init__(name, SchemaUse.of("ProtobufSerde", arguments))
         self.type: Any = message
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias, TypedDict
 
 from pystreams.config.secret import without_login
 from pystreams.config.serde_settings import CLIENT_SETTINGS, PREFIX, SUBJECT_STRATEGIES, serde_value
 from pystreams.errors import ConfigError
+from pystreams.nearest import check_keywords
 
 #: What of a record a schema is for.
 Part: TypeAlias = Literal["key", "value"]
@@ -78,6 +79,17 @@ class SchemaRegistry:
         return {"timeout": _TIMEOUT_S, **given, "url": self.url}
 
 
+class SchemaArguments(TypedDict, total=False):
+    """The keyword arguments of every serde with a schema registry; what they mean stands in ``SchemaUse``."""
+
+    registry: SchemaRegistry | str | None
+    auto_register: bool | None
+    normalize: bool | None
+    use_latest_version: bool | None
+    key_subject: SubjectName | None
+    value_subject: SubjectName | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
     """What a serde does with schemas in its registry; None is not said, and then the application's settings decide.
@@ -109,6 +121,14 @@ class SchemaUse:
                 why="one writes with the serde's schema, the other with the subject's newest",
                 hint="choose one",
             )
+
+    @classmethod
+    def of(cls, serde: str, arguments: SchemaArguments) -> Self:
+        """What the class ``serde`` was called with. Raises ``TypeError`` for an unknown argument, as a call would."""
+        check_keywords(serde, arguments, SchemaArguments.__annotations__)
+        registry = SchemaRegistry.given(arguments.get("registry"))
+        said: dict[str, Any] = {**arguments, "registry": registry}
+        return cls(**said)
 
     def or_of(self, settings: Mapping[str, str]) -> SchemaUse:
         """The same, and for what it does not say, what an application's settings do."""

@@ -120,6 +120,17 @@ def test_two_wishes_that_contradict_each_other_are_refused():
 
 
 @pytest.mark.parametrize(
+    ("make", "given"), [(AvroSerde, ORDER), (JsonSchemaSerde, Order), (ProtobufSerde, Customer)]
+)
+def test_an_argument_that_a_serde_does_not_take_is_refused_with_the_nearest(make: Any, given: Any):
+    expected = (
+        rf"{make.__name__}\(\) got an unexpected keyword argument 'normalise': did you mean normalize\?"
+    )
+    with pytest.raises(TypeError, match=expected):
+        make(given, normalise=True)
+
+
+@pytest.mark.parametrize(
     "by,key,value",
     [
         ({}, "orders-key", "orders-value"),
