@@ -1,4 +1,25 @@
-"""History over the same topology: plan, cut, compute, publish, and hand over to the live application."""
+"""History over an application's own topology: planned, cut, computed in parallel, handed over to the live application.
+
+A backfill reads the past from a log or from archives, runs each task of the topology over it (in this process or on
+Spark), and leaves what a live application needs to go on: changelogs, committed offsets, records for output topics.
+
+The parts, in the order in which a backfill goes through them; each imports only those before it:
+
+- ``sources/``: the past, as records by topic partition and offset. ``archive/`` writes the Parquet files that one of
+  them reads.
+- ``exchange/``: rows as Arrow: records, entries of stores, outcomes of tasks, and their order within a task.
+- ``plan/``: slices (a sub-topology at one visit) in an order that can be computed, the cut, and the manifest of both.
+- ``staging/``: the folder in which slices leave their rows, and the manifest's files.
+- ``compute/``: the driver, which computes slice after slice, and the task function, which runs one task with the
+  live engine. Begin with ``compute.driver``.
+- ``handover/``: changelogs, offsets and records go to the live application, all of it or nothing.
+- ``snapshot/``: the same as a folder that a live application restores from.
+- ``tables/``: topics and stores as tables for SQL.
+- ``spark/``: executor, staging, archiver and data source on Spark; nothing else here imports Spark.
+
+``api`` has the functions for scripts and notebooks; the names below are public. ``application`` brings the program to
+workers, ``locations`` knows paths and URLs, ``local_disks`` the folders for temporary files.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pystreams.backfill.api import backfill, plan_backfill
-    from pystreams.backfill.emitting import emit
-    from pystreams.backfill.handover import hand_over
-    from pystreams.backfill.inline import InlineExecutor
-    from pystreams.backfill.run import Progress
+    from pystreams.backfill.compute.driver import Progress
+    from pystreams.backfill.compute.inline import InlineExecutor
+    from pystreams.backfill.handover.emit import emit
+    from pystreams.backfill.handover.hand_over import hand_over
     from pystreams.backfill.snapshot import open_snapshot, restore_snapshot, write_snapshot
     from pystreams.backfill.sources import (
         CsvSource,
@@ -38,19 +59,19 @@ __all__ = [
 _LAZY = {
     "CsvSource": "pystreams.backfill.sources",
     "EmbeddedSource": "pystreams.backfill.sources",
-    "InlineExecutor": "pystreams.backfill.inline",
+    "InlineExecutor": "pystreams.backfill.compute.inline",
     "JsonSource": "pystreams.backfill.sources",
     "KafkaSource": "pystreams.backfill.sources",
     "MemorySource": "pystreams.backfill.sources",
     "ParquetSource": "pystreams.backfill.sources",
-    "Progress": "pystreams.backfill.run",
+    "Progress": "pystreams.backfill.compute.driver",
     "PystreamsDataSource": "pystreams.backfill.spark.datasource",
     "SparkArchiver": "pystreams.backfill.spark.archive",
     "SparkExecutor": "pystreams.backfill.spark.executor",
     "TopicSources": "pystreams.backfill.sources",
     "backfill": "pystreams.backfill.api",
-    "emit": "pystreams.backfill.emitting",
-    "hand_over": "pystreams.backfill.handover",
+    "emit": "pystreams.backfill.handover.emit",
+    "hand_over": "pystreams.backfill.handover.hand_over",
     "open_snapshot": "pystreams.backfill.snapshot",
     "plan_backfill": "pystreams.backfill.api",
     "restore_snapshot": "pystreams.backfill.snapshot",

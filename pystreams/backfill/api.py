@@ -11,15 +11,15 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
-from pystreams.backfill.cut import Until, cut
-from pystreams.backfill.executor import Executor
-from pystreams.backfill.incremental import check_continued, check_source, go_on
-from pystreams.backfill.inline import InlineExecutor
-from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS
-from pystreams.backfill.places import same_place, shown
-from pystreams.backfill.plan import make_plan
-from pystreams.backfill.result import BackfillResult
-from pystreams.backfill.run import Continuation, OnProgress, Planned, run
+from pystreams.backfill.compute.driver import OnProgress, Planned, run
+from pystreams.backfill.compute.executor import Executor
+from pystreams.backfill.compute.incremental import Continuation, check_continued, check_source, go_on
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.locations import same_place, shown
+from pystreams.backfill.plan.cut import Until, cut
+from pystreams.backfill.plan.manifest import DEFAULT_COMMIT_RECORDS
+from pystreams.backfill.plan.slices import make_plan
 from pystreams.backfill.sources import Source, TopicSources
 from pystreams.dsl.builder import StreamsBuilder
 from pystreams.errors import ConfigError

@@ -17,7 +17,7 @@ from pystreams.topology.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedApplication:
     """An application as a backfill runs it."""
 
     built: BuiltTopology
@@ -27,7 +27,7 @@ class Loaded:
 class Application(Protocol):
     """Picklable; ``load`` gives the same application in every process."""
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedApplication:
         """Raises ``AppLoadError``, ``ConfigError``, ``TopologyError``."""
         ...
 
@@ -39,7 +39,7 @@ class NamedApplication:
     reference: str
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedApplication:
         name, _, attribute = self.reference.partition(":")
         try:
             program = getattr(importlib.import_module(name), attribute or "app")
@@ -59,7 +59,7 @@ class PickledApplication:
     pickled: bytes = field(repr=False)
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedApplication:
         try:
             program = pickle.loads(self.pickled)  # noqa: S301 - the driver's own bytes
         except (ImportError, AttributeError) as error:
@@ -78,11 +78,11 @@ class LocalApplication:
     program: StreamsBuilder | Topology
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedApplication:
         return self._loaded
 
     @cached_property
-    def _loaded(self) -> Loaded:
+    def _loaded(self) -> LoadedApplication:
         """Built once: its tasks share it, as those of a live process do."""
         return loaded(self.program, self.settings)
 
@@ -103,7 +103,7 @@ def _no_application(program: object) -> AppLoadError:
     )
 
 
-def loaded(program: object, settings: Mapping[str, Any]) -> Loaded:
+def loaded(program: object, settings: Mapping[str, Any]) -> LoadedApplication:
     """Build what ``program`` holds. ``settings`` go over those of an ``App``; else they name the application."""
     if not isinstance(program, StreamsBuilder | Topology):
         raise _no_application(program)
@@ -115,10 +115,10 @@ def loaded(program: object, settings: Mapping[str, Any]) -> Loaded:
         default_value_serde=config.default_value_serde,
         serde_settings=config.serde_settings,
     )
-    return Loaded(built, config)
+    return LoadedApplication(built, config)
 
 
-def check_fingerprint(loaded: Loaded, planned: str) -> None:
+def check_fingerprint(loaded: LoadedApplication, planned: str) -> None:
     """Raises ``TopologyError`` if a process has another topology than the one that was planned."""
     if loaded.built.fingerprint != planned:
         raise TopologyError(

@@ -16,14 +16,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pystreams.backfill.places import shown
+from pystreams.backfill.locations import shown
 from pystreams.distribution import install_command
 from pystreams.errors import ConfigError, StateError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pystreams.backfill.executor import Executor
+    from pystreams.backfill.compute.executor import Executor
 
 #: ``--master`` of a command that does without Spark.
 NO_SPARK = "none"

@@ -11,21 +11,21 @@ from typing import Any, NamedTuple
 
 from pystreams.app import App
 from pystreams.backfill.application import NamedApplication, loaded
-from pystreams.backfill.cut import Until, cut
-from pystreams.backfill.executor import Executor, PartitionFunction
-from pystreams.backfill.inline import InlineExecutor
-from pystreams.backfill.manifest import DEFAULT_COMMIT_RECORDS, Manifest
-from pystreams.backfill.plan import Plan, make_plan
-from pystreams.backfill.result import (
+from pystreams.backfill.compute.driver import Planned, run
+from pystreams.backfill.compute.executor import Executor, PartitionFunction
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.compute.result import (
     BackfillResult,
     ChangelogEntry,
     SinkRecord,
     changelog_entries,
     sink_records,
 )
-from pystreams.backfill.run import Planned, run
+from pystreams.backfill.plan.cut import Until, cut
+from pystreams.backfill.plan.manifest import DEFAULT_COMMIT_RECORDS, Manifest
+from pystreams.backfill.plan.slices import BackfillPlan, make_plan
 from pystreams.backfill.sources import BATCH_ROWS, MemorySource, Source
-from pystreams.backfill.staging import Selection
+from pystreams.backfill.staging.port import Selection
 from pystreams.clock import ManualClock
 from pystreams.dsl.builder import StreamsBuilder
 from pystreams.ids import TopicPartition
@@ -103,7 +103,7 @@ class Backfill:
         self.loaded = self.application.load()
         self.source = source
         self.folder = folder
-        self.plan: Plan = make_plan(self.loaded.built, source.partitions())
+        self.plan: BackfillPlan = make_plan(self.loaded.built, source.partitions())
         self.manifest: Manifest = cut(
             self.plan,
             self.loaded.config,

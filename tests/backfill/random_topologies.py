@@ -34,11 +34,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pystreams.backfill.executor import Report, SliceJob
-from pystreams.backfill.handover import hand_over
-from pystreams.backfill.inline import InlineExecutor
-from pystreams.backfill.outcome import Outcome
-from pystreams.backfill.result import BackfillResult, SinkRecord
+from pystreams.backfill.compute.executor import Report, SliceJob
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.compute.result import BackfillResult, SinkRecord
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.errors import ProductionError, StreamsError, TopicError, TopologyError
 from pystreams.ids import TopicPartition
 from tests.backfill.against_java import Question, comparable, differences, question
@@ -143,7 +143,7 @@ class Stopping(InlineExecutor):
 
     slice: int = 0
 
-    def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
+    def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
         outcomes = super().compute(job, report)
         if job.work.slice.index == self.slice:
             raise StopError

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pystreams.backfill.manifest import InputRange
-from pystreams.backfill.plan import Slice
-from pystreams.backfill.records import EXTERNAL, Kind, headers_of, upstream_id
-from pystreams.backfill.result import BackfillResult, ChangelogEntry, changelog_entries
-from pystreams.backfill.staging import Selection
+from pystreams.backfill.compute.result import BackfillResult, ChangelogEntry, changelog_entries
+from pystreams.backfill.exchange.rows import EXTERNAL, Kind, headers_of, upstream_id
+from pystreams.backfill.plan.slices import Slice
+from pystreams.backfill.sources.ranges import InputRange
+from pystreams.backfill.staging.port import Selection
 from pystreams.clock import ManualClock
 from pystreams.engine.global_state import GlobalState
 from pystreams.engine.input.partition_group import NEVER_IDLE

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pystreams.backfill.result import BackfillResult, SinkRecord
+from pystreams.backfill.compute.result import BackfillResult, SinkRecord
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.config import StreamsConfig
 from pystreams.engine.global_state import GLOBAL_TASK

@@ -14,14 +14,14 @@ import pytest
 from pystreams import App, Stores
 from pystreams.backfill.api import backfill
 from pystreams.backfill.application import loaded
-from pystreams.backfill.global_tables import GlobalTables
-from pystreams.backfill.handover import hand_over
-from pystreams.backfill.manifest import InputRange
-from pystreams.backfill.notes import notes
-from pystreams.backfill.plan import make_plan
-from pystreams.backfill.records import Arrow
-from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.compute.global_tables import GlobalTables
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.handover.hand_over import hand_over
+from pystreams.backfill.plan.notes import notes
+from pystreams.backfill.plan.slices import make_plan
 from pystreams.backfill.sources import MemorySource
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.errors import (
     OffsetOutOfRangeError,
     ProcessingError,

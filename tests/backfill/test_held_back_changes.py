@@ -10,7 +10,7 @@ import pytest
 
 from pystreams import Suppressed, TimeWindows
 from pystreams.app import App
-from pystreams.backfill.handover import hand_over
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import Backfill, History

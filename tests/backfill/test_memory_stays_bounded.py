@@ -12,20 +12,20 @@ import pyarrow as pa
 import pytest
 
 from pystreams import App
-from pystreams.backfill.by_time import by_time
-from pystreams.backfill.global_tables import GlobalTables
-from pystreams.backfill.manifest import InputRange
-from pystreams.backfill.order import merged
-from pystreams.backfill.outcome import Outcome
-from pystreams.backfill.reading import external_queues
-from pystreams.backfill.records import Arrow, Kind, record_rows
-from pystreams.backfill.stage import run_stage
+from pystreams.backfill.compute.external_input import external_queues
+from pystreams.backfill.compute.global_tables import GlobalTables
+from pystreams.backfill.compute.task import run_task
+from pystreams.backfill.exchange.order import merged
+from pystreams.backfill.exchange.rows import Arrow, Kind, record_rows
+from pystreams.backfill.exchange.store_entries import by_time
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.state.task_state import TaskState
+from tests.backfill.compute.test_task_function import work_of
 from tests.backfill.kit import Backfill, everything, lines, memory
 from tests.backfill.programs import PROGRAMS, history
-from tests.backfill.test_stage_function import work_of
 
 MIB = 1024 * 1024
 
@@ -34,8 +34,8 @@ def stage(program: App, past: Any, folder: Path, **given: Any) -> Iterator[Arrow
     """The first slice's only task, as it gives its rows."""
     backfill = Backfill(program, memory(past), folder, **given)
     work = work_of(backfill, 0)
-    batches = merged(external_queues(work, 0, backfill.source, Outcome()))
-    return run_stage(work, 0, batches, work_dir=str(folder))
+    batches = merged(external_queues(work, 0, backfill.source, TaskOutcome()))
+    return run_task(work, 0, batches, work_dir=str(folder))
 
 
 def test_a_record_that_becomes_many_large_ones(tmp_path: Path) -> None:

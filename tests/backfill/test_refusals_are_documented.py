@@ -11,7 +11,7 @@ from pystreams import errors
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [
     *sorted((ROOT / "pystreams" / "backfill").rglob("*.py")),
-    ROOT / "pystreams" / "runtime" / "hand_over_check.py",
+    ROOT / "pystreams" / "take_over" / "hand_over_record.py",
     ROOT / "pystreams" / "cli" / "spark.py",
 ]
 DOCUMENTED = " ".join((ROOT / "docs" / "backfill" / "refusals.md").read_text(encoding="utf-8").split())

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pystreams.backfill.application import NamedApplication
-from pystreams.backfill.local_staging import LocalStaging
-from pystreams.backfill.manifest import Manifest, Stage
+from pystreams.backfill.plan.manifest import Manifest, Status
+from pystreams.backfill.staging.local import LocalStaging
 from pystreams.errors import ProcessingError, StateError, TopologyError
 from tests.backfill.kit import Backfill, everything, memory
 from tests.backfill.programs import PROGRAMS, history, word_count
@@ -78,7 +78,7 @@ def test_a_resumed_run_gives_the_same(name: str, tmp_path: Path, monkeypatch: An
     found = Backfill(PROGRAMS[name](), source, tmp_path / "pieces", commit_records=16).run(resume=True)
     assert everything(found) == whole
     assert computed == list(range(slices))
-    assert found.manifest.stage is Stage.COMPUTED
+    assert found.manifest.status is Status.COMPUTED
 
 
 def test_a_task_that_died_leaves_nothing_behind(tmp_path: Path) -> None:

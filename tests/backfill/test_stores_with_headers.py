@@ -12,7 +12,7 @@ import pytest
 
 from pystreams import App, JoinWindows, Processor, Record, Stores, Windowed
 from pystreams.backfill.api import backfill
-from pystreams.backfill.handover import hand_over
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.snapshot import open_snapshot, restore_snapshot, write_snapshot
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.errors import TopologyError

@@ -9,8 +9,8 @@ import pytest
 
 from pystreams import App, Processor, Record, Stores, ValueTransformer
 from pystreams.backfill.application import loaded
-from pystreams.backfill.notes import notes
-from pystreams.backfill.plan import make_plan
+from pystreams.backfill.plan.notes import notes
+from pystreams.backfill.plan.slices import make_plan
 from pystreams.errors import TopologyError
 from pystreams.topology.wrapping import AnySupplier, ProcessorSupplier
 from tests.backfill.kit import Backfill, lines, memory

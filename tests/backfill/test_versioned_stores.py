@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.by_time import Entry, by_time
-from pystreams.backfill.handover import hand_over
-from pystreams.backfill.publishing import PublishStore
-from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.exchange.store_entries import StoreEntry, by_time
+from pystreams.backfill.handover.hand_over import hand_over
+from pystreams.backfill.handover.publishing import PublishStore
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.broker.port import Broker
 from pystreams.errors import StateError
@@ -150,7 +150,7 @@ def _write(broker: Broker, records: list[Any]) -> None:
 @pytest.mark.parametrize("max_bytes", [10**9, 0, 20_000])
 def test_entries_are_sorted_by_time_in_memory_and_on_the_disk(max_bytes: int, tmp_path: Path) -> None:
     chance = random.Random(3)
-    entries: list[Entry] = []
+    entries: list[StoreEntry] = []
     for number in range(500):
         key = b"k" * chance.randrange(4)
         value = None if chance.random() < 0.2 else b"%d" % number

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pystreams.backfill.plan import Plan
+from pystreams.backfill.plan.slices import BackfillPlan
 from pystreams.ids import TopicPartition
 from pystreams.topology.topology import Topology
 from tests.backfill.kit import History
@@ -146,7 +146,7 @@ def read(path: Path) -> list[Written]:
 # What can be said of one
 
 
-def deterministic(plan: Plan) -> bool:
+def deterministic(plan: BackfillPlan) -> bool:
     """Live has one result: each task reads topics from outside only, or one internal topic that one task writes."""
     for one in plan.slices:
         internal = [input for input in one.inputs if input.internal]
@@ -156,7 +156,7 @@ def deterministic(plan: Plan) -> bool:
     return True
 
 
-def not_handed_over(trial: Trial, plan: Plan) -> str | None:
+def not_handed_over(trial: Trial, plan: BackfillPlan) -> str | None:
     """Why what the plan exempts keeps a hand-over from being as a restart; None if nothing does. Its stores have
     changelogs (``with_changelogs``)."""
     behind = any(input.internal for one in plan.slices for input in one.inputs)
@@ -172,7 +172,7 @@ def not_handed_over(trial: Trial, plan: Plan) -> str | None:
     return None
 
 
-def seamless(trial: Trial, plan: Plan) -> bool:
+def seamless(trial: Trial, plan: BackfillPlan) -> bool:
     """Whether a cut at one time leaves no seam: no internal topic, no attributes, no punctuator, and records are merged
     by the times by which they are cut."""
     return (

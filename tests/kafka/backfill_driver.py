@@ -14,9 +14,9 @@ from pathlib import Path
 
 from pystreams import App
 from pystreams.backfill import InlineExecutor, KafkaSource, backfill
-from pystreams.backfill.executor import Executor
-from pystreams.backfill.handover import hand_over
-from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.compute.executor import Executor
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.handover.hand_over import hand_over
 from tests.backfill.programs import windowed_sum
 from tests.chaos.aim import Passing, Point, watch
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill import last_values
-from pystreams.backfill.emitting import emit
-from pystreams.backfill.handover import hand_over, published_manifest
-from pystreams.backfill.manifest import Stage
-from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.handover import last_values
+from pystreams.backfill.handover.emit import emit
+from pystreams.backfill.handover.hand_over import hand_over, published_manifest
+from pystreams.backfill.plan.manifest import Status
 from pystreams.backfill.sources import KafkaSource
 from pystreams.backfill.sources.last_records import last_record, last_within
 from pystreams.broker.port import CommittedOffset, Write
@@ -89,7 +89,7 @@ def gone_on(cluster: Cluster, result: BackfillResult) -> Left:
 def test_going_on_behind_it_equals_live_with_a_stop(cluster: Cluster, live: Left) -> None:
     result = prepared(cluster)
     done = hand_over(result, cluster.broker)
-    assert done.manifest.stage is Stage.COMMITTED
+    assert done.manifest.status is Status.COMMITTED
     assert published_manifest(cluster.broker, "sums") == done.manifest
     assert gone_on(cluster, result) == live
     # The application has gone on: nothing of it is set back.
@@ -197,7 +197,7 @@ def test_a_member_that_joins_before_the_last_step_makes_it_fail(cluster: Cluster
         hand_over_check.HandOverCheck.check = check  # type: ignore[method-assign]
     manifest = published_manifest(cluster.broker, "sums")
     assert manifest is not None
-    assert manifest.stage is Stage.PUBLISHING
+    assert manifest.status is Status.PUBLISHING
 
 
 def test_sinks_get_what_was_emitted_and_then_what_live_writes(cluster: Cluster, live: Left) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from pystreams.backfill.archive import archive
-from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.archive.archive import archive
 from pystreams.backfill.sources import KafkaSource, ParquetSource, Source, TopicSources
-from pystreams.backfill.table_options import table_of
+from pystreams.backfill.sources.ranges import InputRange
+from pystreams.backfill.tables.options import table_of
 from pystreams.errors import BrokerError, BrokerUnavailableError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import Backfill, everything, memory

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.handover import hand_over
-from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.sources import KafkaSource
 from pystreams.broker.port import TopicSpec
 from pystreams.ids import TopicPartition

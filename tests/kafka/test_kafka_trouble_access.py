@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from pystreams.backfill.handover import hand_over, published_manifest
+from pystreams.backfill.handover.hand_over import hand_over, published_manifest
 from pystreams.backfill.sources import KafkaSource
 from pystreams.cli.terminal.exits import Exit
 from pystreams.errors import BrokerError, StreamsError

@@ -8,8 +8,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, Final
 
-from pystreams.backfill.by_time import Entry
-from pystreams.backfill.manifest import MANIFEST_FILE
+from pystreams.backfill.exchange.store_entries import StoreEntry
+from pystreams.backfill.plan.manifest import MANIFEST_FILE
 from pystreams.errors import StateError
 from pystreams.state.sorted_files import TableFormat
 
@@ -58,13 +58,13 @@ def content_of(folder: Path) -> dict[str, Any]:
     )
 
 
-def pack_version(entry: Entry) -> bytes:
+def pack_version(entry: StoreEntry) -> bytes:
     """A version of a versioned store as it is kept beside the database."""
     key, value, timestamp = entry
     return _VERSION.pack(value is not None, timestamp, len(key)) + key + (value or b"")
 
 
-def unpack_version(packed: bytes) -> Entry:
+def unpack_version(packed: bytes) -> StoreEntry:
     """Back."""
     has_value, timestamp, length = _VERSION.unpack_from(packed)
     value_from = _VERSION.size + length

@@ -8,19 +8,17 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from pystreams.backfill.application import application_here, check_fingerprint
-from pystreams.backfill.by_time import Entry
-from pystreams.backfill.inline import InlineExecutor
-from pystreams.backfill.manifest import Manifest
-from pystreams.backfill.outcome import Digest, Outcome
-from pystreams.backfill.plan import make_plan
-from pystreams.backfill.records import QUEUE_TIME, Arrow, Kind, exchange_rows, headers_column, repeated
-from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.exchange.rows import Arrow, Kind
+from pystreams.backfill.exchange.store_entries import StoreEntry, store_rows
+from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome
+from pystreams.backfill.plan.manifest import Manifest
+from pystreams.backfill.plan.slices import make_plan
 from pystreams.backfill.snapshot.format import BESIDE_DIRECTORY, StoredAs, content_of, unpack_version
 from pystreams.backfill.sources import BATCH_ROWS
-from pystreams.backfill.staging import Selection
+from pystreams.backfill.staging.port import Selection
 from pystreams.errors import StateCorruptedError
 from pystreams.ids import TaskId
 from pystreams.state.disk.directory import ROCKSDB_DIRECTORY
@@ -71,10 +69,10 @@ class SnapshotStaging:
     def read_manifest(self) -> Manifest:
         return Manifest.from_json(json.dumps(self._content["backfill"]), self.location)
 
-    def outcomes(self, slice: int) -> list[Outcome]:
+    def outcomes(self, slice: int) -> list[TaskOutcome]:
         """Those of last visits; none for other slices."""
         found = self._content["outcomes"].get(str(slice), [])
-        return [Outcome.from_json(json.dumps(outcome).encode()) for outcome in found]
+        return [TaskOutcome.from_json(json.dumps(outcome).encode()) for outcome in found]
 
     def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:
         """Raises ``StateCorruptedError`` at the end if the entries are not those that were written."""
@@ -84,15 +82,15 @@ class SnapshotStaging:
         wanted = self.outcomes(stored.slice)[partition].stores[stored.name]
         task = TaskId(stored.subtopology, partition)
         digest = Digest()
-        batch: list[Entry] = []
+        batch: list[StoreEntry] = []
         for entry in _stored_entries(self._folder / str(task), stored):
             digest.add(*entry)
             batch.append(entry)
             if len(batch) == BATCH_ROWS:
-                yield _rows(stored.name, partition, batch)
+                yield store_rows(stored.name, partition, batch)
                 batch = []
         if batch:
-            yield _rows(stored.name, partition, batch)
+            yield store_rows(stored.name, partition, batch)
         if (digest.entries, digest.hex) != (wanted.entries, wanted.hex):
             raise StateCorruptedError(
                 "a snapshot is damaged: it does not hold what was written to it",
@@ -102,7 +100,7 @@ class SnapshotStaging:
             )
 
 
-def _stored_entries(directory: Path, stored: StoredAs) -> Iterator[Entry]:
+def _stored_entries(directory: Path, stored: StoredAs) -> Iterator[StoreEntry]:
     """The entries of a store partition, in the order of its table; versions in the order of time."""
     with ExitStack() as stack:
         beside = _table(directory / BESIDE_DIRECTORY, stored.name, stack)
@@ -136,22 +134,3 @@ def _all(table: RocksTable | None) -> Iterator[tuple[bytes, bytes]]:
     if table is None:
         return iter(())
     return table.scan(None, None, upper_inclusive=False, reverse=False)
-
-
-def _rows(store: str, partition: int, entries: list[Entry]) -> Arrow:
-    keys, values, timestamps = zip(*entries, strict=True)
-    size = len(entries)
-    return exchange_rows(
-        Kind.STATE,
-        repeated(store, pa.string(), size),
-        repeated(partition, pa.int32(), size),
-        repeated(QUEUE_TIME[Kind.STATE], pa.int64(), size),
-        -1,
-        pa.array(range(size), pa.int64()),
-        (
-            pa.array(timestamps, pa.int64()),
-            pa.array(keys, pa.binary()),
-            pa.array(values, pa.binary()),
-            headers_column(None, size),
-        ),
-    )

@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pystreams.backfill.by_time import Entry
-from pystreams.backfill.manifest import MANIFEST_FILE, Manifest, Stage
-from pystreams.backfill.outcome import Outcome
-from pystreams.backfill.places import is_url, shown
-from pystreams.backfill.records import Arrow
-from pystreams.backfill.result import BackfillResult
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.exchange.store_entries import StoreEntry
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.locations import is_url, shown
+from pystreams.backfill.plan.manifest import MANIFEST_FILE, Manifest, Status
 from pystreams.backfill.snapshot.format import (
     BESIDE_DIRECTORY,
     FORMAT_VERSION,
@@ -50,7 +50,7 @@ def write_snapshot(result: BackfillResult, folder: str | Path, *, replace_other:
     something else.
     """
     manifest = result.manifest
-    if manifest.stage is Stage.CUT:
+    if manifest.status is Status.CUT:
         raise StateError("the backfill is not computed yet", hint="run it again with resume")
     check_folder(folder, manifest.backfill_id, replace_other=replace_other)
     target = Path(folder)
@@ -206,7 +206,7 @@ def _write_partition(target: str, stored: StoredAs, partition: int, batches: Ite
     return _Part(tuple(table.finish()), tuple(beside.finish()), latest.entries).to_json()
 
 
-def _entries(batches: Iterator[Arrow]) -> Iterator[Entry]:
+def _entries(batches: Iterator[Arrow]) -> Iterator[StoreEntry]:
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("key", "value", "timestamp"))
         yield from zip(*columns, strict=True)
@@ -261,7 +261,7 @@ def _build(
     persistent = [spec for spec in specs.values() if spec.persistent]
     if not persistent:
         return
-    restored: dict[str, Iterator[Entry]] = {
+    restored: dict[str, Iterator[StoreEntry]] = {
         spec.name: iter(parts[spec.name].latest) for spec in persistent if parts[spec.name].latest
     }
     for spec in persistent:
@@ -289,6 +289,6 @@ def _finish(target: Path, result: BackfillResult, stored: list[StoredAs]) -> Non
     draft.replace(target / MANIFEST_FILE)
 
 
-def _outcome(outcome: Outcome) -> Any:
+def _outcome(outcome: TaskOutcome) -> Any:
     """Records for sinks and internal topics are not part of a snapshot."""
     return json.loads(replace(outcome, written={}).to_json())

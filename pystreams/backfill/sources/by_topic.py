@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from pystreams.backfill.manifest import InputRange, LastRecord
-from pystreams.backfill.records import Arrow
+from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.backfill.sources.source import Source, Span
 from pystreams.errors import TopicError
 from pystreams.ids import TopicPartition

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from pystreams.backfill.records import RECORD_SCHEMA, Arrow, headers_column, pc, repeated
+from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow, headers_column, pc, repeated
 from pystreams.errors import ConfigError
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.serde import serde_for

@@ -14,8 +14,8 @@ from uuid import uuid4
 import pyarrow as pa
 from pyarrow import fs
 
-from pystreams.backfill.places import absolute, is_url, shown
-from pystreams.backfill.records import Arrow
+from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.locations import absolute, is_url, shown
 from pystreams.errors import ConfigError, StateError
 
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from pystreams.backfill.manifest import InputRange
-from pystreams.backfill.records import Arrow
+from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import Span
 from pystreams.errors import ConfigError
 from pystreams.ids import TopicPartition

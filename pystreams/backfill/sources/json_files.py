@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 import pyarrow as pa
 
-from pystreams.backfill.records import Arrow, headers_column
+from pystreams.backfill.exchange.rows import Arrow, headers_column
 from pystreams.backfill.sources.columns import encoded, headers_of_text
 from pystreams.backfill.sources.source import BATCH_ROWS
 from pystreams.backfill.sources.text_files import TextSource, packed

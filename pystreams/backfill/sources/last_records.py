@@ -8,7 +8,7 @@ from contextlib import closing
 from hashlib import sha256
 from typing import Final
 
-from pystreams.backfill.manifest import LastRecord
+from pystreams.backfill.sources.ranges import LastRecord
 from pystreams.broker.port import Broker, Consumer
 from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import OffsetOutOfRangeError

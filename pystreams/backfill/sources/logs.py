@@ -9,10 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pystreams.backfill.manifest import InputRange, LastRecord
-from pystreams.backfill.places import absolute
-from pystreams.backfill.records import Arrow, record_rows
+from pystreams.backfill.exchange.rows import Arrow, record_rows
+from pystreams.backfill.locations import absolute
 from pystreams.backfill.sources.last_records import last_before
+from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.backfill.sources.source import BATCH_ROWS, Span, within
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.port import Admin, Broker, ConsumerPurpose

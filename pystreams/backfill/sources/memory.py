@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pystreams.backfill.manifest import InputRange, LastRecord
-from pystreams.backfill.records import Arrow, record_rows
+from pystreams.backfill.exchange.rows import Arrow, record_rows
 from pystreams.backfill.sources.last_records import last_record
+from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.backfill.sources.source import Span, within
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch

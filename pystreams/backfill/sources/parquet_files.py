@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pystreams.backfill.manifest import InputRange
-from pystreams.backfill.records import RECORD_SCHEMA, Arrow
+from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
 from pystreams.backfill.sources.archive_log import ArchiveLog, settled
 from pystreams.backfill.sources.file_source import FileSource, of_partition
 from pystreams.backfill.sources.index import Found, Index, Piece, joined, summaries
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import BATCH_ROWS
 from pystreams.errors import ConfigError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition

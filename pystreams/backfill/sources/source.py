@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Protocol
 
-from pystreams.backfill.manifest import InputRange, LastRecord
-from pystreams.backfill.records import Arrow, pc
+from pystreams.backfill.exchange.rows import Arrow, pc
+from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.ids import TopicPartition
 
 #: Rows of a batch, where a source has no batches of its own.

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from pystreams.backfill.archive import ArchiveJob, write_piece
-from pystreams.backfill.manifest import InputRange
-from pystreams.backfill.records import Arrow
+from pystreams.backfill.archive.pieces import ArchiveJob, write_piece
+from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.archive_log import ArchivedFile
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.failures import heard, told
 

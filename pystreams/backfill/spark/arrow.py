@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
 
-from pystreams.backfill.records import Arrow
+from pystreams.backfill.exchange.rows import Arrow
 
 
 def mapped(rows: DataFrame, function: Callable[[Iterator[Arrow]], Iterator[Arrow]], ddl: str) -> DataFrame:

@@ -4,7 +4,8 @@
     reader = spark.read.format("pystreams").option("bootstrap_servers", "broker:9092")
     reader.options(store="counts", application="apps.wordcount").load()
 
-Options are those of ``table_options.OPTIONS``; columns those of ``tables.TopicTable`` and ``tables.StoreColumns``.
+Options are those of ``tables.options.OPTIONS``; columns those of ``tables.log_tables.TopicTable``
+and ``tables.table.StoreColumns``.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.local_disks import local_folder
-from pystreams.backfill.records import Arrow
 from pystreams.backfill.spark.worker import partition_id
-from pystreams.backfill.table_options import table_of
-from pystreams.backfill.tables import Table
+from pystreams.backfill.tables.options import table_of
+from pystreams.backfill.tables.table import Table
 
 
 class PystreamsDataSource(DataSource):

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from pystreams.backfill.application import Application, PickledApplication, application_here
-from pystreams.backfill.executor import PartitionFunction, Report, SliceJob
-from pystreams.backfill.order import ORDER
-from pystreams.backfill.outcome import Outcome
-from pystreams.backfill.records import Kind
+from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob
+from pystreams.backfill.exchange.order import ORDER
+from pystreams.backfill.exchange.rows import Kind
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.failures import heard
 from pystreams.backfill.spark.packing import PACKED_DDL
@@ -21,7 +21,7 @@ from pystreams.backfill.spark.progress import Reporter, addresses_of, listening
 from pystreams.backfill.spark.shipping import shipped
 from pystreams.backfill.spark.staging import SparkStaging
 from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall
-from pystreams.backfill.staging import Selection, Staged
+from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.errors import ConfigError
 
 #: Settings of the session that the executor works with; the user's own session keeps its own.
@@ -66,7 +66,7 @@ class SparkExecutor:
     def staging(self, location: str) -> SparkStaging:
         return SparkStaging(self._session, location)
 
-    def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
+    def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
         one = job.work.slice
         staging = self._own(job.staging)
         context = self._session.sparkContext

@@ -18,7 +18,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from pystreams import errors
-from pystreams.backfill.places import shown
+from pystreams.backfill.locations import shown
 from pystreams.errors import AppLoadError, StreamsError
 
 _TOLD = re.compile(r"pystreams-error:([A-Za-z0-9+/=]+):")

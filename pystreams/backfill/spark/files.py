@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pystreams.backfill.places import shown
+from pystreams.backfill.locations import shown
 from pystreams.backfill.spark.failures import reason_of
 from pystreams.errors import StateError
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from pystreams.backfill.order import Place
-from pystreams.backfill.records import EXCHANGE_SCHEMA, Arrow, Kind, counted, exchange_rows, repeated
+from pystreams.backfill.exchange.order import Place
+from pystreams.backfill.exchange.rows import EXCHANGE_SCHEMA, Arrow, Kind, counted, exchange_rows, repeated
 
 #: The packed columns as Spark's types.
 PACKED_DDL = """kind tinyint, topic string, partition int, queue_time bigint, upstream bigint, sequence bigint,

@@ -20,7 +20,7 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from pystreams.backfill.executor import Report
+from pystreams.backfill.compute.executor import Report
 from pystreams.clock import Deadline, SystemClock
 
 log = logging.getLogger(__name__)

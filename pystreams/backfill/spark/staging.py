@@ -1,28 +1,27 @@
 """Staged slices on Spark: a Parquet dataset of packed rows each, written and committed by Spark.
 
-<staging>/manifest-00003.json             see manifest_files.py
+<staging>/manifest-00003.json             see staging/manifest_files.py
 <staging>/slice-02-5d41…/*.parquet        packed rows (packing.py) of all tasks, a file for each
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Self
+from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from pystreams.backfill.manifest import Manifest
-from pystreams.backfill.manifest_files import ManifestFiles
-from pystreams.backfill.order import ORDER, in_order
-from pystreams.backfill.outcome import Outcome
-from pystreams.backfill.records import Arrow, Kind
+from pystreams.backfill.exchange.order import ORDER, in_order
+from pystreams.backfill.exchange.rows import Arrow, Kind
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.spark.arrow import mapped, table_of
 from pystreams.backfill.spark.files import HadoopFolder, reaching
 from pystreams.backfill.spark.packing import PACKED_DDL, Packed, unpacked
 from pystreams.backfill.spark.worker import plain_rows
-from pystreams.backfill.staging import Selection, left_over, not_staged, one_of_each
+from pystreams.backfill.staging.port import Selection
+from pystreams.backfill.staging.staging_folder import StagingFolder, not_staged, one_of_each
 
 _PLAIN_DDL = (
     "kind tinyint, topic string, partition int, queue_time bigint, upstream bigint, sequence bigint, "
@@ -47,50 +46,22 @@ _WRITING: Final[Mapping[str, str]] = {
 _FETCHED_ROWS: Final = 16
 
 
-class SparkStaging:
-    """Implements ``staging.Staging`` for any file system that Spark has."""
+class SparkStaging(StagingFolder):
+    """Implements ``port.Staging`` for any file system that Spark has."""
 
     def __init__(self, session: SparkSession, location: str) -> None:
+        folder = HadoopFolder(session, location)
+        super().__init__(location, folder)
         self._session = session
-        self._location = location
-        self._folder = HadoopFolder(session, location)
-        self._manifests = ManifestFiles(self._folder)
-        self._folders: Mapping[int, str] = {}
+        self._path = folder.location
 
-    @property
-    def location(self) -> str:
-        return self._location
-
-    @property
-    def folders(self) -> Mapping[int, str]:
-        return self._folders
-
-    def with_slices(self, folders: Mapping[int, str]) -> Self:
-        other = type(self)(self._session, self._location)
-        other._manifests, other._folders = self._manifests, folders
-        return other
-
-    def read_manifest(self) -> Manifest | None:
-        return self._manifests.read()
-
-    def write_manifest(self, manifest: Manifest) -> None:
-        self._manifests.write(manifest)
-
-    def require_own(self) -> None:
-        self._manifests.require_own()
-
-    def clear(self) -> None:
-        for name in left_over(self._folder.names(), self._folders):
-            self._folder.delete(name)
-        self._manifests.delete_older()
-
-    def outcomes(self, slice: int, tasks: int) -> list[Outcome]:
+    def outcomes(self, slice: int, tasks: int) -> list[TaskOutcome]:
         if self._folders[slice] not in self._folder.names():
             raise not_staged(slice, self._folder.url)
         with reaching(self._location):
             rows = table_of(self.packed((slice,), sql.col("kind") == int(Kind.OUTCOME)))
         found = [
-            (one.partition, Outcome.from_json(one.rows().column("value")[0].as_py()))
+            (one.partition, TaskOutcome.from_json(one.rows().column("value")[0].as_py()))
             for one in unpacked(rows.to_batches())
         ]
         return one_of_each(found, slice, tasks, self._folder.url)
@@ -127,4 +98,4 @@ class SparkStaging:
         rows.write.options(**_WRITING).parquet(self.path_of(slice))
 
     def path_of(self, slice: int) -> str:
-        return f"{self._folder.location}/{self._folders[slice]}"
+        return f"{self._path}/{self._folders[slice]}"

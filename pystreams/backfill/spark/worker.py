@@ -9,18 +9,17 @@ from itertools import chain
 import pyarrow as pa
 from pyspark import TaskContext
 
-from pystreams.backfill.executor import PartitionFunction
+from pystreams.backfill.compute.executor import PartitionFunction
+from pystreams.backfill.compute.external_input import external_queues
+from pystreams.backfill.compute.task import TaskWork, run_task
+from pystreams.backfill.exchange.order import QueueId, in_order, merged
+from pystreams.backfill.exchange.rows import Arrow, Kind
+from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
 from pystreams.backfill.local_disks import local_folder
-from pystreams.backfill.order import QueueId, in_order, merged
-from pystreams.backfill.outcome import Outcome
-from pystreams.backfill.reading import external_queues
-from pystreams.backfill.records import Arrow, Kind
-from pystreams.backfill.result import outcome_row
 from pystreams.backfill.sources import Source
 from pystreams.backfill.spark.failures import told
 from pystreams.backfill.spark.packing import Packed, packed, unpacked
 from pystreams.backfill.spark.progress import Reporter
-from pystreams.backfill.stage import StageWork, run_stage
 
 #: The columns that ``PartitionCall`` gives.
 RESULT_DDL = "partition int, result binary"
@@ -35,7 +34,7 @@ class SliceCall:
     earlier visit left beside its stores.
     """
 
-    work: StageWork
+    work: TaskWork
     source: Source
     carried: Mapping[int, bytes]
     exchanged: bool
@@ -49,7 +48,7 @@ class SliceCall:
         task = partition_id()
         report = self.reporter.of(task)
         exchanged = unpacked(batches) if self.exchanged else _drained(batches)
-        rows = run_stage(
+        rows = run_task(
             self.work,
             task,
             self._input(task, exchanged),
@@ -61,9 +60,9 @@ class SliceCall:
         report.finished()
 
     def _input(self, task: int, exchanged: Iterator[Packed]) -> Iterator[Arrow]:
-        carried = Outcome()
+        carried = TaskOutcome()
         if task in self.carried:
-            carried = Outcome.from_json(self.carried[task])
+            carried = TaskOutcome.from_json(self.carried[task])
             yield outcome_row(carried, task)
         first: list[Packed] = []
         for one in exchanged:

@@ -27,7 +27,7 @@ from pystreams.cli.terminal.progress import Meter, display_for
 from pystreams.clock import SystemClock
 
 if TYPE_CHECKING:
-    from pystreams.backfill.archive import Archiver, ArchiveResult
+    from pystreams.backfill.archive.archive import Archiver, ArchiveResult
     from pystreams.backfill.sources import Source
 
 
@@ -78,7 +78,7 @@ def archive(
     require_packages(master)
     if conf and master == NO_SPARK:
         raise for_spark_alone(["--conf"])
-    from pystreams.backfill.archive import archive as run
+    from pystreams.backfill.archive.archive import archive as run
 
     source, clock = _source(embedded_log, bootstrap_servers), SystemClock()
     log = None if verbose else SPARK_LOG
@@ -113,7 +113,7 @@ def _source(embedded_log: Path | None, bootstrap_servers: str | None) -> Source:
 
 @contextmanager
 def _archiver(master: str, conf: Mapping[str, str], log: Path | None) -> Iterator[Archiver]:
-    from pystreams.backfill.archive import InlineArchiver
+    from pystreams.backfill.archive.archive import InlineArchiver
 
     if master == NO_SPARK:
         yield InlineArchiver()
@@ -128,7 +128,7 @@ def _archiver(master: str, conf: Mapping[str, str], log: Path | None) -> Iterato
 
 
 def _tell(result: ArchiveResult, to: str, elapsed_s: float) -> None:
-    from pystreams.backfill.places import shown
+    from pystreams.backfill.locations import shown
 
     place = shown(to)
     if not result.records:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pystreams.backfill.manifest import InputRange
-from pystreams.backfill.records import RECORD_SCHEMA, headers_column, headers_of
+from pystreams.backfill.exchange.rows import RECORD_SCHEMA, headers_column, headers_of
 from pystreams.backfill.sources import CsvSource, JsonSource, MemorySource, ParquetSource, Source
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 

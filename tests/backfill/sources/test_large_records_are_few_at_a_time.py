@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from pystreams.backfill.archive import archive
-from pystreams.backfill.manifest import InputRange
+from pystreams.backfill.archive.archive import archive
 from pystreams.backfill.sources import (
     BATCH_ROWS,
     CsvSource,
@@ -18,6 +17,7 @@ from pystreams.backfill.sources import (
     ParquetSource,
     Source,
 )
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.ids import TopicPartition
 from tests.backfill.live import append
 from tests.backfill.sources.files_kit import in_memory, table

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.manifest import InputRange
 from pystreams.backfill.sources import EmbeddedSource, logs, read_log
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.errors import BrokerUnavailableError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch

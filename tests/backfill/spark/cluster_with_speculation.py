@@ -19,10 +19,11 @@ from unittest.mock import patch
 from pyspark import TaskContext
 
 from pystreams import App
-from pystreams.backfill import EmbeddedSource, handover
-from pystreams.backfill.executor import PartitionFunction
-from pystreams.backfill.handover import hand_over
-from pystreams.backfill.publishing import PublishStore
+from pystreams.backfill import EmbeddedSource
+from pystreams.backfill.compute.executor import PartitionFunction
+from pystreams.backfill.handover import hand_over as handover
+from pystreams.backfill.handover.hand_over import hand_over
+from pystreams.backfill.handover.publishing import PublishStore
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.backfill.spark.session import spark_session
 from pystreams.broker.embedded import EmbeddedBroker

@@ -18,7 +18,7 @@ from typing import Any
 from unittest.mock import patch
 
 from pystreams.backfill import EmbeddedSource, KafkaSource
-from pystreams.backfill.handover import hand_over
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.backfill.spark.session import spark_session
 from pystreams.broker.embedded import EmbeddedBroker, groups

@@ -15,9 +15,9 @@ from unittest.mock import patch
 
 from pyspark import TaskContext
 
-from pystreams.backfill.application import Application, Loaded
-from pystreams.backfill.executor import PartitionFunction, Report, SliceJob
-from pystreams.backfill.outcome import Outcome
+from pystreams.backfill.application import Application, LoadedApplication
+from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.broker.embedded.transactions import EmbeddedTransactionalProducer
 from pystreams.broker.kafka.transactions import KafkaTransactionalProducer
@@ -77,7 +77,7 @@ class _DeadlyApplication:
     application: Application
     marker: Path
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedApplication:
         if TaskContext.get() is not None:
             _arm(self.marker)
         return self.application.load()
@@ -103,7 +103,7 @@ class Deadly(SparkExecutor):
         super().__init__(executor._session)
         self._marker = marker
 
-    def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
+    def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
         work = replace(job.work, application=_DeadlyApplication(job.work.application, self._marker))
         return super().compute(replace(job, work=work), report)
 
@@ -116,7 +116,7 @@ class Stopping(SparkExecutor):
         self._slice = slice
         self.computed: list[int] = []
 
-    def compute(self, job: SliceJob, report: Report) -> list[Outcome]:
+    def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
         outcomes = super().compute(job, report)
         self.computed.append(job.work.slice.index)
         if job.work.slice.index == self._slice:

@@ -26,12 +26,13 @@ from unittest.mock import patch
 
 from pyspark.sql import SparkSession
 
-from pystreams.backfill import EmbeddedSource, KafkaSource, backfill, handover
-from pystreams.backfill.executor import Executor
-from pystreams.backfill.handover import hand_over
-from pystreams.backfill.inline import InlineExecutor
-from pystreams.backfill.publishing import PublishStore
-from pystreams.backfill.result import BackfillResult
+from pystreams.backfill import EmbeddedSource, KafkaSource, backfill
+from pystreams.backfill.compute.executor import Executor
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.handover import hand_over as handover
+from pystreams.backfill.handover.hand_over import hand_over
+from pystreams.backfill.handover.publishing import PublishStore
 from pystreams.backfill.sources import Source
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.backfill.spark.session import spark_session

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from pystreams.backfill import emit
-from pystreams.backfill.archive import archive
-from pystreams.backfill.handover import hand_over
+from pystreams.backfill.archive.archive import archive
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.sources import EmbeddedSource, ParquetSource
 from pystreams.backfill.spark.archive import SparkArchiver
 from pystreams.backfill.spark.executor import SparkExecutor

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.archive import archive
-from pystreams.backfill.manifest import InputRange
-from pystreams.backfill.records import Arrow
+from pystreams.backfill.archive.archive import archive
+from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources import EmbeddedSource, ParquetSource
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.spark.archive import SparkArchiver
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.errors import OffsetOutOfRangeError

@@ -41,7 +41,7 @@ def log(tmp_path: Path) -> Iterator[Log]:
 
 def test_a_store_agrees_with_sql_over_its_input(pystreams: Any, spark: Any, log: Log, tmp_path: Path) -> None:
     place = {"embedded_log": str(log.path / "log.db")}
-    store = {"store": "counts", "application": "tests.backfill.test_tables:words"}
+    store = {"store": "counts", "application": "tests.backfill.tables.test_tables:words"}
     pystreams(**store, **place).createOrReplaceTempView("counts")
     pystreams(topic="lines", value_type="str", **place).createOrReplaceTempView("lines")
     words = "select explode(split(value, ' ')) as word from lines"

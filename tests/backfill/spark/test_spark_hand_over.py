@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill import handover
 from pystreams.backfill.api import backfill
-from pystreams.backfill.emitting import emit
-from pystreams.backfill.executor import PartitionFunction
-from pystreams.backfill.handover import hand_over
-from pystreams.backfill.publishing import PublishStore
+from pystreams.backfill.compute.executor import PartitionFunction
+from pystreams.backfill.handover import hand_over as handover
+from pystreams.backfill.handover.emit import emit
+from pystreams.backfill.handover.hand_over import hand_over
+from pystreams.backfill.handover.publishing import PublishStore
 from pystreams.backfill.snapshot import open_snapshot, write_snapshot
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.backfill.spark.executor import SparkExecutor

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pystreams.backfill import backfill
-from pystreams.backfill.executor import Executor
-from pystreams.backfill.inline import InlineExecutor
+from pystreams.backfill.compute.executor import Executor
+from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.ids import TopicPartition
 from tests.backfill.kit import everything, memory

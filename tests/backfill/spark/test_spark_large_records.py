@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pystreams import App
-from pystreams.backfill.emitting import emit
-from pystreams.backfill.handover import hand_over
+from pystreams.backfill.handover.emit import emit
+from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.spark.executor import SparkExecutor
 from tests.backfill.kit import Backfill, History, everything, lines, memory
 from tests.backfill.live import append, left_on

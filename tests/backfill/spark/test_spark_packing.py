@@ -8,7 +8,14 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystreams.backfill.records import EXCHANGE_SCHEMA, Kind, counted, exchange_rows, headers_column, repeated
+from pystreams.backfill.exchange.rows import (
+    EXCHANGE_SCHEMA,
+    Kind,
+    counted,
+    exchange_rows,
+    headers_column,
+    repeated,
+)
 from pystreams.backfill.spark.packing import PACKED_BYTES, packed, unpacked
 
 BYTES = st.none() | st.binary(max_size=4)

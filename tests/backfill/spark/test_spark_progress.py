@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pystreams.backfill.run import Planned, Progress, run
+from pystreams.backfill.compute.driver import Planned, Progress, run
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.backfill.spark.progress import Reporter, addresses_of, listening
 from tests.backfill.kit import Backfill, memory

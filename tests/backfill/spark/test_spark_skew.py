@@ -11,7 +11,7 @@ import pytest
 
 from pystreams import App
 from pystreams.backfill import ParquetSource, backfill
-from pystreams.backfill.records import RECORD_SCHEMA, counted, headers_column, repeated
+from pystreams.backfill.exchange.rows import RECORD_SCHEMA, counted, headers_column, repeated
 from pystreams.backfill.spark.executor import SparkExecutor
 
 VALUE_BYTES = 500

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from pystreams.backfill.records import RECORD_SCHEMA, headers_column
+from pystreams.backfill.exchange.rows import RECORD_SCHEMA, headers_column
 from pystreams.partitioning import partition_for_key
 from tests.benchmarks.kafka.inputs import START_MS
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pystreams.backfill.outcome import Digest
+from pystreams.backfill.exchange.task_outcome import Digest
 
 _INT64 = struct.Struct(">q")
 

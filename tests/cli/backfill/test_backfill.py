@@ -136,7 +136,7 @@ def test_an_output_topic_that_is_made_in_between_may_be_as_wide_as_it_likes(fold
 
 def test_an_application_cannot_start_between_its_history_and_its_state(pystreams, wordcount, monkeypatch):
     """Killed while records are written to the output topic: live ones must not come among them."""
-    from pystreams.backfill.emitted_topics import EmitToTopic
+    from pystreams.backfill.handover.emit_to_topics import EmitToTopic
 
     def killed(*_):
         raise KeyboardInterrupt

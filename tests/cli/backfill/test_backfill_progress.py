@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pystreams.backfill.run import Progress
+from pystreams.backfill.compute.driver import Progress
 from pystreams.cli.commands.backfill.progress import (
     BarDisplay,
     LineDisplay,

@@ -6,7 +6,8 @@ import random
 
 import pytest
 
-from pystreams.backfill.manifest import InputRange, LastRecord, Manifest
+from pystreams.backfill.plan.manifest import Manifest
+from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.take_over.hand_over_record import HandOverRecord

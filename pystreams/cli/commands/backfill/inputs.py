@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from pystreams.backfill.places import shown
+from pystreams.backfill.locations import shown
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.ids import TopicPartition
 from pystreams.nearest import did_you_mean, not_among
 from pystreams.times import read_time, show_time
 
 if TYPE_CHECKING:
-    from pystreams.backfill.cut import Until
+    from pystreams.backfill.plan.cut import Until
     from pystreams.backfill.sources import Source
 
 Kind = Literal["kafka", "embedded", "parquet", "json", "csv"]

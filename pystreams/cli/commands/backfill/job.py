@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pystreams.backfill.places import is_url, shown
+from pystreams.backfill.locations import is_url, shown
 from pystreams.cli.application.settings import parse_pairs
 from pystreams.cli.application.topics import input_topics, output_topics
 from pystreams.cli.commands.backfill.from_snapshot import hand_over_snapshot
@@ -44,11 +44,11 @@ from pystreams.runtime.startup.client_start import build_topology
 from pystreams.times import show_time
 
 if TYPE_CHECKING:
-    from pystreams.backfill.cut import Until
-    from pystreams.backfill.executor import Executor
-    from pystreams.backfill.handover import HandedOver
-    from pystreams.backfill.result import BackfillResult
-    from pystreams.backfill.run import Planned
+    from pystreams.backfill.compute.driver import Planned
+    from pystreams.backfill.compute.executor import Executor
+    from pystreams.backfill.compute.result import BackfillResult
+    from pystreams.backfill.handover.hand_over import HandedOver
+    from pystreams.backfill.plan.cut import Until
     from pystreams.backfill.sources import Source
 
 #: Where backfills are staged unless somebody says where.
@@ -150,7 +150,7 @@ class BackfillJob:
                 planned = self.planned(executor)
         else:
             planned = self.planned(None)
-        from pystreams.backfill.notes import notes
+        from pystreams.backfill.plan.notes import notes
 
         show_plan(planned, self._writes(planned), notes(planned.plan, planned.loaded))
         try:
@@ -194,8 +194,8 @@ class BackfillJob:
         """Raises ``StateError`` if a folder of this machine holds a backfill (in other places the executor looks), and
         ``ConfigError`` if it is the one to go on from, or a URL without Spark."""
         from pystreams.backfill.api import check_places
-        from pystreams.backfill.inline import InlineExecutor
-        from pystreams.backfill.local_staging import LocalStaging
+        from pystreams.backfill.compute.inline import InlineExecutor
+        from pystreams.backfill.staging.local import LocalStaging
 
         check_places(self._staging, self._options.previous)
         if self._options.master == NO_SPARK:
@@ -225,8 +225,8 @@ class BackfillJob:
         to_log, to_topics = to in {"kafka", "embedded"}, self._emit.to == "topic"
         if not to_log and not to_topics:
             return
-        from pystreams.backfill.checks import check_target, require_no_members
-        from pystreams.backfill.emitting import check_emit
+        from pystreams.backfill.handover.checks import check_target, require_no_members
+        from pystreams.backfill.handover.emit import check_emit
 
         with open_target(to, config) as broker, closing(broker.admin()) as admin:
             if to_log:
@@ -269,8 +269,8 @@ class BackfillJob:
 
     def compute(self, planned: Planned, executor: Executor | None, display: Display) -> None:
         """All slices, then what is to be left elsewhere."""
-        from pystreams.backfill.inline import InlineExecutor
-        from pystreams.backfill.run import run
+        from pystreams.backfill.compute.driver import run
+        from pystreams.backfill.compute.inline import InlineExecutor
 
         if executor is not None:
             # It may have been planned before there was one.
@@ -294,7 +294,7 @@ class BackfillJob:
         within = self._emit.to == "topic" and self._hand_over.to in {"kafka", "embedded"}
         if self._emit.to == "none" or within:
             return
-        from pystreams.backfill.emitting import emit
+        from pystreams.backfill.handover.emit import emit
 
         display.step(f"writing records to {self._emit.place}")
         if self._emit.to == "parquet":
@@ -314,7 +314,7 @@ class BackfillJob:
             # The place below the staging folder is this backfill's, whatever was staged there before.
             write_snapshot(result, to.snapshot(self._staging), replace_other=not to.folder)
             return
-        from pystreams.backfill.handover import hand_over
+        from pystreams.backfill.handover.hand_over import hand_over
 
         with open_target(to.to, config) as broker:
             self._handed_over = hand_over(result, broker, emit=self._emit.to == "topic")

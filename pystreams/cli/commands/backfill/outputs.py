@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from pystreams.backfill.places import absolute, shown
+from pystreams.backfill.locations import absolute, shown
 from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.nearest import did_you_mean

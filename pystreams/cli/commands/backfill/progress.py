@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-    from pystreams.backfill.run import Progress
+    from pystreams.backfill.compute.driver import Progress
 
 #: What a slice reads is cut to so many characters: a bar has one line.
 _TITLE_CHARACTERS = 34

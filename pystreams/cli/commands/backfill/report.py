@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 from pystreams.cli.terminal.console import note, output, show_table
 
 if TYPE_CHECKING:
-    from pystreams.backfill.handover import HandedOver
-    from pystreams.backfill.manifest import InputRange, Manifest
-    from pystreams.backfill.notes import Note
-    from pystreams.backfill.plan import Plan, Slice, SliceInput
-    from pystreams.backfill.run import Planned
+    from pystreams.backfill.compute.driver import Planned
+    from pystreams.backfill.handover.hand_over import HandedOver
+    from pystreams.backfill.plan.manifest import Manifest
+    from pystreams.backfill.plan.notes import Note
+    from pystreams.backfill.plan.slices import BackfillPlan, Slice, SliceInput
+    from pystreams.backfill.sources.ranges import InputRange
 
 #: A digest is shown by its beginning: enough to compare two by eye.
 _DIGEST_CHARACTERS = 16
@@ -48,7 +49,7 @@ def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence
     show_rows("note", ["to know", "step", "why"], [[one.kind, one.step, one.text] for one in notes])
 
 
-def titles(plan: Plan) -> list[tuple[str, int]]:
+def titles(plan: BackfillPlan) -> list[tuple[str, int]]:
     """What each slice reads, and how many tasks it has: what progress is shown with."""
     return [(", ".join(input.topic for input in one.inputs), one.tasks) for one in plan.slices]
 
@@ -60,7 +61,7 @@ def external_records(one: Slice, cut: Manifest) -> int:
 
 
 def show_report(
-    plan: Plan, manifest: Manifest, emitted: Mapping[str, int], handed_over: HandedOver | None
+    plan: BackfillPlan, manifest: Manifest, emitted: Mapping[str, int], handed_over: HandedOver | None
 ) -> None:
     """What a backfill has computed: records, drops, entries and digest of each store; and where it went."""
     show_rows(

@@ -1,0 +1,216 @@
+"""Archives: topics in Parquet, which backfills read when the log's retention is over.
+
+    ranges     of each partition: from where the archive ends to where the source does
+    rounds     each range in pieces, one file each; some pieces at a time are written as drafts, by any process
+    commit     one entry in the archive's log (sources/archive_log.py) names the files of a round; then they move to
+               their places
+
+What a run leaves that is killed is either committed or counts for nothing, so no record is there twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, Protocol
+from uuid import uuid4
+
+from pystreams.backfill.archive.checks import other_topic, require_own, require_same_topics
+from pystreams.backfill.archive.pieces import ArchiveJob, write_piece
+from pystreams.backfill.sources.archive_log import ArchivedFile, ArchiveEntry, ArchiveLog
+from pystreams.backfill.sources.folder import Folder
+from pystreams.backfill.sources.index import Index
+from pystreams.backfill.sources.ranges import InputRange
+from pystreams.backfill.sources.source import Source, Span
+from pystreams.clock import Clock, SystemClock
+from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError
+from pystreams.ids import TopicPartition
+from pystreams.nearest import not_among
+
+log = logging.getLogger(__name__)
+
+#: Offsets that a file stands for, at most.
+FILE_OFFSETS_MAX: Final = 2_000_000
+#: Pieces of a round, for each that is written at a time.
+_ROUND_PIECES: Final = 4
+#: A round does not take that long: drafts that are older belong to nobody.
+_STALE_MS: Final = 24 * 3_600_000
+
+
+class Archiver(Protocol):
+    """Writes pieces, some at a time."""
+
+    @property
+    def parallelism(self) -> int: ...
+
+    def write(self, job: ArchiveJob, pieces: Sequence[InputRange]) -> Iterable[ArchivedFile]:
+        """Write each piece, in any order. Raises what the source raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class InlineArchiver:
+    """Writes in this process, one piece after the other."""
+
+    parallelism: int = field(default=1, init=False)
+
+    def write(self, job: ArchiveJob, pieces: Sequence[InputRange]) -> Iterator[ArchivedFile]:
+        return (write_piece(job, piece) for piece in pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveResult:
+    """What a run added. ``lost`` are offsets that were gone from the log before they were archived."""
+
+    records: int
+    files: int
+    size_bytes: int
+    ends: dict[TopicPartition, int]
+    lost: dict[TopicPartition, Span]
+
+
+#: Called in the driver: records so far, offsets that are left.
+OnArchived = Callable[[int, int], None]
+
+
+def archive(
+    source: Source,
+    topics: Collection[str],
+    to: str,
+    *,
+    archiver: Archiver | None = None,
+    file_offsets_max: int = FILE_OFFSETS_MAX,
+    progress: OnArchived | None = None,
+    clock: Clock | None = None,
+) -> ArchiveResult:
+    """Append to the archive at ``to`` what its topics have got since the last run; all of it at the first.
+
+    ``to`` is a path, or a URI that Arrow knows. Of Kafka give ``KafkaSource(..., isolation_level="read_committed")``:
+    what is archived stays, so it must not be what a transaction takes back.
+
+    Raises ``TopicError`` for a topic that is not there, or was made anew since; ``StateError`` if another run commits
+    at the same time, and for a folder with files of others; what the source raises. What was committed until then
+    stays.
+    """
+    run = _Run(source, Folder(to), archiver or InlineArchiver(), clock or SystemClock(), progress)
+    return run.run(topics, file_offsets_max)
+
+
+class _Run:
+    def __init__(
+        self, source: Source, folder: Folder, archiver: Archiver, clock: Clock, progress: OnArchived | None
+    ) -> None:
+        self._source = source
+        self._folder = folder
+        self._log = ArchiveLog(folder)
+        self._archiver = archiver
+        self._clock = clock
+        self._progress = progress
+
+    def run(self, topics: Collection[str], file_offsets_max: int) -> ArchiveResult:
+        entries = self._log.entries()
+        if entries:
+            self._log.settle(entries[-1])
+        else:
+            require_own(self._folder)
+        self._log.clean(before_ms=self._clock.now_ms() - _STALE_MS)
+        counts, archived = self._counts(topics), self._log.index()
+        ranges, lost = self._ranges(counts, archived)
+        for partition, (start, end) in lost.items():
+            log.warning(
+                "%s: offsets %d to %d (exclusive) are gone from the log and never were archived: a backfill cannot"
+                " go past this hole",
+                partition,
+                start,
+                end,
+            )
+        left = sum(one.end - one.start for one in ranges)
+        number, written = len(entries), list[ArchivedFile]()
+        pieces = iter([piece for one in ranges for piece in _pieces(one, file_offsets_max, archived)])
+        size = _ROUND_PIECES * self._archiver.parallelism
+        while some := list(islice(pieces, size)):
+            for file in self._round(number, some, counts):
+                written.append(file)
+                left -= file.end - file.start
+                if self._progress is not None:
+                    self._progress(sum(one.rows for one in written), left)
+            number += 1
+        return ArchiveResult(
+            sum(file.rows for file in written),
+            sum(file.file is not None for file in written),
+            sum(file.size_bytes for file in written),
+            {one.partition: one.end for one in ranges},
+            lost,
+        )
+
+    def _counts(self, topics: Collection[str]) -> dict[str, int]:
+        known = self._source.partitions()
+        missing = sorted(set(topics) - set(known))
+        if missing:
+            raise TopicError(
+                f"there is no topic {missing[0]}",
+                where=self._source.description,
+                **not_among(missing[0], known, "its topics"),
+            )
+        return {topic: known[topic] for topic in sorted(set(topics))}
+
+    def _ranges(
+        self, counts: dict[str, int], archived: Index
+    ) -> tuple[list[InputRange], dict[TopicPartition, Span]]:
+        """What to read of each partition, and what is gone."""
+        partitions = [TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
+        beginnings, ends = self._source.beginnings(partitions), self._source.ends(partitions)
+        ranges: list[InputRange] = []
+        lost: dict[TopicPartition, Span] = {}
+        for partition in partitions:
+            start, beginning, end = archived.end(partition), beginnings[partition], ends[partition]
+            if start > end:
+                why = f"{partition} ends at offset {end}, its archive at {start}"
+                raise other_topic(self._source, self._folder, partition.topic, why)
+            if start < beginning:
+                if partition in archived.covered:
+                    lost[partition] = (start, beginning)
+                start = beginning
+            ranges.append(InputRange(partition, start, end))
+        require_same_topics(self._source, self._folder, archived, counts, beginnings)
+        return ranges, lost
+
+    def _round(
+        self, number: int, pieces: Sequence[InputRange], counts: dict[str, int]
+    ) -> Iterator[ArchivedFile]:
+        drafts = f"{self._clock.now_ms()}-{uuid4().hex[:8]}"
+        job = ArchiveJob(self._source, self._folder, drafts)
+        files: list[ArchivedFile] = []
+        try:
+            for file in self._archiver.write(job, pieces):
+                files.append(file)
+                yield file
+        except OffsetOutOfRangeError as error:
+            error.extend(where="archiving", hint="run it again: it goes on behind what is gone")
+            raise
+        files.sort(key=lambda file: (file.partition, file.start))
+        entry = ArchiveEntry(self._clock.now_ms(), self._source.description, drafts, counts, tuple(files))
+        if not self._log.append(number, entry):
+            self._log.discard(drafts)
+            raise StateError(
+                "another run has written to this archive in the meantime",
+                where=f"archive {self._folder.shown}, entry {number} of its log",
+                why="what this run has read since its last commit does not count",
+                hint="run one at a time, and run this again",
+            )
+        self._log.settle(entry)
+        self._log.discard(drafts)
+
+
+def _pieces(range: InputRange, offsets_max: int, archived: Index) -> Iterator[InputRange]:
+    """A range in pieces of at most so many offsets; an empty one as it is, where the archive knows nothing of the
+    partition yet: where that stands is known then."""
+    start = range.start
+    if start == range.end and range.partition not in archived.covered:
+        yield range
+    while start < range.end:
+        end = min(start + offsets_max, range.end)
+        yield InputRange(range.partition, start, end)
+        start = end

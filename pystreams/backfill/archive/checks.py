@@ -1,0 +1,73 @@
+"""What stands in the way of adding to an archive: files of others, and topics that are not those that were archived."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pystreams.backfill.sources.folder import Folder
+from pystreams.backfill.sources.index import Index
+from pystreams.backfill.sources.parquet_files import ParquetSource
+from pystreams.backfill.sources.ranges import InputRange
+from pystreams.backfill.sources.source import Source
+from pystreams.errors import OffsetOutOfRangeError, StateError, TopicError
+from pystreams.ids import TopicPartition
+
+
+def require_own(folder: Folder) -> None:
+    """Raises ``StateError`` for a place where an archive cannot begin: a file, or a folder with Parquet files. Beside
+    an archive's own, backfills would not see those, and all other readers would see their records twice."""
+    found = folder.files(ParquetSource.suffixes) if folder.exists("") else []
+    if found == [""]:
+        raise StateError(f"{folder.shown} is a file, not a folder", hint="archive to another place")
+    if found:
+        raise StateError(
+            f"the folder {folder.shown} has Parquet files that no archive run wrote",
+            why=f"there is {found[0]}",
+            hint="archive to a folder of its own",
+        )
+
+
+def require_same_topics(
+    source: Source,
+    folder: Folder,
+    archived: Index,
+    counts: Mapping[str, int],
+    beginnings: Mapping[TopicPartition, int],
+) -> None:
+    """Raises ``TopicError`` for topics that are not those in the archive, because they were made anew, or are another
+    cluster's: they have fewer partitions, or another record where the archive ends. One record a topic is looked at."""
+    stored = ParquetSource(folder.path)
+    for topic, count in counts.items():
+        before = archived.counts.get(topic, 0)
+        if count < before:
+            raise other_topic(source, folder, topic, f"it has {count} partitions, its archive {before}")
+        for number in range(count):
+            partition = TopicPartition(topic, number)
+            last = max((piece.last_offset for piece in archived.pieces.get(partition, ())), default=-1)
+            if last < max(beginnings[partition], 0):
+                continue
+            then, now = _record(stored, partition, last), _record(source, partition, last)
+            if then and now and then != now:
+                raise other_topic(source, folder, topic, f"{partition} has another record at offset {last}")
+            if then and now:
+                break
+
+
+def other_topic(source: Source, folder: Folder, topic: str, why: str) -> TopicError:
+    """What to raise for a topic that is not the one in the archive."""
+    return TopicError(
+        f"topic {topic} is not the one that was archived",
+        where=f"{source.description}, archive {folder.shown}",
+        why=f"{why}: it was made anew, or belongs to another cluster",
+        hint="archive it to another folder",
+    )
+
+
+def _record(source: Source, partition: TopicPartition, offset: int) -> list[dict[str, Any]]:
+    """The record at an offset; nothing if compaction or retention took it."""
+    try:
+        batches = [*source.read(InputRange(partition, offset, offset + 1))]
+    except OffsetOutOfRangeError:
+        return []
+    return [row for batch in batches for row in batch.select(["timestamp", "key", "value"]).to_pylist()]

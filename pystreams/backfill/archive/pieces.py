@@ -1,0 +1,126 @@
+"""Pieces of an archive: a range of a partition as one Parquet file, written by any process."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow, combined, pc
+from pystreams.backfill.sources.archive_log import ArchivedFile, draft_of
+from pystreams.backfill.sources.folder import Folder, hive_folder
+from pystreams.backfill.sources.ranges import InputRange
+from pystreams.backfill.sources.source import Source
+
+#: Topic and partition are in the folders' names.
+FILE_SCHEMA: Final[Arrow] = pa.schema(
+    [column for column in RECORD_SCHEMA if column.name not in ("topic", "partition")]
+)
+#: Not of values: footers would not tell how large equal ones are, and readers take as many rows as fit into memory.
+_DICTIONARIES: Final[Any] = ["key", "headers.list.element.name"]
+_GROUP_ROWS: Final = 100_000
+_GROUP_BYTES: Final = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveJob:
+    """What a process needs to write pieces; picklable. ``drafts`` is the round's own folder."""
+
+    source: Source
+    folder: Folder
+    drafts: str
+
+
+def write_piece(job: ArchiveJob, piece: InputRange) -> ArchivedFile:
+    """Read a piece and write it to a file of its own; no file if no record lies within."""
+    partition = piece.partition
+    name = f"{piece.start:020}-{uuid4().hex[:8]}.parquet"
+    file = f"{hive_folder(topic=partition.topic, partition=partition.partition)}/{name}"
+    writer = _Writer(job.folder, draft_of(job.drafts, file))
+    try:
+        for rows in job.source.read(piece):
+            writer.add(rows)
+        writer.finish()
+    finally:
+        writer.close()
+    if not writer.rows:
+        return ArchivedFile(partition, piece.start, piece.end)
+    return ArchivedFile(
+        partition,
+        piece.start,
+        piece.end,
+        file,
+        writer.rows,
+        writer.first_offset,
+        writer.last_offset,
+        writer.min_timestamp,
+        writer.max_timestamp,
+        writer.size_bytes,
+    )
+
+
+class _Writer:
+    """One file in the making: begun with its first row, written in groups of many rows."""
+
+    def __init__(self, folder: Folder, file: str) -> None:
+        self._folder = folder
+        self._file = file
+        self._opened: Any = None
+        self._writer: Any = None
+        self._waiting: list[Arrow] = []
+        self._waiting_rows = 0
+        self._waiting_bytes = 0
+        self.rows = 0
+        self.first_offset = -1
+        self.last_offset = -1
+        self.min_timestamp = -1
+        self.max_timestamp = -1
+        self.size_bytes = 0
+
+    def add(self, rows: Arrow) -> None:
+        """Rows of ``RECORD_SCHEMA``, which follow those before."""
+        if not rows.num_rows:
+            return
+        offsets, times = rows.column("offset"), pc.min_max(rows.column("timestamp"))
+        least, greatest = times["min"].as_py(), times["max"].as_py()
+        if not self.rows:
+            self.first_offset, self.min_timestamp, self.max_timestamp = offsets[0].as_py(), least, greatest
+        self.last_offset = offsets[-1].as_py()
+        self.min_timestamp = min(self.min_timestamp, least)
+        self.max_timestamp = max(self.max_timestamp, greatest)
+        self.rows += rows.num_rows
+        self._waiting.append(rows.select(FILE_SCHEMA.names))
+        self._waiting_rows += rows.num_rows
+        self._waiting_bytes += rows.nbytes
+        if self._waiting_rows >= _GROUP_ROWS or self._waiting_bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def finish(self) -> None:
+        """All rows are there."""
+        self._flush()
+        if self._writer is not None:
+            with self._folder.written():
+                self._writer.close()
+                self.size_bytes = self._opened.tell()
+
+    def close(self) -> None:
+        with self._folder.written(), ExitStack() as stack:
+            for opened in (self._opened, self._writer):
+                if opened is not None:
+                    stack.callback(opened.close)
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        if self._writer is None:
+            self._opened = self._folder.create(self._file)
+            self._writer = pq.ParquetWriter(
+                self._opened, FILE_SCHEMA, compression="zstd", use_dictionary=_DICTIONARIES
+            )
+        with self._folder.written():
+            self._writer.write_batch(combined(self._waiting), row_group_size=self._waiting_rows)
+        self._waiting, self._waiting_rows, self._waiting_bytes = [], 0, 0

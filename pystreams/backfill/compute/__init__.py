@@ -1,0 +1,14 @@
+"""The computation of a backfill.
+
+From the whole to the single record:
+
+- ``driver``: begins or resumes a backfill and computes slice after slice; ``incremental`` goes on from an earlier one.
+- ``executor``: what runs the tasks of a slice: ``inline`` in this process, ``spark.executor`` on Spark.
+- ``task``: the task function: one task of a slice, with the engine and the stores of the live application.
+- ``external_input``, ``feeding``: records on their way to the task, in their order. ``producer``: the records that it
+  sends, which become rows (``spill``: those that memory does not hold).
+- ``global_tables``: global stores, filled once on each machine. ``stored_entries``: the content of stores at the end.
+- ``result``: stores, sinks and offsets of a computed backfill, for those that take them elsewhere.
+
+Nothing here writes to a log.
+"""

@@ -1,0 +1,243 @@
+"""Runs a backfill: begins it or goes on with it, computes slice after slice, and tells what came of it.
+
+The same for every executor. The driver is the only one to write the manifest: a slice counts once it stands there, so
+a driver that dies leaves nothing half done that a resumed run would take for done. Of two drivers on one staging folder
+the one that began later goes on; the other finds out at its next slice (staging/manifest_files.py).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from pystreams.backfill.application import Application, LoadedApplication
+from pystreams.backfill.compute.executor import CarriedState, Executor, Report, SliceJob
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.task import TaskWork
+from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome
+from pystreams.backfill.locations import shown
+from pystreams.backfill.plan.manifest import Manifest, SliceResult, Status, StoreResult
+from pystreams.backfill.plan.rules import check_rules, rules_of
+from pystreams.backfill.plan.slices import BackfillPlan, Slice
+from pystreams.backfill.sources import Source
+from pystreams.backfill.staging.port import Staging
+from pystreams.backfill.staging.staging_folder import new_folder
+from pystreams.clock import Deadline, SystemClock
+from pystreams.errors import StateError
+from pystreams.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+#: A task's progress is told no more often.
+_PROGRESS_MS = 250
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a task of a slice is: records processed, of about how many (which is known once it is ``finished``). A
+    task that is tried again counts anew."""
+
+    slice: int
+    task: int
+    records: int
+    expected: int
+    finished: bool
+
+
+#: Called in the driver, from any of its threads.
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A backfill to run: planned and cut. ``carried`` is by sub-topology what an earlier backfill left it.
+    ``begun``: the cut is that of one which was begun before."""
+
+    loaded: LoadedApplication
+    application: Application
+    plan: BackfillPlan
+    manifest: Manifest
+    source: Source
+    carried: Mapping[int, CarriedState] = field(default_factory=dict)
+    begun: bool = False
+
+    def expected_records(self) -> dict[int, int | None]:
+        """By slice, about how many records it will read: those of its ranges' offsets; None if some come from an
+        earlier slice, which nobody knows before it ran."""
+        return {
+            one.index: None
+            if any(input.internal for input in one.inputs)
+            else sum(self._external(one, task) for task in range(one.tasks))
+            for one in self.plan.slices
+        }
+
+    def _external(self, one: Slice, task: int) -> int:
+        topics = {input.topic for input in one.topics_of(task) if not input.internal}
+        return sum(
+            range.end - range.start
+            for range in self.manifest.inputs
+            if range.partition.partition == task and range.partition.topic in topics
+        )
+
+    def expected_of(self, one: Slice, task: int, written: Mapping[TopicPartition, int]) -> int:
+        """About how many records a task reads; ``written`` counts those of internal topics."""
+        internal = (input.topic for input in one.topics_of(task) if input.internal)
+        return self._external(one, task) + sum(
+            written.get(TopicPartition(topic, task), 0) for topic in internal
+        )
+
+
+def run(
+    planned: Planned,
+    executor: Executor,
+    location: str,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    progress: OnProgress | None = None,
+) -> BackfillResult:
+    """Compute all slices, in order. With ``resume`` those that are staged already are not computed again, with
+    ``overwrite`` what is staged is replaced.
+
+    Raises ``StateError`` if the staging folder holds a backfill that is not to be resumed, ``TopologyError`` if it is
+    another one's, ``ConfigError`` if it was begun with other settings or from another source and is not finished;
+    and what tasks raise (``task.run_task``).
+    """
+    staging = executor.staging(location)
+    return _Run(
+        _begun(planned, staging, resume=resume, overwrite=overwrite), executor, staging, progress
+    ).run()
+
+
+def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool) -> Planned:
+    """The same with the manifest that counts: one that is found was cut before."""
+    found, rules = staging.read_manifest(), rules_of(planned.loaded, planned.source)
+    if found is not None and found.backfill_id == planned.manifest.previous_id:
+        raise StateError(
+            "a backfill cannot take the place of the one that it goes on from",
+            where=shown(staging.location),
+            hint="choose another folder",
+        )
+    if found is None or overwrite:
+        manifest = replace(planned.manifest, rules=rules)
+    elif resume:
+        manifest = found
+    else:
+        raise StateError(
+            "the staging folder holds a backfill already",
+            where=shown(staging.location),
+            hint="go on with it (resume), replace it (overwrite), or choose another folder",
+        )
+    manifest.check_plan(planned.plan)
+    if manifest.status is Status.CUT:
+        check_rules(manifest.rules, rules, planned.source, staging.location)
+        # Written also where it is not new: whoever has begun it and is still alive finds out that he is not alone.
+        staging.write_manifest(manifest)
+        staging.with_slices(manifest.folders).clear()
+    return replace(planned, manifest=manifest)
+
+
+class _Run:
+    def __init__(
+        self, planned: Planned, executor: Executor, staging: Staging, progress: OnProgress | None
+    ) -> None:
+        self._planned = planned
+        self._executor = executor
+        self._staging = staging
+        self._progress = progress
+        #: By slice that is staged, what became of its tasks.
+        self._outcomes: dict[int, list[TaskOutcome]] = {}
+
+    def run(self) -> BackfillResult:
+        manifest = self._planned.manifest
+        for one in self._planned.plan.slices:
+            if one.index in manifest.folders:
+                staged = self._staging.with_slices(manifest.folders)
+                self._outcomes[one.index] = staged.outcomes(one.index, one.tasks)
+                log.info("slice %d is staged already", one.index)
+                continue
+            folder = new_folder(one.index)
+            staged = self._staging.with_slices({**manifest.folders, one.index: folder})
+            outcomes = self._outcomes[one.index] = self._compute(one, staged)
+            manifest = manifest.with_slice(one.index, folder, _result(outcomes))
+            self._staging.write_manifest(manifest)
+            log.info("slice %d: %d records", one.index, manifest.slices[one.index].records)
+        if manifest.status is Status.CUT:
+            manifest = manifest.advanced(Status.COMPUTED)
+            self._staging.write_manifest(manifest)
+        planned, staged = self._planned, self._staging.with_slices(manifest.folders)
+        return BackfillResult(planned.loaded, planned.plan, manifest, staged, self._executor, self._outcomes)
+
+    def _compute(self, one: Slice, staged: Staging) -> list[TaskOutcome]:
+        """Every task is reported at the beginning and at the end, whatever gets lost in between."""
+        job, report = self._job(one, staged), self._report(one)
+        for task in range(one.tasks):
+            report(task, 0, False)
+        try:
+            outcomes = self._executor.compute(job, report)
+        except Exception:
+            # Whoever has taken over deletes what this run has not finished: then that is what went wrong.
+            self._staging.require_own()
+            raise
+        for task, outcome in enumerate(outcomes):
+            report(task, outcome.records, True)
+        return outcomes
+
+    def _job(self, one: Slice, staged: Staging) -> SliceJob:
+        planned, manifest = self._planned, self._planned.manifest
+        work = TaskWork(
+            application=planned.application,
+            fingerprint=planned.plan.fingerprint,
+            slice=one,
+            partitions=planned.plan.partitions,
+            widest=planned.plan.widest,
+            ranges=manifest.inputs,
+            commit_records=manifest.commit_records,
+            cache_max_bytes=manifest.cache_max_bytes,
+            cut_time_ms=manifest.cut_time_ms,
+        )
+        return SliceJob(work, planned.source, staged, self._carried(one, staged))
+
+    def _carried(self, one: Slice, staged: Staging) -> CarriedState | None:
+        if one.carried_from is None:
+            return self._planned.carried.get(one.subtopology)
+        return CarriedState(staged, one.carried_from, tuple(self._outcomes[one.carried_from]))
+
+    def _report(self, one: Slice) -> Report:
+        progress, expected = self._progress, self._expected(one)
+        clock = SystemClock()
+        next_times = [Deadline(clock, 0)] * one.tasks
+
+        def report(task: int, records: int, finished: bool) -> None:
+            if progress is not None and (finished or next_times[task].expired()):
+                next_times[task] = Deadline(clock, _PROGRESS_MS)
+                # Compaction and markers leave fewer records than there are offsets, which is known at the end.
+                known = records if finished else expected[task]
+                progress(Progress(one.index, task, records, known, finished))
+
+        return report
+
+    def _expected(self, one: Slice) -> Sequence[int]:
+        """By task, about how many records it reads."""
+        written: dict[TopicPartition, int] = {}
+        for upstream in {index for input in one.inputs for index in input.upstream}:
+            for outcome in self._outcomes[upstream]:
+                for partition, count in outcome.written.items():
+                    written[partition] = written.get(partition, 0) + count
+        return [self._planned.expected_of(one, task, written) for task in range(one.tasks)]
+
+
+def _result(outcomes: Sequence[TaskOutcome]) -> SliceResult:
+    stores: dict[str, Digest] = {}
+    for outcome in outcomes:
+        for name, digest in outcome.stores.items():
+            stores[name] = stores.get(name, Digest()) + digest
+    return SliceResult(
+        sum(outcome.records for outcome in outcomes),
+        sum(outcome.dropped for outcome in outcomes),
+        {
+            name: StoreResult(digest.entries, digest.hex, digest.oldest_ms, digest.reached_ms)
+            for name, digest in stores.items()
+        },
+    )

@@ -1,0 +1,77 @@
+"""Where the tasks of a backfill run: in this process (inline.py), or on Spark (spark/executor.py).
+
+The part that both share is the driver (driver.py): begin or resume, slice after slice, the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pystreams.backfill.application import Application
+from pystreams.backfill.compute.task import TaskWork
+from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.sources import Source
+from pystreams.backfill.staging.port import Selection, Staged, Staging
+
+#: Called in the driver: task, records that it has processed so far, whether it has finished.
+Report = Callable[[int, int, bool], None]
+
+#: Called for a partition with its rows: what is done with them is told in bytes. May run more than once for a
+#: partition, in any process, so it is pickled (cloudpickle) and must bear repetition.
+PartitionFunction = Callable[[int, Iterator[Arrow]], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedState:
+    """The state with which the tasks of a slice go on: that of a slice staged before, here or by an earlier backfill.
+
+    ``outcomes`` are by task.
+    """
+
+    staging: Staged
+    slice: int
+    outcomes: tuple[TaskOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceJob:
+    """A slice to compute. ``work`` is what each worker needs, ``source`` where it reads external inputs. ``staging``
+    has the slices before, and where this one is to be staged."""
+
+    work: TaskWork
+    source: Source
+    staging: Staged
+    carried: CarriedState | None = None
+
+
+class Executor(Protocol):
+    """Computes slices, and runs a function over what they left."""
+
+    def application(self, program: object, settings: Mapping[str, Any]) -> Application:
+        """An application as this executor's processes get it: ``program`` is an ``App``, ``StreamsBuilder``,
+        ``Topology`` or ``module:attribute``."""
+        ...
+
+    def staging(self, location: str) -> Staging:
+        """The staging folder at a location; made when it is first written to."""
+        ...
+
+    def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
+        """Run all tasks of a slice and stage what they give, in a folder that is not there yet. Gives the outcomes by
+        task.
+
+        Raises what a task raises (see ``task.run_task``), and what ``Staging.outcomes`` does.
+        """
+        ...
+
+    def for_each_partition(
+        self, staging: Staged, selection: Selection, function: PartitionFunction
+    ) -> list[bytes]:
+        """Call ``function`` for every partition of staged rows, also for those without any; the results by partition.
+
+        It is given the rows in the order of ``order.ORDER`` (a store's: by changelog key), batch by batch.
+        """
+        ...

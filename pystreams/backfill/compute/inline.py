@@ -1,0 +1,92 @@
+"""Runs a backfill in this process, without Spark: the same tasks, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pystreams.backfill.application import Application, application_here
+from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob
+from pystreams.backfill.compute.external_input import external_queues
+from pystreams.backfill.compute.global_tables import clear_global_tables
+from pystreams.backfill.compute.task import run_task
+from pystreams.backfill.exchange.order import QueueId, merged
+from pystreams.backfill.exchange.rows import Arrow, Kind
+from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
+from pystreams.backfill.locations import is_url, shown
+from pystreams.backfill.sources import BATCH_ROWS
+from pystreams.backfill.staging.local import LocalStaging
+from pystreams.backfill.staging.port import Selection, Staged
+from pystreams.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class InlineExecutor:
+    """Implements ``executor.Executor``. ``batch_rows`` is the size of batches, which changes nothing about the
+    result."""
+
+    batch_rows: int = BATCH_ROWS
+
+    def application(self, program: object, settings: Mapping[str, Any]) -> Application:
+        return application_here(program, settings)
+
+    def staging(self, location: str) -> LocalStaging:
+        if is_url(location):
+            raise ConfigError(
+                f"without Spark nothing can be staged in {shown(location)}",
+                why="in this process slices are staged in folders of this machine",
+                hint="name a folder by its path, or run on Spark",
+            )
+        return LocalStaging(location, self.batch_rows)
+
+    def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
+        staging, one = self._own(job.staging), job.work.slice
+        try:
+            return [self._compute(job, task, staging, report) for task in range(one.tasks)]
+        finally:
+            clear_global_tables(staging.folder_of(one.index))
+
+    def for_each_partition(
+        self, staging: Staged, selection: Selection, function: PartitionFunction
+    ) -> list[bytes]:
+        return [
+            function(partition, staging.rows(selection, partition))
+            for partition in range(selection.partitions)
+        ]
+
+    def _own(self, staged: Staged) -> LocalStaging:
+        return self.staging(staged.location).with_slices(staged.folders)
+
+    def _compute(self, job: SliceJob, task: int, staging: LocalStaging, report: Report) -> TaskOutcome:
+        processed = 0
+
+        def count(records: int) -> None:
+            nonlocal processed
+            processed = records
+            report(task, records, False)
+
+        slice = job.work.slice.index
+        work_dir = str(staging.folder_of(slice))
+        given = self._input(job, task, staging)
+        rows = run_task(job.work, task, given, work_dir=work_dir, report=count, source=job.source)
+        outcome = staging.write_task(slice, task, rows)
+        report(task, processed, True)
+        return outcome
+
+    def _input(self, job: SliceJob, task: int, staging: LocalStaging) -> Iterator[Arrow]:
+        one, carried = job.work.slice, TaskOutcome()
+        if job.carried is not None:
+            carried = job.carried.outcomes[task]
+            yield outcome_row(carried, task)
+            for store in one.stores:
+                selection = Selection(Kind.STATE, store, (job.carried.slice,), one.tasks)
+                yield from job.carried.staging.rows(selection, task)
+        queues: list[tuple[QueueId | None, Iterator[Arrow]]] = []
+        queues += external_queues(job.work, task, job.source, carried, self.batch_rows)
+        for input in one.topics_of(task):
+            if input.internal:
+                queues += staging.queues(
+                    Selection(Kind.RECORD, input.topic, input.upstream, input.partitions), task
+                )
+        yield from merged(queues)

@@ -1,0 +1,173 @@
+"""What a backfill has computed, read from where it is staged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pystreams.backfill.application import LoadedApplication
+from pystreams.backfill.compute.executor import Executor, PartitionFunction
+from pystreams.backfill.exchange.rows import (
+    Arrow,
+    Kind,
+    headers_of,
+)
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.plan.manifest import Manifest
+from pystreams.backfill.plan.slices import BackfillPlan, Slice
+from pystreams.backfill.staging.port import Selection, Staged
+from pystreams.broker.port import CommittedOffset
+from pystreams.engine.offset_metadata import NO_TIME, encode_committed
+from pystreams.errors import StateError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.nearest import not_among
+from pystreams.record import NO_HEADERS, Headers
+from pystreams.state.value_forms import headers_apart
+
+
+class ChangelogEntry(NamedTuple):
+    """The last change of a key, in the bytes of the changelog; of a versioned store any version (None: a deletion)."""
+
+    key: bytes
+    value: bytes | None
+    timestamp: int
+    headers: Headers = NO_HEADERS
+
+    @property
+    def place(self) -> tuple[bytes, int]:
+        """By which entries are sorted; what a versioned store has of one place stays in its order."""
+        return self.key, self.timestamp
+
+
+class SinkRecord(NamedTuple):
+    """A record for a sink, in bytes."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillResult:
+    """Stores, sinks and offsets of a computed backfill, and the executor that can work on them."""
+
+    loaded: LoadedApplication
+    plan: BackfillPlan
+    manifest: Manifest
+    staging: Staged
+    executor: Executor
+    #: By slice, what became of its tasks.
+    outcomes: Mapping[int, Sequence[TaskOutcome]]
+
+    def stores(self) -> dict[str, str | None]:
+        """The application's stores by name, each with its changelog topic (None: it has none)."""
+        return {name: topic for one in self.plan.slices if one.final for name, topic in one.stores.items()}
+
+    def store_rows(self, store: str) -> Selection:
+        """The entries of a store. Raises ``StateError`` if there is no such store."""
+        one = self._slice_of(store)
+        return Selection(Kind.STATE, store, (one.index,), one.tasks)
+
+    def sink_rows(self, topic: str) -> Selection:
+        """What was written to a topic."""
+        slices = tuple(one.index for one in self.plan.slices)
+        written = [partition.partition for partition in self.written() if partition.topic == topic]
+        return Selection(Kind.RECORD, topic, slices, max(written, default=-1) + 1)
+
+    def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:
+        """Staged rows of one partition, in order, read by this process: batches of ``EXCHANGE_SCHEMA``."""
+        return self.staging.rows(selection, partition)
+
+    def for_each_partition(self, selection: Selection, function: PartitionFunction) -> list[bytes]:
+        """Call ``function`` for every partition where the executor runs; see ``executor.Executor``."""
+        return self.executor.for_each_partition(self.staging, selection, function)
+
+    def changelog(self, store: str) -> dict[int, list[ChangelogEntry]]:
+        """The entries of a store by partition, sorted by key: its changelog after compaction, without tombstones. A
+        versioned store has all versions of a key, by time."""
+        selection = self.store_rows(store)
+        has_headers = any(spec.headers for spec in self.loaded.built.stores if spec.name == store)
+        found = {}
+        for task in range(selection.partitions):
+            entries = changelog_entries(self.rows(selection, task), headers=has_headers)
+            found[task] = sorted(entries, key=lambda one: one.place)
+        return found
+
+    def sink(self, topic: str) -> dict[int, list[SinkRecord]]:
+        """What was written to a topic, by partition. Where several tasks wrote to one, they follow in order of time."""
+        selection = self.sink_rows(topic)
+        return {
+            partition.partition: list(sink_records(self.rows(selection, partition.partition)))
+            for partition in self.written()
+            if partition.topic == topic
+        }
+
+    def written(self) -> dict[TopicPartition, int]:
+        """The partitions outside of the application that records were written to, sorted, with their number."""
+        own = self.loaded.built.internal_topics
+        counts: dict[TopicPartition, int] = {}
+        for outcomes in self.outcomes.values():
+            for outcome in outcomes:
+                for partition, count in outcome.written.items():
+                    if partition.topic not in own:
+                        counts[partition] = counts.get(partition, 0) + count
+        return dict(sorted(counts.items()))
+
+    def offsets(
+        self, internal_ends: dict[TopicPartition, int] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What to commit for every input partition. ``internal_ends`` are the end offsets of the internal topics, which
+        a backfill does not fill (default: 0)."""
+        committed: dict[TopicPartition, CommittedOffset] = {}
+        for one in self.plan.slices:
+            if one.final:
+                for task in range(one.tasks):
+                    committed |= self._offsets_of(TaskId(one.subtopology, task), one, internal_ends or {})
+        return committed
+
+    def _offsets_of(
+        self, task: TaskId, final: Slice, internal_ends: dict[TopicPartition, int]
+    ) -> dict[TopicPartition, CommittedOffset]:
+        outcome = self.outcome(final, task.partition)
+        positions: dict[TopicPartition, int] = {}
+        times: dict[TopicPartition, int] = {}
+        for one in self.plan.slices:
+            for input in one.topics_of(task.partition) if one.subtopology == task.subtopology else ():
+                partition = TopicPartition(input.topic, task.partition)
+                end = internal_ends.get(partition, 0) if input.internal else self.manifest.end_of(partition)
+                positions[partition] = end
+                times[partition] = outcome.partition_times.get(input.topic, NO_TIME)
+        return encode_committed(positions, times, outcome.operator_state, {})
+
+    def outcome(self, one: Slice, task: int) -> TaskOutcome:
+        """What became of a task."""
+        return self.outcomes[one.index][task]
+
+    def _slice_of(self, store: str) -> Slice:
+        for one in self.plan.slices:
+            if one.final and store in one.stores:
+                return one
+        known = {name for one in self.plan.slices for name in one.stores}
+        raise StateError(f"there is no store {store}", **not_among(store, known, "the topology has"))
+
+
+def changelog_entries(batches: Iterable[Arrow], *, headers: bool = False) -> Iterator[ChangelogEntry]:
+    """Rows of a store as objects. ``headers``: it keeps them, and they stand before the values."""
+    for rows in batches:
+        columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("key", "value", "timestamp")]
+        if headers:
+            for key, both, timestamp in zip(*columns, strict=True):
+                of_value, value = headers_apart(both)
+                yield ChangelogEntry(key, value, timestamp, of_value)
+        else:
+            yield from map(ChangelogEntry, *columns)
+
+
+def sink_records(batches: Iterable[Arrow]) -> Iterator[SinkRecord]:
+    """Rows of a sink as objects."""
+    for rows in batches:
+        columns: list[list[Any]] = [rows.column(name).to_pylist() for name in ("key", "value", "timestamp")]
+        headers = headers_of(rows.column("headers")) or [NO_HEADERS] * rows.num_rows
+        yield from map(SinkRecord, *columns, headers)

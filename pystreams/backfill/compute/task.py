@@ -1,0 +1,310 @@
+"""The task function: one task of a slice, from Arrow batches to Arrow batches.
+
+It is what ``mapInArrow`` wants. The rows that come in are those of one task in the order of ``order.ORDER``: first what
+an earlier visit left (outcome and stores), then records. What goes out are records for internal topics and sinks as
+they are produced, then the stores, then the outcome. The task itself is the live one: same code, same stores.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pystreams.backfill.application import Application, LoadedApplication, check_fingerprint
+from pystreams.backfill.compute.feeding import Feed, GivenOrder, chunks
+from pystreams.backfill.compute.global_tables import GlobalTables
+from pystreams.backfill.compute.producer import CollectingProducer
+from pystreams.backfill.compute.stored_entries import ChangeTimes, entries
+from pystreams.backfill.exchange.rows import Arrow, Kind, of_kind, pc, record_batch, upstream_id
+from pystreams.backfill.exchange.store_entries import StoreEntry, store_rows
+from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome, outcome_row
+from pystreams.backfill.plan.slices import Slice
+from pystreams.backfill.sources import Source
+from pystreams.backfill.sources.ranges import InputRange
+from pystreams.clock import ManualClock
+from pystreams.engine.input.partition_group import NEVER_IDLE
+from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.stream_task import Position, TaskServices
+from pystreams.engine.task_lifecycle import TaskStatus
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import Metrics
+from pystreams.metrics.names import DROPPED_RECORDS
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.value_forms import with_headers_apart
+
+#: Entries of a store that are handed on together, or so many bytes of them.
+_ENTRIES = 10_000
+_ENTRIES_BYTES = 1024 * 1024
+
+#: After so many records it is looked at what they have brought about, which is all in memory till then.
+_STEP_RECORDS = 256
+
+_THREAD = "backfill"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """What a worker process needs to run tasks of a slice; picklable.
+
+    ``partitions`` counts those of all topics that the plan knows, others have ``widest``; ``ranges`` are what is read
+    from outside, by all slices.
+    """
+
+    application: Application
+    fingerprint: str
+    slice: Slice
+    partitions: Mapping[str, int]
+    widest: int
+    ranges: tuple[InputRange, ...]
+    commit_records: int
+    cache_max_bytes: int
+    cut_time_ms: int
+
+
+def run_task(
+    work: TaskWork,
+    task: int,
+    batches: Iterable[Arrow],
+    *,
+    work_dir: str | None = None,
+    report: Callable[[int], None] | None = None,
+    source: Source | None = None,
+) -> Iterator[Arrow]:
+    """Run the task with number ``task``. Yields batches of ``EXCHANGE_SCHEMA``, each of one kind,
+    topic and partition; the outcome last.
+
+    ``work_dir`` is where the task keeps its stores while it runs (None: the machine's temporary folder); ``report`` is
+    told again and again how many records have been processed. ``source`` has the topics of global stores, if there are
+    any; what is made of them stays in ``work_dir`` for the tasks that come after (global_tables.py).
+
+    Raises what the task raises: ``ProcessingError``, ``SerializationError``, ``ProductionError``; ``TopologyError`` if
+    this process has another topology.
+    """
+    loaded = work.application.load()
+    check_fingerprint(loaded, work.fingerprint)
+    if work_dir is not None:
+        Path(work_dir).mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="pystreams-backfill-", dir=work_dir))
+    try:
+        shared = Path(work_dir or tempfile.gettempdir())
+        with closing(
+            GlobalTables(loaded, work.ranges, source, work.cut_time_ms, shared=shared, own=folder)
+        ) as global_tables:
+            run = _TaskRun(work, loaded, task, folder, report or _nothing, global_tables)
+            try:
+                yield from run.rows(batches)
+            finally:
+                run.close()
+    finally:
+        shutil.rmtree(folder)
+
+
+class _TaskRun:
+    """One task at work."""
+
+    def __init__(
+        self,
+        work: TaskWork,
+        loaded: LoadedApplication,
+        task: int,
+        folder: Path,
+        report: Callable[[int], None],
+        global_tables: GlobalTables,
+    ) -> None:
+        self._work = work
+        self._folder = folder
+        self._report = report
+        self._global_tables = global_tables
+        self._loaded = loaded
+        self._id = TaskId(work.slice.subtopology, task)
+        self._metrics = Metrics()
+        self._carried = TaskOutcome()
+        self._consumed = 0
+        self._order = GivenOrder()
+        self._sub = loaded.built.subtopologies[self._id.subtopology]
+        ranges = {range.partition.topic for range in work.ranges}
+        self._producer = CollectingProducer(
+            upstream_id(*self._id), self._id.partition, self._partition_count, ranges, folder
+        )
+        self._uncommitted_bytes_max = loaded.config.statestore_uncommitted_max_bytes
+        self._times = ChangeTimes(folder, self._sub.stores)
+        try:
+            self._stream, self._state = self._new_task(folder)
+        except BaseException:
+            self._times.close()
+            raise
+
+    def rows(self, batches: Iterable[Arrow]) -> Iterator[Arrow]:
+        """Everything that the task gives."""
+        records = self._restored(batches)
+        self._global_tables.open_for(self._sub.nodes)
+        self._start()
+        feed = Feed(self._id.partition, self._order, dict(self._carried.taken))
+        for batch in records:
+            for chunk, commit_due in chunks(batch, self._consumed, self._work.commit_records):
+                yield from self._process(feed, chunk)
+                self._consumed += chunk.num_rows
+                if commit_due:
+                    self._commit()
+                    yield from self._producer.take()
+                self._report(self._consumed)
+        self._commit()
+        yield from self._producer.take(everything=True)
+        digests: dict[str, Digest] = {}
+        for name in self._state.stores:
+            digests[name] = Digest()
+            yield from self._content(name, digests[name])
+        yield self._outcome(feed, digests)
+        self._stream.suspend()
+        self._stream.close()
+
+    def close(self) -> None:
+        """Let go of everything; processors that still run are closed, too."""
+        try:
+            if self._stream.status is not TaskStatus.CLOSED:
+                self._stream.close()
+        finally:
+            self._state.close()
+            self._times.close()
+            self._producer.close()
+
+    # Before the first record
+
+    def _restored(self, batches: Iterable[Arrow]) -> Iterator[Arrow]:
+        """Take over what comes before the records, and give the records."""
+        iterator = iter(batches)
+        for batch in iterator:
+            records = self._restore(batch)
+            if records.num_rows:
+                return _again(records, iterator)
+        return iter(())
+
+    def _restore(self, batch: Arrow) -> Arrow:
+        for outcome in of_kind(batch, Kind.OUTCOME).column("value").to_pylist():
+            self._carried = TaskOutcome.from_json(outcome)
+            self._state.hold(self._carried.operator_state)
+        for name in self._state.stores:
+            rows = of_kind(batch, Kind.STATE)
+            rows = rows.filter(pc.equal(rows.column("topic"), name))
+            if rows.num_rows:
+                changes = record_batch(rows, TopicPartition(name, 0), rows.column("sequence").to_pylist())
+                if self._state.stores[name].spec.headers:
+                    changes = with_headers_apart(changes)
+                self._state.restore(name, changes)
+                keys = [key for key in changes.keys if key is not None]
+                self._times.restore(name, zip(keys, changes.timestamps, strict=True))
+        return of_kind(batch, Kind.RECORD)
+
+    def _new_task(self, folder: Path) -> NewTask:
+        work, task = self._work, self._id
+        services = TaskServices(
+            config=self._loaded.config.override({"max_task_idle_ms": NEVER_IDLE}),
+            metrics=self._metrics,
+            clock=ManualClock(work.cut_time_ms),
+            producer=self._producer,
+            partition_count=self._partition_count,
+            lag=lambda _: 0,
+            thread_id=_THREAD,
+            global_stores=self._global_tables,
+        )
+        return new_task(
+            task,
+            self._sub.nodes,
+            self._sub.stores,
+            [TopicPartition(input.topic, task.partition) for input in work.slice.topics_of(task.partition)],
+            services=services,
+            directory=folder,
+            cache=ThreadCache(work.cache_max_bytes),
+            log_change=self._times.log_change,
+            order=self._order,
+        )
+
+    def _start(self) -> None:
+        carried = self._carried
+        self._producer.go_on(carried.sequences)
+        times = carried.partition_times
+        positions = {p: Position(0, times.get(p.topic, -1)) for p in self._stream.partitions}
+        self._stream.start(positions, carried.operator_state, max(times.values(), default=-1))
+
+    def _partition_count(self, topic: str) -> int:
+        """As ``BackfillPlan.partitions_of``."""
+        return self._work.partitions.get(topic, self._work.widest)
+
+    # Records
+
+    def _process(self, feed: Feed, chunk: Arrow) -> Iterator[Arrow]:
+        """Process records; gives what is enough to be handed on."""
+        stream = self._stream
+        for batch in feed.batches(chunk):
+            stream.add_batch(batch)
+        waiting = [partition for partition in stream.partitions if stream.buffered(partition)]
+        while any(stream.buffered(partition) for partition in waiting):
+            stream.process(_STEP_RECORDS, self._work.cut_time_ms)
+            if stream.commit_requested:
+                self._commit()
+            elif self._state.uncommitted_bytes >= self._uncommitted_bytes_max:
+                self._write_stores()
+            yield from self._producer.take()
+
+    def _commit(self) -> None:
+        self._stream.flush()
+        self._write_stores()
+        self._stream.committed()
+
+    def _write_stores(self) -> None:
+        """What was written to the stores goes to the disk. That alone is not a commit: what the caches hold stays
+        there, so nothing downstream depends on when it is done."""
+        self._state.commit({})
+        self._times.commit()
+
+    # At the end
+
+    def _content(self, store: str, digest: Digest) -> Iterator[Arrow]:
+        batch: list[StoreEntry] = []
+        size = 0
+        for entry in entries(self._state.stores[store], self._times, self._folder):
+            digest.add(*entry)
+            batch.append(entry)
+            size += len(entry[0]) + len(entry[1] or b"")
+            if len(batch) == _ENTRIES or size >= _ENTRIES_BYTES:
+                yield self._state_rows(store, batch, digest)
+                batch, size = [], 0
+        if batch:
+            yield self._state_rows(store, batch, digest)
+
+    def _state_rows(self, store: str, batch: list[StoreEntry], so_far: Digest) -> Arrow:
+        return store_rows(
+            store,
+            self._id.partition,
+            batch,
+            upstream=upstream_id(*self._id),
+            start=so_far.entries - len(batch),
+        )
+
+    def _outcome(self, feed: Feed, digests: Mapping[str, Digest]) -> Arrow:
+        stream, carried = self._stream, self._carried
+        times = {p.topic: stream.partition_time(p) for p in stream.partitions}
+        outcome = TaskOutcome(
+            self._consumed,
+            int(self._metrics.total(DROPPED_RECORDS)),
+            {**carried.partition_times, **times},
+            feed.taken,
+            {**carried.operator_state, **stream.operator_state()},
+            self._producer.sequences,
+            self._producer.written,
+            digests,
+        )
+        return outcome_row(outcome, self._id.partition, upstream_id(*self._id))
+
+
+def _nothing(_: int) -> None:
+    """Nobody wants to know."""
+
+
+def _again(first: Arrow, rest: Iterator[Arrow]) -> Iterator[Arrow]:
+    yield first
+    yield from rest

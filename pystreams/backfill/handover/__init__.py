@@ -1,0 +1,11 @@
+"""The hand-over of a computed backfill to a live application.
+
+- ``hand_over``: the steps, from the checks to the last transaction. Begin here.
+- ``checks``: whatever can be refused before anything is written.
+- ``publishing``: the changelog of one store partition; ``last_values``: what an earlier run has left in it;
+  ``version_topics``: the changelogs of versioned stores, which are made anew.
+- ``emit``: records for output topics, to the topics themselves (``emit_to_topics``) or to Parquet (``emit_to_files``).
+
+The record that keeps an application from starting on half a hand-over is read by the live side, too, and is defined
+there.
+"""

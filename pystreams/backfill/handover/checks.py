@@ -1,0 +1,254 @@
+"""What can be refused of a hand-over before anything is written, and for the most part before anything is computed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Protocol
+
+from pystreams.backfill.application import LoadedApplication
+from pystreams.backfill.plan.manifest import Manifest
+from pystreams.backfill.plan.slices import BackfillPlan
+from pystreams.backfill.sources.last_records import difference, last_within
+from pystreams.backfill.sources.ranges import InputRange
+from pystreams.broker.port import KILLED_MEMBER_HINT, Admin, Broker
+from pystreams.clock import Clock, SystemClock
+from pystreams.errors import BrokerError, OffsetOutOfRangeError, RetentionError, StateError, TopicError
+from pystreams.ids import TopicPartition
+from pystreams.take_over.hand_over_record import HandOverRecord, UnderWayError, read_record
+from pystreams.topics.topic_plan import TopicPlan, plan_topics, time_limits
+from pystreams.topology.partitions import resolve_partitions
+
+log = logging.getLogger(__name__)
+
+#: Somebody else's last step is not waited for: who takes over ends it.
+_LOOK_MS = 2_000.0
+
+
+class CutBackfill(Protocol):
+    """A backfill that was planned and cut, computed or not: ``Planned``, ``BackfillResult``."""
+
+    @property
+    def loaded(self) -> LoadedApplication: ...
+
+    @property
+    def plan(self) -> BackfillPlan: ...
+
+    @property
+    def manifest(self) -> Manifest: ...
+
+
+def check_target(cut: CutBackfill, broker: Broker, clock: Clock | None = None) -> None:
+    """Whether what comes of a backfill can be handed over to this log, or was before. Whether changelogs would delete
+    it shows only once it is computed.
+
+    Raises what ``hand_over`` raises before it writes anything.
+    """
+    clock = clock or SystemClock()
+    with closing(broker.admin()) as admin:
+        if handed_over_before(cut.manifest, broker, admin, clock) is None:
+            checked_topics(cut, broker, admin, clock)
+
+
+def handed_over_before(
+    manifest: Manifest, broker: Broker, admin: Admin, clock: Clock
+) -> HandOverRecord | None:
+    """What a complete hand-over of this very backfill told; None if there was none, or if another is under way."""
+    try:
+        told = read_record(broker, admin, manifest.application_id, clock, _LOOK_MS)
+    except UnderWayError:
+        return None
+    return told if was_complete(told, manifest, admin) else None
+
+
+def was_complete(told: HandOverRecord | None, manifest: Manifest, admin: Admin) -> bool:
+    """Whether a record tells of this very backfill's complete hand-over, and the log has not lost its offsets since."""
+    if told is None or not told.complete or told.backfill_id != manifest.backfill_id:
+        return False
+    return not told.lost(admin.group_offsets(manifest.application_id))
+
+
+def checked_topics(cut: CutBackfill, broker: Broker, admin: Admin, clock: Clock) -> TopicPlan:
+    """The topics of the application, after all checks."""
+    manifest, where = cut.manifest, broker.description
+    _require_offsets(manifest)
+    require_no_members(admin, cut.plan.application_id, where)
+    _require_topics(admin, {input.partition: input for input in manifest.inputs}, where)
+    _require_same_partitions(cut, admin, where)
+    beginnings = _check_cut(cut, admin, where)
+    _require_same_records(manifest, beginnings, broker)
+    _require_restorable(cut, beginnings, where)
+    topics = plan_topics(admin, cut.loaded.built, cut.loaded.config, where)
+    _check_retention(cut, topics, clock.now_ms())
+    return topics
+
+
+def require_no_members(admin: Admin, application_id: str, where: str) -> None:
+    """Raises ``BrokerError`` while an application runs."""
+    members = admin.group_members(application_id)
+    if members:
+        raise BrokerError(
+            f"the application {application_id} is running, so nothing can be handed over to it",
+            where=where,
+            why=f"its group has {len(members)} member(s): {', '.join(sorted(members)[:3])}",
+            hint=f"stop all its instances, then try again; {KILLED_MEMBER_HINT}",
+        )
+
+
+def _require_offsets(manifest: Manifest) -> None:
+    if manifest.approximate:
+        raise StateError(
+            "the backfill's sources knew no offsets, so no live application can go on behind it",
+            where=f"application {manifest.application_id}, backfill {manifest.backfill_id}",
+            why=""
+            if manifest.previous_id is None
+            else f"or those of backfill {manifest.previous_id} did not, from which it goes on",
+            hint="backfill from the log, or from an archive that has the offsets of its records",
+        )
+
+
+# Whether it is the log that was backfilled
+
+
+def _require_topics(admin: Admin, inputs: Mapping[TopicPartition, InputRange], where: str) -> None:
+    counts = admin.partition_counts()
+    for partition in inputs:
+        count = counts.get(partition.topic, 0)
+        if partition.partition >= count:
+            raise TopicError(
+                f"{partition}, which is backfilled, is not where the live application would go on",
+                where=where,
+                why=f"topic {partition.topic} has {count} partitions there"
+                if count
+                else "there is no such topic",
+                hint="hand over to the log that the history comes from",
+            )
+
+
+def _require_same_partitions(cut: CutBackfill, admin: Admin, where: str) -> None:
+    """Tasks and changelogs follow from the inputs: if these are as wide, all keys are where live looks for them."""
+    planned = {
+        (one.subtopology, input.topic): input.partitions for one in cut.plan.slices for input in one.inputs
+    }
+    there: dict[tuple[int, str], int] = {}
+    for task, partitions in resolve_partitions(cut.loaded.built, admin.partition_counts()).tasks.items():
+        for topic, _ in partitions:
+            there[task.subtopology, topic] = there.get((task.subtopology, topic), 0) + 1
+    for read in sorted(planned.keys() | there.keys()):
+        was, now = planned.get(read, 0), there.get(read, 0)
+        if was == now:
+            continue
+        subtopology, topic = read
+        raise TopicError(
+            f"topic {topic} has {now} partitions there, it was backfilled with {was}"
+            if was
+            else f"topic {topic}, which the live application would read, was not backfilled",
+            where=f"{where}, sub-topology {subtopology}",
+            why="keys would not be where the live application looks for them"
+            if was
+            else "it was not there, or matched no pattern, when the backfill was planned",
+            hint="hand over to the log that the history comes from, or begin the backfill anew (overwrite)",
+        )
+
+
+def _check_cut(cut: CutBackfill, admin: Admin, where: str) -> dict[TopicPartition, int]:
+    """The first offset of each input."""
+    partitions = [input.partition for input in cut.manifest.inputs]
+    beginnings, ends = admin.beginning_offsets(partitions), admin.end_offsets(partitions)
+    for input in cut.manifest.inputs:
+        partition = input.partition
+        if partition.topic in cut.plan.global_topics:
+            # Live reads it from its beginning, wherever that is by then.
+            _require_read(input, ends[partition], where)
+        elif not beginnings[partition] <= input.end <= ends[partition]:
+            raise OffsetOutOfRangeError(
+                f"the cut of {partition} is at offset {input.end}, where the live application cannot go on",
+                where=where,
+                why=f"the log holds offsets {beginnings[partition]} to {ends[partition]} (exclusive)",
+                hint="backfill up to an offset that is still there",
+            )
+    return beginnings
+
+
+def _require_read(input: InputRange, end: int, where: str) -> None:
+    if input.end > end:
+        raise OffsetOutOfRangeError(
+            f"the topic of a global store is not the one that was backfilled: {input.partition}",
+            where=where,
+            why=f"offsets up to {input.end} were read (exclusive), the log holds those up to {end}",
+            hint="hand over to the log that the history comes from",
+        )
+
+
+def _require_same_records(
+    manifest: Manifest, beginnings: Mapping[TopicPartition, int], broker: Broker
+) -> None:
+    """The offsets fit: now whether the records before them are those that were read. One is looked at in each
+    partition; where retention or compaction took it, or the source could not tell it, nobody knows."""
+    lasts = {input.partition: input.last for input in manifest.inputs if input.last is not None}
+    spans = {p: (o.offset, o.offset + 1) for p, o in lasts.items() if beginnings[p] <= o.offset}
+    found = last_within(broker, spans)
+    for partition, now in found.items():
+        last = lasts[partition]
+        if now != last:
+            raise TopicError(
+                f"topic {partition.topic} is not the one that was backfilled",
+                where=broker.description,
+                why=f"{partition} has another record at offset {last.offset}: {difference(last, now)}",
+                hint="hand over to the log that the history comes from, or backfill from this one",
+            )
+    # Where an archive holds what the log no longer does, that is as it should be.
+    gone = [str(partition) for partition in lasts if partition not in found]
+    untold = [str(input.partition) for input in manifest.inputs if input.end > 0 and input.last is None]
+    for level, why, partitions in (
+        (logging.INFO, "the last record before the cut is gone from it", gone),
+        (logging.WARNING, "the source does not tell the last record before the cut", untold),
+    ):
+        if partitions:
+            more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
+            log.log(
+                level,
+                "%s: whether it is the log that was backfilled cannot be told of %s%s: %s",
+                broker.description,
+                ", ".join(partitions[:3]),
+                more,
+                why,
+            )
+
+
+def _require_restorable(cut: CutBackfill, beginnings: Mapping[TopicPartition, int], where: str) -> None:
+    """A table that has its topic in place of a changelog is restored from there: of an archive, that gives less."""
+    stores = {spec.source_topic: spec.name for spec in cut.loaded.built.stores if spec.source_topic}
+    for input in cut.manifest.inputs:
+        # Where the first of several backfills began to read is not known.
+        first = input.start if cut.manifest.previous_id is None else 0
+        if input.partition.topic in stores and beginnings[input.partition] > first:
+            raise OffsetOutOfRangeError(
+                f"store {stores[input.partition.topic]} would be restored without what was backfilled",
+                where=where,
+                why=f"it has topic {input.partition.topic} in place of a changelog, and {input.partition} begins at "
+                f"offset {beginnings[input.partition]} there; the backfill began at {first}",
+                hint="leave reuse.ktable.source.topics out of topology_optimization, and begin the backfill anew",
+            )
+
+
+def _check_retention(cut: CutBackfill, topics: TopicPlan, now_ms: int) -> None:
+    limits = time_limits(topics, cut.loaded.built, None)
+    for one in cut.plan.slices:
+        computed = cut.manifest.slices.get(one.index)
+        for store, changelog in one.stores.items():
+            if computed is None or not one.final or changelog not in limits:
+                continue
+            oldest_ms = computed.stores[store].oldest_ms
+            if oldest_ms is None or now_ms - oldest_ms <= limits[changelog]:
+                continue
+            error = RetentionError(
+                f"changelog {changelog} would delete what is handed over right after it is written",
+                why=f"its retention.ms is {limits[changelog]}, an entry of {store} is {now_ms - oldest_ms} ms old",
+                hint=f"pystreams topics alter {changelog} --config retention.ms=-1, or set "
+                "window_changelog_retention_ms=-1 if the topic does not exist yet; or allow it (-s allow_expired=true)",
+            )
+            if not cut.loaded.config.allow_expired:
+                raise error
+            log.warning("%s", error)

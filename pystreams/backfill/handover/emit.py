@@ -1,0 +1,143 @@
+"""Brings the records that a backfill wrote for sinks to where they are wanted: Parquet files, or the topics themselves.
+
+Each record gets there once, however often it is tried. Partitions are written where the executor works.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from os import PathLike, fspath
+
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.exchange.rows import Arrow, pc
+from pystreams.backfill.handover.checks import CutBackfill, require_no_members
+from pystreams.backfill.handover.emit_to_files import EmitToFolder
+from pystreams.backfill.handover.emit_to_topics import EmitToTopic, make_marks
+from pystreams.backfill.plan.slices import BackfillPlan
+from pystreams.backfill.sources.folder import Folder
+from pystreams.broker.port import Admin, Broker, TopicDescription, retention_of
+from pystreams.clock import Clock, SystemClock
+from pystreams.errors import RetentionError, TopicError
+
+log = logging.getLogger(__name__)
+
+
+def emit(
+    result: BackfillResult, to: str | PathLike[str] | Broker, clock: Clock | None = None
+) -> dict[str, int]:
+    """Write the records of all sinks; gives their number by topic. Done again, it changes nothing.
+
+    ``to`` is a folder (a path, or a URL of a file system that pyarrow knows) for an archive of Parquet files that a
+    ``ParquetSource`` reads, or a log whose topics of these names get the records, in transactions. Where the backfill
+    is handed over to that log, let the hand-over do it (``hand_over(..., emit=True)``): then the application cannot
+    start in between.
+
+    Raises ``BrokerError`` while the application runs on that log, ``TopicError`` for topics that do not fit,
+    ``RetentionError`` for those that would delete the records right after they are written.
+    """
+    if isinstance(to, str | PathLike):
+        archive = EmitToFolder(Folder(fspath(to)), result.manifest.backfill_id)
+        return {topic: _each(result, topic, archive.to(topic)) for topic in _written(result)}
+    with closing(to.admin()) as admin:
+        require_no_members(admin, result.plan.application_id, to.description)
+        check_emit(result, to, admin, clock or SystemClock())
+    return emit_to_topics(result, to)
+
+
+def emit_to_topics(result: BackfillResult, broker: Broker, *, attempt: str | None = None) -> dict[str, int]:
+    """The same, to topics that were checked. ``attempt`` is that of the hand-over within which it is done.
+
+    Raises ``StateError`` if another hand-over has begun since.
+    """
+    application_id, backfill_id = result.plan.application_id, result.manifest.backfill_id
+    topics = _written(result)
+    with closing(broker.admin()) as admin:
+        marks = {topic: make_marks(admin, application_id, topic) for topic in topics}
+    return {
+        topic: _each(
+            result,
+            topic,
+            EmitToTopic(broker.opener(), application_id, topic, backfill_id, marks[topic], attempt),
+        )
+        for topic in topics
+    }
+
+
+def _each(result: BackfillResult, topic: str, work: Callable[[int, Iterator[Arrow]], bytes]) -> int:
+    return sum(int(count) for count in result.for_each_partition(result.sink_rows(topic), work))
+
+
+def _written(result: BackfillResult) -> list[str]:
+    """The topics that there are records for, sorted."""
+    return sorted({partition.topic for partition in result.written()})
+
+
+# Checks
+
+
+def check_emit(cut: CutBackfill, broker: Broker, admin: Admin, clock: Clock) -> None:
+    """Whether the topics of a log can take the records. Before anything is computed: as far as the plan knows which
+    there will be; then of each record.
+
+    Raises ``TopicError`` for topics that are missing or have another number of partitions, ``RetentionError`` (unless
+    the application has ``allow_expired``) for those that would delete the records right after they are written.
+    """
+    topics = sorted({topic for one in cut.plan.slices for topic in one.sinks})
+    if isinstance(cut, BackfillResult):
+        topics = _written(cut)
+    found = admin.describe_topics(topics)
+    for topic in topics:
+        _check_width(topic, cut.plan, found.get(topic), broker)
+        if isinstance(cut, BackfillResult):
+            _check_retention(topic, cut, found[topic], broker, clock)
+
+
+def _check_width(topic: str, plan: BackfillPlan, found: TopicDescription | None, broker: Broker) -> None:
+    wanted = plan.partitions_of(topic)
+    if found is None:
+        raise TopicError(
+            f"there is no topic {topic} for the records of the backfill",
+            where=broker.description,
+            hint=f"pystreams topics create {topic} --partitions {wanted}",
+        )
+    if found.partitions != wanted:
+        raise TopicError(
+            f"topic {topic} has {found.partitions} partitions, the backfill writes {wanted}",
+            where=broker.description,
+            why="which partition a record belongs to depends on their number",
+            hint="begin anew (overwrite): the plan takes the topic's width then. Or make the topic anew with"
+            f" {wanted} partitions",
+        )
+
+
+def _check_retention(
+    topic: str, result: BackfillResult, found: TopicDescription, broker: Broker, clock: Clock
+) -> None:
+    limit = retention_of(found.config)
+    oldest_ms = None if limit is None else _oldest(result, topic)
+    if limit is None or oldest_ms is None or clock.now_ms() - oldest_ms <= limit:
+        return
+    error = RetentionError(
+        f"topic {topic} would delete what is emitted right after it is written",
+        where=broker.description,
+        why=f"its retention.ms is {limit}, a record is {clock.now_ms() - oldest_ms} ms old",
+        hint=f"pystreams topics alter {topic} --config retention.ms=-1; or allow it (-s allow_expired=true)",
+    )
+    if not result.loaded.config.allow_expired:
+        raise error
+    log.warning("%s", error)
+
+
+def _oldest(result: BackfillResult, topic: str) -> int | None:
+    """The least timestamp (ms) of the records for a topic."""
+    found = result.for_each_partition(result.sink_rows(topic), _least_timestamp)
+    return min((int(text) for text in found if text), default=None)
+
+
+def _least_timestamp(_: int, batches: Iterator[Arrow]) -> bytes:
+    least = min(
+        (pc.min(batch.column("timestamp")).as_py() for batch in batches if batch.num_rows), default=None
+    )
+    return b"" if least is None else str(least).encode()

@@ -1,0 +1,282 @@
+"""Hands a computed backfill over to the live application: its stores as changelogs, then its offsets.
+
+    check      no member in the group, topics as the topology needs them, retention long enough, offsets that are there,
+               the right to write everything
+    tell       that a hand-over has begun; from now on the application refuses to start
+    publish    each store partition where the executor works, in fenced transactions of its own (publishing.py)
+    emit       the records for output topics, if that is asked for (emit.py)
+    commit     one last transaction: the offsets with their metadata, and that the hand-over is complete
+
+Whatever is killed at whatever moment, the application finds all of it or refuses to start, and handing over again makes
+it whole. What was handed over completely is not handed over again: the application may have gone on since. Only if its
+offsets are lost it is, because nothing could go on from there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.handover.checks import checked_topics, handed_over_before, was_complete
+from pystreams.backfill.handover.emit import check_emit, emit_to_topics
+from pystreams.backfill.handover.emit_to_topics import emitter_id
+from pystreams.backfill.handover.publishing import Published, PublishStore, transactional_id
+from pystreams.backfill.handover.version_topics import VersionTopics
+from pystreams.backfill.plan.manifest import Manifest, Status
+from pystreams.broker.port import Admin, Broker, CommittedOffset, GroupCommitter, TopicSpec, Write
+from pystreams.clock import Clock, SystemClock
+from pystreams.errors import StateError, StreamsError
+from pystreams.ids import TopicPartition
+from pystreams.take_over.hand_over_record import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
+from pystreams.take_over.last_run import LastRun, record_of, topology_topic, topology_topic_spec
+from pystreams.take_over.take_over_plan import topology_as_kept
+from pystreams.topics.topic_plan import TopicPlan
+from pystreams.topology.fingerprint import shape
+
+log = logging.getLogger(__name__)
+
+_MANIFEST_TOPIC = {"cleanup.policy": "compact", "retention.ms": "-1"}
+#: Transactional producers that are tried out at a time: each waits for an answer or two.
+_PROBES = 8
+
+
+class HandOverInterrupted(KeyboardInterrupt):
+    """Somebody stopped a hand-over. Its text says what the application can do now, and what to run next."""
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """What a hand-over did. ``stores`` is empty if it was ``complete_before``: then nothing was done. ``emitted``
+    counts the records that were written to output topics, now or then; None if that was not asked for."""
+
+    manifest: Manifest
+    attempt: str
+    complete_before: bool = False
+    stores: Mapping[str, Published] = field(default_factory=dict)
+    emitted: Mapping[str, int] | None = None
+
+
+def hand_over(
+    result: BackfillResult,
+    broker: Broker,
+    clock: Clock | None = None,
+    *,
+    emit: bool = False,
+    before_commit: Callable[[Admin, str], None] | None = None,
+) -> HandedOver:
+    """Publish and commit; the same backfill a second time changes nothing. With ``emit`` the records for output topics
+    are written to them, before the application can start.
+
+    ``before_commit`` is called with the name of the attempt once the changelogs hold the result, and nobody can start.
+
+    Raises ``BrokerError`` while the group has members, if another hand-over takes over, and for what the cluster does
+    not permit; ``TopicError`` for topics that do not fit or are another log's, ``RetentionError`` where one would
+    delete what it is given, ``OffsetOutOfRangeError`` for a cut that the log does not hold, ``StateError`` for a
+    backfill that is not computed, or whose offsets are made up, and for records that come too late to be emitted. All
+    of that before anything is written; ``HandOverInterrupted`` for a Ctrl-C after that.
+    """
+    return _HandOver(result, broker, clock or SystemClock(), emit=emit).run(before_commit)
+
+
+class _HandOver:
+    def __init__(self, result: BackfillResult, broker: Broker, clock: Clock, *, emit: bool) -> None:
+        self._result = result
+        self._broker = broker
+        self._clock = clock
+        self._emit = emit
+        self._application_id = result.plan.application_id
+        self._attempt = uuid4().hex
+
+    def run(self, before_commit: Callable[[Admin, str], None] | None) -> HandedOver:
+        manifest = self._result.manifest
+        _check_computed(manifest)
+        with ExitStack() as stack:
+            admin = stack.enter_context(closing(self._broker.admin()))
+            told = handed_over_before(manifest, self._broker, admin, self._clock)
+            if told is not None:
+                return self._before(told)
+            topics = checked_topics(self._result, self._broker, admin, self._clock)
+            versions = VersionTopics(self._result, self._broker, topics, self._clock.now_ms())
+            admin.require_remaking(versions.unfit(admin))
+            if self._emit:
+                check_emit(self._result, self._broker, admin, self._clock)
+            self._probe_writers()
+            # From here on whoever was handing over can commit nothing any more; what it has done by now counts.
+            committer = stack.enter_context(closing(self._committer()))
+            told = read_record(self._broker, admin, self._application_id, self._clock)
+            if told is not None and was_complete(told, manifest, admin):
+                return self._before(told)
+            own_topic = TopicSpec(manifest_topic(self._application_id), 1, _MANIFEST_TOPIC)
+            told_in = [own_topic, topology_topic_spec(self._application_id)]
+            admin.create_topics([*versions.of(topics.missing), *told_in])
+            committer.probe(self._written())
+            with self._telling_its_state():
+                return self._write(admin, committer, topics, versions, before_commit)
+
+    def _before(self, told: HandOverRecord) -> HandedOver:
+        """Nothing is done. Raises ``StateError`` if records are to be emitted that were not."""
+        log.info("backfill %s was handed over before", told.backfill_id)
+        if self._emit and told.emitted is None:
+            raise StateError(
+                "the backfill was handed over before, without its records for output topics",
+                where=f"application {self._application_id}, {self._broker.description}",
+                why="the application may have written to these topics since: the backfill's would come too late",
+                hint="write them to files (--emit parquet:FOLDER)",
+            )
+        return HandedOver(_of(told), told.attempt, complete_before=True, emitted=told.emitted)
+
+    # Before anything is written
+
+    def _committer(self) -> GroupCommitter:
+        id = f"{self._application_id}-backfill-manifest"
+        return self._broker.group_committer("backfill", self._application_id, id)
+
+    def _probe_writers(self) -> None:
+        """Find out what the cluster does not permit: once a hand-over is told, the application cannot start before it
+        is complete. It also ends what a former attempt has begun."""
+        ids = [
+            transactional_id(self._application_id, store, partition)
+            for store, _, partitions in self._logged()
+            for partition in range(partitions)
+        ]
+        ids += [emitter_id(self._application_id, partition) for partition in self._emitted()]
+        with ThreadPoolExecutor(_PROBES) as pool:
+            for _ in pool.map(self._probe_writer, ids):
+                pass
+
+    def _written(self) -> list[TopicPartition]:
+        changelogs = [TopicPartition(topic, p) for _, topic, count in self._logged() for p in range(count)]
+        told = TopicPartition(topology_topic(self._application_id), 0)
+        return [*changelogs, *self._emitted(), told]
+
+    def _emitted(self) -> list[TopicPartition]:
+        return [*self._result.written()] if self._emit else []
+
+    def _logged(self) -> list[tuple[str, str, int]]:
+        """The stores that have a changelog, with its name and number of partitions."""
+        stores = self._result.stores().items()
+        return [(name, topic, self._result.store_rows(name).partitions) for name, topic in stores if topic]
+
+    def _probe_writer(self, id: str) -> None:
+        self._broker.transactional_producer("backfill", id).close()
+
+    # Writing
+
+    def _write(
+        self,
+        admin: Admin,
+        committer: GroupCommitter,
+        topics: TopicPlan,
+        versions: VersionTopics,
+        before_commit: Callable[[Admin, str], None] | None,
+    ) -> HandedOver:
+        manifest = self._result.manifest.advanced(Status.PUBLISHING)
+        self._commit(committer, manifest, {}, None)
+        versions.make_anew(admin)
+        stores = self._publish()
+        emitted = emit_to_topics(self._result, self._broker, attempt=self._attempt) if self._emit else None
+        if before_commit is not None:
+            before_commit(admin, self._attempt)
+        manifest = manifest.advanced(Status.COMMITTED)
+        internal = [
+            TopicPartition(name, partition)
+            for name, count in topics.partitioning.repartition_topics.items()
+            for partition in range(count)
+        ]
+        offsets = self._result.offsets(admin.end_offsets(internal))
+        self._commit(committer, manifest, offsets, emitted)
+        return HandedOver(manifest, self._attempt, stores=stores, emitted=emitted)
+
+    @contextmanager
+    def _telling_its_state(self) -> Iterator[None]:
+        """What ends it says what the application can do now."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise HandOverInterrupted(
+                f"Stopped within the hand-over to {self._application_id} ({self._broker.description}). The application"
+                " does not start on half of it: run the same command with --resume, which makes it whole and computes"
+                " nothing again; or hand another backfill over; or start afresh (pystreams reset)."
+            ) from None
+        except StreamsError as error:
+            error.extend(
+                where=f"hand-over to {self._application_id}",
+                hint="the application does not start on half of it: the same command with --resume makes it whole",
+            )
+            raise
+
+    def _publish(self) -> dict[str, Published]:
+        published: dict[str, Published] = {}
+        specs = {spec.name: spec for spec in self._result.loaded.built.stores}
+        for store, changelog, _ in self._logged():
+            work = PublishStore(
+                self._broker.opener(),
+                self._application_id,
+                store,
+                changelog,
+                self._attempt,
+                self._result.manifest.cut_time_ms,
+                specs[store].changelog_headers,
+                specs[store].kind == "versioned",
+                specs[store].headers,
+            )
+            parts = self._result.for_each_partition(self._result.store_rows(store), work)
+            done = sum((Published.from_json(part) for part in parts), Published())
+            published[store] = done
+            log.info(
+                "%s: %d written, %d unchanged, %d deleted",
+                changelog,
+                done.written,
+                done.unchanged,
+                done.deleted,
+            )
+        return published
+
+    def _commit(
+        self,
+        committer: GroupCommitter,
+        manifest: Manifest,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        emitted: Mapping[str, int] | None,
+    ) -> None:
+        record = HandOverRecord(
+            backfill_id=manifest.backfill_id,
+            attempt=self._attempt,
+            complete=manifest.status is Status.COMMITTED,
+            fingerprint=manifest.fingerprint,
+            shape=shape(self._result.loaded.built),
+            offsets={partition: at.offset for partition, at in offsets.items()},
+            manifest=manifest.to_json(),
+            emitted=emitted,
+        )
+        topic, now_ms = manifest_topic(self._application_id), self._clock.now_ms()
+        writes = [Write(topic, 0, MANIFEST_KEY, record.to_bytes(), now_ms)]
+        if record.complete:
+            # From now on all that is stored is the backfill's.
+            last = LastRun(topology_as_kept(self._result.loaded.built))
+            writes.append(record_of(self._application_id, last, now_ms))
+        committer.commit(writes, offsets)
+
+
+def _check_computed(manifest: Manifest) -> None:
+    if manifest.status is Status.CUT:
+        raise StateError("the backfill is not computed yet", hint="run it again with resume")
+
+
+def _of(record: HandOverRecord) -> Manifest:
+    return Manifest.from_json(record.manifest, f"backfill {record.backfill_id}")
+
+
+def published_manifest(broker: Broker, application_id: str, clock: Clock | None = None) -> Manifest | None:
+    """The manifest of the last hand-over to an application, None if there was none.
+
+    Raises ``StateError`` while the last step of one is under way.
+    """
+    with closing(broker.admin()) as admin:
+        record = read_record(broker, admin, application_id, clock or SystemClock())
+    return None if record is None else _of(record)

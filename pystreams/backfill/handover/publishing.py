@@ -1,0 +1,189 @@
+"""Brings a store partition's changelog to what a backfill has computed: the last value of each key, and tombstones for
+what an earlier run has left. What is there already is not written again.
+
+The changelog of a versioned store has every version, in the order of time, and nothing before: no record takes the
+place of one that an earlier run has left, so the hand-over makes the topic anew.
+
+It runs where the executor works, and bears to be killed and done again: its transactional id ends what a former attempt
+has begun, and the changelog is read after that. If it holds much, that goes to a database on the disk, so memory is
+bounded whatever its size (last_values.py).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+
+from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.exchange.store_entries import entries_of
+from pystreams.backfill.handover.last_values import LastValues, committed_records
+from pystreams.broker.port import Broker, TransactionalProducer
+from pystreams.clock import SystemClock
+from pystreams.errors import StateError
+from pystreams.ids import TopicPartition
+from pystreams.record import NO_HEADERS, Headers
+from pystreams.state.formats import pack_int64
+from pystreams.state.value_forms import headers_apart
+from pystreams.take_over.hand_over_record import read_record
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was done to a changelog: records written, left as they were, and tombstones."""
+
+    written: int = 0
+    unchanged: int = 0
+    deleted: int = 0
+
+    def __add__(self, other: Published) -> Published:
+        return Published(
+            self.written + other.written, self.unchanged + other.unchanged, self.deleted + other.deleted
+        )
+
+    def to_json(self) -> bytes:
+        return json.dumps([self.written, self.unchanged, self.deleted]).encode()
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Published:
+        return cls(*json.loads(text))
+
+
+@dataclass(frozen=True, slots=True)
+class PublishStore:
+    """An ``executor.PartitionFunction`` for one store. ``attempt`` names the hand-over that it is part of; tombstones
+    get the time ``cut_time_ms``; ``headers`` are those that the store's changelog has at every value."""
+
+    open_broker: Callable[[], Broker]
+    application_id: str
+    store: str
+    changelog: str
+    attempt: str
+    cut_time_ms: int
+    headers: Headers = NO_HEADERS
+    #: All versions are written, to a changelog that holds at most some of them.
+    versions: bool = False
+    #: Entries have headers before their values.
+    with_headers: bool = False
+
+    def __call__(self, partition: int, batches: Iterator[Arrow]) -> bytes:
+        """Raises ``StateError`` if another hand-over has begun since."""
+        with ExitStack() as stack:
+            broker = stack.enter_context(closing(self.open_broker()))
+            producer = stack.enter_context(
+                closing(
+                    broker.transactional_producer(
+                        "backfill", transactional_id(self.application_id, self.store, partition)
+                    )
+                )
+            )
+            # Asked now: a later hand-over's publisher ends our transaction, an earlier one's is ended by it.
+            require_attempt(broker, self.application_id, self.attempt)
+            changelog = TopicPartition(self.changelog, partition)
+            headers = None if self.with_headers else self.headers
+            publishing = _Publishing(producer, changelog, self.cut_time_ms, headers)
+            if self.versions:
+                there = stack.enter_context(closing(committed_records(broker, changelog)))
+                return publishing.append(batches, there).to_json()
+            return publishing.replace(
+                batches,
+                stack.enter_context(LastValues(broker, changelog, with_headers=self.with_headers)),
+            ).to_json()
+
+
+def transactional_id(application_id: str, store: str, partition: int) -> str:
+    """Under which a store partition is written: one that was given up is ended by whoever takes it over."""
+    return f"{application_id}-backfill-{store}-{partition}"
+
+
+def require_attempt(broker: Broker, application_id: str, attempt: str) -> None:
+    """Raises ``StateError`` if another hand-over has begun since this one."""
+    with closing(broker.admin()) as admin:
+        record = read_record(broker, admin, application_id, SystemClock())
+    if record is None or record.attempt != attempt:
+        raise StateError(
+            f"another hand-over to {application_id} has begun meanwhile",
+            where=broker.description,
+            why="two at once would mix their results",
+            hint="let the other one finish; if it does not, hand over again",
+        )
+
+
+class _Publishing:
+    """One changelog partition at work."""
+
+    def __init__(
+        self,
+        producer: TransactionalProducer,
+        changelog: TopicPartition,
+        cut_time_ms: int,
+        headers: Headers | None,
+    ) -> None:
+        """``headers`` None: they stand before the values."""
+        self._producer = producer
+        self._changelog = changelog
+        self._cut_time_ms = cut_time_ms
+        self._headers = headers
+        self._sent = 0
+
+    def replace(self, batches: Iterator[Arrow], left: LastValues) -> Published:
+        """Bring the changelog, in which ``left`` are the last values, to what ``batches`` hold."""
+        written = unchanged = deleted = 0
+        for batch in batches:
+            taken: dict[bytes, bytes | None] = {}
+            for key, value, timestamp in entries_of(batch):
+                assert value is not None, "only a versioned store keeps deletions"
+                last = left.get(key)
+                if last is not None:
+                    taken[key] = None
+                if last is not None and last == pack_int64(timestamp) + value:
+                    unchanged += 1
+                else:
+                    self._send(key, value, timestamp)
+                    written += 1
+            left.update(taken)
+        for key in left.remaining():
+            self._send(key, None, self._cut_time_ms)
+            deleted += 1
+        self._producer.commit()
+        return Published(written, unchanged, deleted)
+
+    def append(
+        self, batches: Iterator[Arrow], there: Iterator[tuple[list[bytes], list[bytes | None]]]
+    ) -> Published:
+        """Write what ``batches`` hold behind what an attempt that was killed has left ``there``, as far as it came."""
+        written = unchanged = 0
+        known = (pair for keys, packed in there for pair in zip(keys, packed, strict=True))
+        for batch in batches:
+            for key, value, timestamp in entries_of(batch):
+                found = next(known, None)
+                if found is None:
+                    self._send(key, value, timestamp)
+                    written += 1
+                elif found == (key, None if value is None else pack_int64(timestamp) + value):
+                    unchanged += 1
+                else:
+                    raise self._another_writer()
+        if next(known, None) is not None:
+            raise self._another_writer()
+        self._producer.commit()
+        return Published(written, unchanged)
+
+    def _another_writer(self) -> StateError:
+        return StateError(
+            f"changelog {self._changelog} holds what this hand-over has not written",
+            why="the topic was made anew for it, and somebody else has written there since",
+            hint="stop all instances of the application, then hand over again",
+        )
+
+    def _send(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+        headers = NO_HEADERS
+        if value is not None:
+            headers, value = headers_apart(value) if self._headers is None else (self._headers, value)
+        self._producer.send(*self._changelog, key, value, timestamp, headers)
+        self._sent += 1
+        limit = self._producer.transaction_records_max
+        if limit is not None and self._sent % limit == 0:
+            # Readers may see a part: that the whole is there is told when the hand-over is complete.
+            self._producer.commit()

@@ -1,0 +1,75 @@
+"""The changelogs of versioned stores, as a hand-over needs them: empty, and kept from being compacted too soon.
+
+What an earlier run has left there cannot be taken back record by record, so a topic that holds anything is made anew.
+
+Kafka tells by the records' own timestamps whether they are old enough to be compacted, and the end of a transaction
+closes a segment: versions of last year would be gone seconds after they were handed over, all but the last of each key.
+So ``min.compaction.lag.ms`` becomes as much longer as the store's time is behind the clock.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import replace
+
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.broker.port import Admin, Broker, TopicSpec
+from pystreams.ids import TopicPartition
+from pystreams.topics.topic_plan import LONGEST_MS, TopicPlan, internal_topics
+
+log = logging.getLogger(__name__)
+
+_LAG = "min.compaction.lag.ms"
+#: Of the day that the lag is longer than the history, so much may be used up in a topic that is there and empty.
+_SPARE_MS = 12 * 60 * 60 * 1000
+
+
+class VersionTopics:
+    """Those of a backfill's result, on a log whose clock shows ``now_ms``."""
+
+    def __init__(self, result: BackfillResult, broker: Broker, topics: TopicPlan, now_ms: int) -> None:
+        loaded = result.loaded
+        versioned = {spec.name for spec in loaded.built.stores if spec.kind == "versioned"}
+        stores = {topic: store for store, topic in result.stores().items() if topic and store in versioned}
+        self._found = topics.found
+        #: How they have to be, by name.
+        self._specs: dict[str, TopicSpec] = {}
+        for spec in internal_topics(loaded.built, topics.partitioning, loaded.config):
+            if spec.name in stores:
+                behind_ms = _behind(result, stores[spec.name], now_ms) if broker.compacts_by_timestamp else 0
+                lag_ms = min(int(spec.config[_LAG]) + behind_ms, LONGEST_MS)
+                self._specs[spec.name] = replace(spec, config={**spec.config, _LAG: str(lag_ms)})
+
+    def of(self, missing: Collection[TopicSpec]) -> list[TopicSpec]:
+        """Topics that are to be created, as they have to be."""
+        return [self._specs.get(spec.name, spec) for spec in missing]
+
+    def unfit(self, admin: Admin) -> set[str]:
+        """Those that hold anything, or would be compacted too soon."""
+        there = [spec for spec in self._specs.values() if spec.name in self._found]
+        partitions = [
+            TopicPartition(spec.name, number) for spec in there for number in range(spec.partitions)
+        ]
+        used = {partition.topic for partition, end in admin.end_offsets(partitions).items() if end}
+        return used | {spec.name for spec in there if self._too_soon(spec)}
+
+    def make_anew(self, admin: Admin) -> None:
+        """The unfit ones."""
+        unfit = self.unfit(admin)
+        if unfit:
+            log.info("made anew: %s", ", ".join(sorted(unfit)))
+            admin.delete_topics(unfit)
+            admin.create_topics([self._specs[name] for name in sorted(unfit)])
+
+    def _too_soon(self, wanted: TopicSpec) -> bool:
+        # Without the right to see the settings nothing is known of them.
+        lag_ms = self._found[wanted.name].config.get(_LAG)
+        return lag_ms is not None and int(lag_ms) < int(wanted.config[_LAG]) - _SPARE_MS
+
+
+def _behind(result: BackfillResult, store: str, now_ms: int) -> int:
+    """By how much the store's time is behind the clock, at most (ms)."""
+    found = [one.stores[store] for one in result.manifest.slices.values() if store in one.stores]
+    reached = [one.reached_ms for one in found if one.reached_ms is not None]
+    return max(0, now_ms - min(reached)) if reached else 0

@@ -1,0 +1,180 @@
+"""What a plan's reader should know: which results are one of several legal ones, and what a backfill leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pystreams.backfill.application import LoadedApplication
+from pystreams.backfill.plan.dependencies import runs_processor
+from pystreams.backfill.plan.slices import BackfillPlan, Slice
+from pystreams.dsl.operators.global_table_join import GlobalTableJoin
+from pystreams.dsl.operators.stateless import FlatMap, Foreach, Map, Peek, Print, SelectKey
+from pystreams.timestamps import WallClockTimestamp, resolve_extractor
+from pystreams.topology.built import SubTopology
+from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
+
+#: ``one legal result``: live has several, and the backfill gives one of them. ``exempt``: what it does not reproduce.
+#: ``side effect``: what the outside sees of it. ``not handed over``: what the live application starts without.
+NoteKind = Literal["one legal result", "exempt", "side effect", "not handed over"]
+
+_ARRIVAL = (
+    "several tasks write its input: live takes their records as they arrive, the backfill in order of time"
+    " (counts and sums are the same in any order)"
+)
+_MIXED = (
+    "several tasks write to one of its partitions: live records follow each other as they arrive, the backfill's in"
+    " order of time"
+)
+_FLUSHED = (
+    "its cache passes on the last update since a commit: live commits by time, the backfill every so many records"
+    " (state is the same; statestore_cache_max_bytes=0 passes on all updates)"
+)
+_GLOBAL = (
+    "every record is joined with all that topic {topic} holds up to its cut; live takes what has come by then (the same"
+    " where the topic does not change while live runs)"
+)
+_SEES_GLOBAL = (
+    "if it reads a global store, it finds all that its topic ({topics}) holds up to the cut; live finds what has come"
+    " by then"
+)
+_KEY_CHANGING = (Map, SelectKey, FlatMap, Process)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """``step`` is a node's name, a topic's or a store's."""
+
+    kind: NoteKind
+    step: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.step}: {self.text}"
+
+
+def notes(plan: BackfillPlan, loaded: LoadedApplication) -> list[Note]:
+    """The notes of all slices, in order, each once."""
+    found = (
+        note
+        for one in plan.slices
+        for note in _of_slice(plan, one, loaded.built.subtopologies[one.subtopology], loaded)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _of_slice(plan: BackfillPlan, one: Slice, sub: SubTopology, loaded: LoadedApplication) -> Iterator[Note]:
+    if one.carried_from is not None:
+        earlier = ", ".join(input.topic for input in plan.slices[one.carried_from].inputs)
+        yield Note(
+            "one legal result",
+            ", ".join(input.topic for input in one.inputs),
+            f"its records are processed after all of {earlier}, because they are made from them",
+        )
+    yield from _order_dependent(plan, one, sub)
+    yield from _cached(sub, loaded)
+    mixed = _changing_keys(sub)
+    for node in sub.nodes:
+        match node:
+            case SourceNode():
+                yield from _of_source(node, loaded)
+            case SinkNode():
+                yield from _of_sink(plan, one, node, mixed)
+            case ProcessorNode():
+                yield from _of_operation(one, node)
+                yield from _of_global_table(node, loaded)
+    for spec in sub.stores:
+        if spec.max_entries is not None:
+            yield Note("exempt", spec.name, "which of its entries were used last is not handed over")
+    # A store that is made of a topic is restored from that.
+    made = {spec.name for spec in sub.stores if spec.source_topic is not None}
+    for store, changelog in one.stores.items():
+        if changelog is None and one.final and store not in made:
+            yield Note(
+                "not handed over", store, "the store has no changelog; the live application starts without it"
+            )
+
+
+def _of_source(node: SourceNode, loaded: LoadedApplication) -> Iterator[Note]:
+    extractor = node.timestamp_extractor or loaded.config.default_timestamp_extractor
+    if isinstance(resolve_extractor(extractor), WallClockTimestamp):
+        yield Note("exempt", node.name, "records get the time of the cut, not of their being read")
+
+
+def _of_operation(one: Slice, node: ProcessorNode) -> Iterator[Note]:
+    if runs_processor(node):
+        yield Note(
+            "exempt",
+            node.name,
+            "punctuation by wall-clock time never fires, what it keeps in attributes is not handed over",
+        )
+        if any(input.internal for input in one.inputs):
+            yield Note("exempt", node.name, "offsets that it sees of an internal topic are not the live ones")
+    if isinstance(node.operation, Foreach | Peek | Print):
+        yield Note("side effect", node.name, "runs in the backfill, again where a task is tried again")
+
+
+def _of_global_table(node: ProcessorNode, loaded: LoadedApplication) -> Iterator[Note]:
+    if isinstance(node.operation, GlobalTableJoin):
+        table = node.operation.table
+        for store in loaded.built.global_stores:
+            if store.spec.name == table:
+                yield Note("one legal result", node.name, _GLOBAL.format(topic=store.topic))
+    elif runs_processor(node) and loaded.built.global_stores:
+        topics = ", ".join(sorted(loaded.built.global_topics))
+        yield Note("one legal result", node.name, _SEES_GLOBAL.format(topics=topics))
+
+
+def _of_sink(plan: BackfillPlan, one: Slice, node: SinkNode, changing: set[str]) -> Iterator[Note]:
+    """Whether several tasks write to one partition of its topic."""
+    if node.topic is None:
+        yield Note("exempt", node.name, "which topics it writes shows only while it runs")
+        return
+    if node.topic not in one.sinks or one.tasks == 1:
+        return
+    as_wide = plan.partitions.get(node.topic) == one.tasks
+    if node.partitioner is not None or not as_wide or changing.intersection(node.parents):
+        yield Note("one legal result", node.topic, _MIXED)
+
+
+def _changing_keys(sub: SubTopology) -> set[str]:
+    """The nodes whose records may have another key than the record of the input that they were made of."""
+    found: set[str] = set()
+    for node in sub.nodes:
+        if not isinstance(node, ProcessorNode):
+            continue
+        changes = isinstance(node.operation, _KEY_CHANGING) and not (
+            isinstance(node.operation, Process) and node.operation.fixed_key
+        )
+        if changes or found.intersection(node.parents):
+            found.add(node.name)
+    return found
+
+
+def _cached(sub: SubTopology, loaded: LoadedApplication) -> Iterator[Note]:
+    """Steps whose updates a record cache holds back, if anything follows them."""
+    if not loaded.config.statestore_cache_max_bytes:
+        return
+    cached = {spec.name for spec in sub.stores if spec.cached}
+    followed = {parent for node in sub.nodes if not isinstance(node, SourceNode) for parent in node.parents}
+    for node in sub.nodes:
+        if isinstance(node, ProcessorNode) and node.name in followed and cached.intersection(node.stores):
+            yield Note("one legal result", node.name, _FLUSHED)
+
+
+def _order_dependent(plan: BackfillPlan, one: Slice, sub: SubTopology) -> Iterator[Note]:
+    """Steps with stores behind an internal topic, unless a single queue leaves live no choice either."""
+    internal = [input for input in one.inputs if input.internal]
+    writers = sum(plan.slices[index].tasks for input in internal for index in input.upstream)
+    if not internal or (writers == 1 and len(one.inputs) == 1):
+        return
+    behind: set[str] = set()
+    fed = {source.name for input in internal if (source := sub.source_for(input.topic)) is not None}
+    for node in sub.nodes:
+        parents = () if isinstance(node, SourceNode) else node.parents
+        if node.name not in fed and not behind.intersection(parents):
+            continue
+        behind.add(node.name)
+        if isinstance(node, ProcessorNode) and node.stores:
+            yield Note("one legal result", node.name, _ARRIVAL)

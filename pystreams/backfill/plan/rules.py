@@ -1,0 +1,95 @@
+"""What the result of a backfill depends on, beside topology and cut: a run that goes on with another's slices must have
+the same, or two rules are mixed.
+
+Told by name, as text for people. The budget of the caches and the records between commits are not among it: they stand
+in the manifest, and those of the run that began count.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from hashlib import blake2b
+from typing import Any, Final
+
+from pystreams.backfill.application import LoadedApplication
+from pystreams.backfill.locations import shown
+from pystreams.backfill.sources import Source
+from pystreams.config.secret import shown as without_secret
+from pystreams.config.serde_settings import SERDE_SETTINGS
+from pystreams.errors import ConfigError
+from pystreams.serde import Serde
+from pystreams.topology.built import BuiltTopology
+from pystreams.topology.nodes import SinkNode, SourceNode
+
+#: Settings that decide what a task makes of a record.
+SETTINGS: Final = (
+    "default_key_serde",
+    "default_value_serde",
+    "default_timestamp_extractor",
+    "deserialization_exception_handler",
+    "processing_exception_handler",
+    "processing_exception_handler_global_enabled",
+    "production_exception_handler",
+    "errors_dead_letter_queue_topic_name",
+    "dead_letter_dropped_records",
+    "processor_wrapper",
+)
+
+#: Where the schemas are that serdes name in what they write: another registry has others under the same numbers.
+REGISTRY: Final = "schema.registry.url"
+
+SOURCE: Final = "source of the records"
+
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+
+
+def rules_of(loaded: LoadedApplication, source: Source) -> dict[str, str]:
+    """By name what a result depends on. A source is told as a digest: its description may be long, and a secret may
+    stand in it."""
+    config = loaded.config
+    settings = {name: _text(getattr(config, name)) for name in SETTINGS}
+    settings |= {name: value for name, value in config.serde_settings.items() if name in SERDE_SETTINGS}
+    if REGISTRY in config.serde_settings:
+        settings[REGISTRY] = without_secret(REGISTRY, config.serde_settings[REGISTRY])
+    settings |= _of_nodes(loaded.built)
+    return {**settings, SOURCE: blake2b(source.description.encode(), digest_size=8).hexdigest()}
+
+
+def _of_nodes(built: BuiltTopology) -> dict[str, str]:
+    """What the topology's fingerprint does not tell of sources and sinks."""
+    rules: dict[str, str] = {}
+    for node in (node for sub in built.subtopologies for node in sub.nodes):
+        if isinstance(node, SourceNode) and node.timestamp_extractor is not None:
+            rules[f"timestamp extractor of {node.name}"] = _text(node.timestamp_extractor)
+        elif isinstance(node, SinkNode) and node.partitioner is not None:
+            rules[f"partitioner of {node.name}"] = _text(node.partitioner)
+    return rules
+
+
+def check_rules(was: Mapping[str, str], now: Mapping[str, str], source: Source, location: str) -> None:
+    """Raises ``ConfigError``, naming the first thing that is not as it was when the backfill in ``location`` began."""
+    for name in sorted(was.keys() | now.keys()):
+        if was.get(name) != now.get(name):
+            told = f"{name} was {was.get(name, 'not there')}, now it is {now.get(name, 'not there')}"
+            if name == SOURCE:
+                told = f"it was not begun with records from {shown(source.description)}"
+            raise ConfigError(
+                "the backfill was begun with other settings, or from another source",
+                where=shown(location),
+                why=f"{told}; what it has computed already would not go with the rest",
+                hint="resume it as it was begun, or begin it anew (overwrite)",
+            )
+
+
+def _text(value: Any) -> str:
+    """A setting as text that is the same in every process. What functions and classes do is not looked at, and modules
+    are left out: a program that is run has another than one that is imported."""
+    if value is None or isinstance(value, bool | int | str | Serde):
+        # A serde of the user's may tell where it is in memory.
+        return _ADDRESS.sub("", str(value))
+    value = inspect.unwrap(value) if callable(value) else value
+    if isinstance(value, type) or inspect.isroutine(value):
+        return value.__qualname__
+    return str(value) if hasattr(value, "__origin__") else type(value).__qualname__

@@ -1,0 +1,162 @@
+"""Staged slices in a local folder: Parquet files by task, topic and partition.
+
+<staging>/slice-02-5d41…/task-1/records/<topic>/<partition>.parquet     in order of sequence
+<staging>/slice-02-5d41…/task-1/state/<store>.parquet
+<staging>/slice-02-5d41…/task-1/outcome.json            written last: without it the task is not there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+import pyarrow.parquet as pq
+
+from pystreams.backfill.exchange.order import QueueId, merged
+from pystreams.backfill.exchange.rows import EXCHANGE_SCHEMA, Arrow, Kind, combined
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.sources import BATCH_ROWS
+from pystreams.backfill.staging.manifest_files import LocalFolder
+from pystreams.backfill.staging.port import Selection
+from pystreams.backfill.staging.staging_folder import StagingFolder, not_staged, one_of_each
+from pystreams.ids import TopicPartition
+
+_OUTCOME_FILE = "outcome.json"
+
+#: A file's rows are written in groups of about so many bytes.
+_GROUP_BYTES = 4 * 1024 * 1024
+#: At most so many bytes wait for their group, over all files of a task.
+_WAITING_BYTES_MAX = 64 * 1024 * 1024
+
+
+class _File:
+    """One Parquet file in the making."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = pq.ParquetWriter(path, EXCHANGE_SCHEMA)
+        self._waiting: list[Arrow] = []
+        self.waiting_bytes = 0
+
+    def add(self, rows: Arrow) -> None:
+        self._waiting.append(rows)
+        self.waiting_bytes += rows.nbytes
+
+    def flush(self) -> None:
+        if self._waiting:
+            self._writer.write_batch(combined(self._waiting))
+        self._waiting, self.waiting_bytes = [], 0
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class LocalStaging(StagingFolder):
+    """Implements ``port.Staging``. ``batch_rows`` is the size of the batches that are read."""
+
+    def __init__(self, location: str | Path, batch_rows: int = BATCH_ROWS) -> None:
+        self.path = Path(location)
+        super().__init__(str(self.path), LocalFolder(self.path))
+        self._batch_rows = batch_rows
+        #: By slice, what was found of its tasks' outcomes.
+        self._found: dict[int, dict[int, TaskOutcome]] = {}
+
+    def with_slices(self, folders: Mapping[int, str]) -> Self:
+        other = super().with_slices(folders)
+        other._found = {}
+        return other
+
+    def folder_of(self, slice: int) -> Path:
+        """Where a slice is staged. Its tasks keep their stores there while they run, so that nothing of them is left
+        once it is deleted."""
+        return self.path / self._folders[slice]
+
+    def write_task(self, slice: int, task: int, rows: Iterable[Arrow]) -> TaskOutcome:
+        """Stage what a task gives."""
+        folder = self._task(slice, task)
+        folder.mkdir(parents=True)
+        files: dict[Path, _File] = {}
+        outcome: TaskOutcome | None = None
+        try:
+            for batch in rows:
+                outcome = self._write(folder, batch, files) or outcome
+            for file in files.values():
+                file.flush()
+        finally:
+            for file in files.values():
+                file.close()
+        assert outcome is not None, "a task's last row is its outcome"
+        (folder / _OUTCOME_FILE).write_bytes(outcome.to_json())
+        return outcome
+
+    def _write(self, folder: Path, batch: Arrow, files: dict[Path, _File]) -> TaskOutcome | None:
+        kind, topic, partition = (batch.column(name)[0].as_py() for name in ("kind", "topic", "partition"))
+        if kind == Kind.OUTCOME:
+            return TaskOutcome.from_json(batch.column("value")[0].as_py())
+        path = folder / _place(kind, topic, partition)
+        file = files.get(path) or files.setdefault(path, _File(path))
+        file.add(batch)
+        if file.waiting_bytes >= _GROUP_BYTES:
+            file.flush()
+        if sum(one.waiting_bytes for one in files.values()) > _WAITING_BYTES_MAX:
+            for one in files.values():
+                one.flush()
+        return None
+
+    def outcomes(self, slice: int, tasks: int) -> list[TaskOutcome]:
+        return one_of_each(self._outcomes(slice).items(), slice, tasks, self.location)
+
+    def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:
+        return merged(self.queues(selection, partition))
+
+    def queues(self, selection: Selection, partition: int) -> list[tuple[QueueId, Iterator[Arrow]]]:
+        """The same, queue by queue: one for each task that wrote to the partition, over all its visits."""
+        visits: dict[int, list[Iterator[Arrow]]] = {}
+        for slice in selection.slices:
+            for task, outcome in self._outcomes(slice).items():
+                if not _has(outcome, task, selection, partition):
+                    continue
+                batches = self._read(slice, task, _place(selection.kind, selection.topic, partition))
+                first = next(batches, None)
+                if first is None:
+                    raise not_staged(slice, self.location)
+                upstream = first.column("upstream")[0].as_py()
+                visits.setdefault(upstream, []).append(chain((first,), batches))
+        return [
+            ((selection.topic, upstream), chain.from_iterable(of_task))
+            for upstream, of_task in sorted(visits.items())
+        ]
+
+    def _outcomes(self, slice: int) -> dict[int, TaskOutcome]:
+        """What is there of a slice, by task."""
+        if slice not in self._found:
+            folder = self.folder_of(slice)
+            self._found[slice] = {
+                int(path.parent.name.removeprefix("task-")): TaskOutcome.from_json(path.read_bytes())
+                for path in folder.glob(f"task-*/{_OUTCOME_FILE}")
+            }
+        return self._found[slice]
+
+    def _read(self, slice: int, task: int, place: str) -> Iterator[Arrow]:
+        path = self._task(slice, task) / place
+        if not path.exists():
+            raise not_staged(slice, str(path))
+        # Read ahead, it would keep everything that it has read.
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            yield from file.iter_batches(self._batch_rows)
+
+    def _task(self, slice: int, task: int) -> Path:
+        return self.folder_of(slice) / f"task-{task}"
+
+
+def _has(outcome: TaskOutcome, task: int, selection: Selection, partition: int) -> bool:
+    """Whether a task has left rows of a partition."""
+    if selection.kind is Kind.STATE:
+        return task == partition and outcome.stores[selection.topic].entries > 0
+    return TopicPartition(selection.topic, partition) in outcome.written
+
+
+def _place(kind: int, topic: str, partition: int) -> str:
+    return f"records/{topic}/{partition}.parquet" if kind == Kind.RECORD else f"state/{topic}.parquet"
