@@ -17,7 +17,7 @@ ResolveSerde: TypeAlias = Callable[[AnySerde, str], AnySerde]
 
 
 class Operation:
-    """What a processor node does. Subclasses (dsl/operators) hold data; engine/codegen turns them into code."""
+    """The operation of a processor node. Subclasses (dsl/operators) hold data; engine/codegen turns them into code."""
 
     #: Whether records after this node carry (new, old) instead of a value.
     emits_changes: ClassVar[bool] = False

@@ -1,5 +1,8 @@
 """The commands. Each module has the name of a command and one function of that name, whose arguments are its options.
 
+``init`` begins a project; ``topics``, ``produce`` and ``consume`` work on a log; ``run``, ``describe``, ``diff`` and
+``reset`` on an application; ``backfill`` and ``archive`` on its history.
+
 ``backfill`` is a package, with the function in ``backfill.command``. ``workers`` are the processes of
 ``run --workers``. ``project`` holds the files that ``init`` writes.
 
