@@ -1,4 +1,4 @@
-"""Serdes: how keys and values become bytes.
+"""Serdes: they serialize keys and values to bytes, and deserialize them.
 
 Begin with ``base``: the interface of a serde. ``lookup`` finds the serde of a type, ``shapes`` looks into types.
 

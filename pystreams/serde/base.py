@@ -1,4 +1,4 @@
-"""What it takes to be a serde."""
+"""The base class of serdes."""
 
 from __future__ import annotations
 
@@ -13,43 +13,45 @@ T = TypeVar("T")
 
 
 class Serde(Generic[T]):
-    """Writes values of one type as bytes and reads them back. None never reaches a serde: it is null on the wire.
+    """Serializes values of one type to bytes, and deserializes them. A serde never receives None: None is null in a
+    topic.
 
-    A serde gives *functions*, bound once per topic when a task is built, so that the hot path pays for the codec
-    alone. The functions raise ``SerializationError`` (or any exception, which counts as one).
+    A serde returns *functions*, which are bound once per topic when a task is created, so that the hot path pays only
+    for the codec. The functions raise ``SerializationError``; any other exception counts as one.
     """
 
-    #: True if values cannot be changed in place, so that a cache may keep the object instead of its bytes.
+    #: Whether values are immutable, so that a cache may keep the object instead of its bytes.
     immutable: bool = False
 
     def serializer(self, topic: str) -> Callable[[T], bytes]:
-        """The function that writes values for ``topic``."""
+        """The function that serializes values for ``topic``."""
         raise NotImplementedError
 
     def key_serializer(self, topic: str) -> Callable[[T], bytes]:
-        """The function that writes keys for ``topic``. Equal keys must have equal bytes: stores and partitions know
-        keys by them."""
+        """The function that serializes keys for ``topic``. Equal keys must have equal bytes, because stores and
+        partitioners compare the bytes."""
         return self.serializer(topic)
 
     def deserializer(self, topic: str) -> Callable[[bytes], T]:
-        """The function that reads values of ``topic``."""
+        """The function that deserializes values of ``topic``."""
         raise NotImplementedError
 
     def header_deserializer(self, topic: str, part: str) -> tuple[str, Callable[[bytes, bytes], T]] | None:
-        """For topics whose records may say in a header how their keys or values (``part``) are to be read: the header's
-        name, and the function of the bytes and of what it says. It goes no further than the source, as what is written
-        then is written in another way. None: no header says anything about it."""
+        """For topics whose records may have the schema of their keys or values (``part``) in a header: the header's
+        name, and a function of the bytes and the header's value that deserializes them. Only sources use it, because
+        pystreams itself does not write such headers. None: no header matters."""
         return None
 
     def partition_bytes(self, topic: str) -> Callable[[T], bytes] | None:
-        """For keys whose partition follows from a part of their bytes (windowed keys: the inner key): the function
-        that gives that part. None: the whole key decides."""
+        """For keys of which only a part of the bytes determines the partition (windowed keys: the inner key): the
+        function that returns this part. None: the whole key determines it."""
         return None
 
     def configured(self, settings: Mapping[str, str]) -> Serde[T]:
-        """The serde as an application with these settings uses it (``schema.registry.url``, ...): this one, or a copy.
+        """A serde for an application with these settings (``schema.registry.url``, ...): this one, or a configured
+        copy.
 
-        A serde that holds others as attributes has them configured.
+        Serdes in attributes of this one are configured, too.
         """
         holds = getattr(self, "__dict__", {})
         inner = {name: part.configured(settings) for name, part in holds.items() if isinstance(part, Serde)}
@@ -60,23 +62,23 @@ class Serde(Generic[T]):
         return configured
 
     def bytes_schema(self) -> Schema:
-        """What the bytes hold, as data that JSON has: two versions of a program are compared by it. A dict whose
-        ``format`` says how to read the rest; here the class's name and the data that the serde was made with, as
-        nobody can tell more of a serde of the user's. Ask ``schema_of``, which knows when not to trust an inherited
-        one."""
+        """The schema of the bytes, as JSON data, by which two versions of a program are compared: a dict whose
+        ``format`` defines its other entries. For a user's serde these are the name of its class and the data that it
+        was made with, because no more is known. Call ``schema_of`` instead, which knows when an inherited schema does
+        not apply."""
         return _by_name(self)
 
     @staticmethod
     def of(
         serialize: Callable[[T], bytes], deserialize: Callable[[bytes], T], *, immutable: bool = False
     ) -> Serde[T]:
-        """A serde of two functions. ``immutable``: see the attribute of that name. Raises ``TopologyError`` for what
-        cannot be called."""
+        """A serde made of two functions. ``immutable``: see the attribute of that name. Raises ``TopologyError`` if
+        one of them cannot be called."""
         for given in (serialize, deserialize):
             if not callable(given):
                 raise TopologyError(
                     f"a serde is made of two functions, and {given!r} is not a function",
-                    hint="Serde.of(write, read): write gives bytes, read takes them",
+                    hint="Serde.of(write, read): write returns bytes, read takes bytes",
                 )
         return _FunctionSerde(serialize, deserialize, immutable)
 
@@ -85,8 +87,8 @@ AnySerde = Serde[Any]
 
 
 def schema_of(serde: AnySerde) -> Schema:
-    """What the bytes of a serde hold. A class that writes or reads in its own way, and does not tell how, is told by
-    its name."""
+    """The schema of a serde's bytes. A class that overrides serializer or deserializer, but not ``bytes_schema``, is
+    identified by its name."""
     mro = type(serde).__mro__
 
     def defined_by(method: str) -> int:
@@ -106,7 +108,7 @@ def _by_name(serde: AnySerde) -> Schema:
 
 
 def _data(value: Any) -> Any:
-    """An attribute as far as it is data: a type, a size, an inner serde. None for anything else."""
+    """An attribute, if it is data: a type, a size, an inner serde. None for anything else."""
     if isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, Serde):
@@ -120,12 +122,12 @@ def _full_name(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-#: How users give a serde: as the type of the values, or as the serde itself.
+#: A user gives a serde either as the type of the values, or as the serde itself.
 TypeOrSerde: TypeAlias = type[T] | Serde[T]
 
 
 class _FunctionSerde(Serde[T]):
-    """Two functions, the same for every topic."""
+    """A serde of two functions, which are the same for every topic."""
 
     def __init__(
         self, serialize: Callable[[T], bytes], deserialize: Callable[[bytes], T], immutable: bool

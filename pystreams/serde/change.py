@@ -1,4 +1,4 @@
-"""The change of a table's row, as it travels through a repartition topic."""
+"""The serde for changes of a table's rows in a repartition topic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pystreams.serde.varint import pack_varint, varint_at
 
 T = TypeVar("T")
 
-#: New value and old value; None is not a value. Not both are None.
+#: New value and old value; None stands for no value. At least one is not None.
 Change: TypeAlias = "tuple[T | None, T | None]"
 
 _OLD, _NEW, _BOTH = b"\x00", b"\x01", b"\x02"
@@ -22,8 +22,9 @@ _WITH_IS_LATEST = {b"\x03": _OLD, b"\x04": _NEW, b"\x05": _BOTH}
 class ChangeSerde(Serde["tuple[T | None, T | None]"]):
     """``(new, old)`` as ``new|1``, ``old|0`` or ``length of new (varint)|new|old|2``.
 
-    Reads also 3, 4 and 5: the same with a byte "is the latest" before the flag, which says nothing to a table that is
-    not versioned. Source: org.apache.kafka.streams.kstream.internals.ChangedSerializer, ChangedDeserializer.
+    It also reads flags 3, 4 and 5, which stand for 0, 1 and 2 after an extra byte "is the latest". The byte does not
+    matter for tables that are not versioned. Source: org.apache.kafka.streams.kstream.internals.ChangedSerializer,
+    ChangedDeserializer.
     """
 
     def __init__(self, inner: Serde[T]) -> None:
@@ -38,7 +39,7 @@ class ChangeSerde(Serde["tuple[T | None, T | None]"]):
             if old is None:
                 if new is None:
                     raise SerializationError(
-                        "a change with neither new nor old value", where=f"topic {topic}"
+                        "a change has neither a new nor an old value", where=f"topic {topic}"
                     )
                 return write(new) + _NEW
             if new is None:
@@ -62,10 +63,10 @@ class ChangeSerde(Serde["tuple[T | None, T | None]"]):
             try:
                 length, start = varint_at(data, 0)
             except (IndexError, ValueError):
-                raise _malformed("a length without end", topic) from None
+                raise _malformed("its length has no end", topic) from None
             end = start + length
             if not start <= end < len(data):
-                raise _malformed(f"a new value of {length} bytes in {len(data)} bytes", topic)
+                raise _malformed(f"its new value should have {length} bytes, in {len(data)} bytes", topic)
             return read(data[start:end]), read(data[end:-1])
 
         return read_change
@@ -78,19 +79,19 @@ class ChangeSerde(Serde["tuple[T | None, T | None]"]):
 
 
 def _without_is_latest(data: bytes, topic: str) -> bytes:
-    """The change ``...|is the latest|3, 4 or 5`` in its form without that byte."""
+    """The change ``...|is the latest|3, 4 or 5`` without the extra byte, with flag 0, 1 or 2."""
     flag = data[-1:]
     if flag not in _WITH_IS_LATEST:
-        raise _malformed(f"unknown flag {flag[0]}" if flag else "no bytes", topic)
+        raise _malformed(f"it has the unknown flag {flag[0]}" if flag else "it is empty", topic)
     if data[-2:-1] not in {b"\x00", b"\x01"}:
-        raise _malformed("no byte 0 or 1 before the flag", topic)
+        raise _malformed("the byte before the flag is not 0 or 1", topic)
     return data[:-2] + _WITH_IS_LATEST[flag]
 
 
 def _malformed(why: str, topic: str) -> SerializationError:
     return SerializationError(
-        "the bytes are not a table's change",
+        "the bytes are not a change of a table",
         where=f"topic {topic}",
         why=why,
-        hint="a repartition topic is written by its own application only; reset the application if others wrote to it",
+        hint="only the application itself may write to its repartition topics; reset it if others wrote to them",
     )

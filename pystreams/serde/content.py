@@ -1,4 +1,4 @@
-"""Functions that write and read the keys and values of a topic, null among them, and say what is wrong with which."""
+"""Functions that read and write keys and values of a topic, with null as None, and with errors for users."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pystreams.serde.base import AnySerde
 
 
 def reading(serde: AnySerde, topic: str) -> Callable[[bytes | None], Any]:
-    """What reads keys or values of a topic; None is null."""
+    """The function that deserializes keys or values of a topic; null becomes None."""
     read = serde.deserializer(topic)
     return lambda data: None if data is None else read(data)
 
 
 def writing(serde: AnySerde, topic: str, part: str) -> Callable[[Any], bytes | None]:
-    """What writes keys (``part`` is "key") or values of a topic; None is null."""
+    """The function that serializes keys (``part`` is "key") or values of a topic; None becomes null."""
     write = serde.key_serializer(topic) if part == "key" else serde.serializer(topic)
 
     def write_checked(content: Any) -> bytes | None:
@@ -27,7 +27,9 @@ def writing(serde: AnySerde, topic: str, part: str) -> Callable[[Any], bytes | N
         except Exception as error:
             raise _no_value(serde, topic, part, content, f"{type(error).__name__}: {error}") from error
         if not isinstance(written, bytes):
-            raise _no_value(serde, topic, part, content, f"it became {type(written).__name__}, not bytes")
+            raise _no_value(
+                serde, topic, part, content, f"the serde returned {type(written).__name__}, not bytes"
+            )
         return written
 
     return write_checked
@@ -35,8 +37,8 @@ def writing(serde: AnySerde, topic: str, part: str) -> Callable[[Any], bytes | N
 
 def _no_value(serde: AnySerde, topic: str, part: str, content: Any, why: str) -> SerializationError:
     return SerializationError(
-        f"{content!r} cannot be written as a {part} of type {serde!r}",
+        f"{content!r} cannot be serialized as a {part} of type {serde!r}",
         where=f"topic {topic}",
         why=why,
-        hint=f"say which type the topic's {part}s have: {part}=",
+        hint=f"give the type of the topic's {part}s: {part}=",
     )

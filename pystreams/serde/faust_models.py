@@ -1,6 +1,6 @@
-"""Models of faust-streaming: Faust's own codecs read and write them, so that both sides have the same bytes.
+"""Serdes for models of faust-streaming. Faust's own codecs read and write them, so that both sides have the same bytes.
 
-Faust is imported when the first such serde is made; whoever has a model has loaded it.
+Faust is imported when the first such serde is made; a program with a model has imported it already.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ T = TypeVar("T")
 
 
 def is_faust_model(type_: Any) -> bool:
-    """Whether a type is a model of Faust's, or Faust's ``Record`` itself. Does not import Faust."""
+    """Whether a type is a model of Faust, or Faust's ``Record`` itself. Does not import Faust."""
     return isinstance(type_, type) and any(
         base.__module__ == "faust.models.base" and base.__name__ == "Model" for base in type_.__mro__
     )
 
 
 class FaustSerde(Serde[T]):
-    """``faust.Record`` models as a Faust application has them in its topics: JSON with a field ``__faust`` that names
-    the model, unless the model says otherwise (``serializer=``, ``include_metadata=False``).
+    """``faust.Record`` models, as a Faust application writes them: JSON with a field ``__faust`` that names the model,
+    unless the model is declared otherwise (``serializer=``, ``include_metadata=False``).
 
-    ``type_``: the model, or ``faust.Record`` itself for topics that hold several, told apart by that field, as Faust
-    does where a topic has no type. ``serializer`` is the ``value_serializer`` or ``key_serializer`` of the Faust topic,
-    if it has one. As in Faust, a model that names a serializer is written with that one.
+    ``type_``: the model, or ``faust.Record`` itself for topics with several models: as in Faust, the field ``__faust``
+    then chooses. ``serializer`` is the ``value_serializer`` or ``key_serializer`` of the Faust topic, if it has one. As
+    in Faust, a model's own serializer takes precedence for writing.
 
     Raises ``TopologyError`` for a type that is not a model, ``ConfigError`` if the extra ``faust`` is not installed or
-    there is no such serializer.
+    the serializer is unknown.
     """
 
     @overload
@@ -46,7 +46,7 @@ class FaustSerde(Serde[T]):
     def __init__(self, type_: Any, serializer: str | None = None) -> None:
         if not is_faust_model(type_):
             raise TopologyError(
-                f"{type_name(type_)} is not a model of Faust's", hint="give a subclass of faust.Record"
+                f"{type_name(type_)} is not a Faust model", hint="give a subclass of faust.Record"
             )
         self.type = type_
         self.serializer_name = serializer
@@ -63,10 +63,10 @@ class FaustSerde(Serde[T]):
         def write(value: T) -> bytes:
             if not isinstance(value, model):
                 raise SerializationError(
-                    f"a value of type {type(value).__name__} cannot be written as {self!r}",
+                    f"a value of type {type(value).__name__} cannot be serialized as {self!r}",
                     where=f"topic {topic}",
-                    why="it is not a model of Faust's",
-                    hint="check that this is the type of what the step computes",
+                    why="it is not a Faust model",
+                    hint="check that the step computes values of this type",
                 )
             return cast("bytes", cast("Any", value).dumps(serializer=write_as))
 
@@ -75,7 +75,7 @@ class FaustSerde(Serde[T]):
     def deserializer(self, topic: str) -> Callable[[bytes], T]:
         loads = self._loads
         type_ = self.type
-        # A record names the model of the application that wrote it, which may be none of this one's.
+        # A record names the model of the application that wrote it, which this application may not have.
         own = partial(type_.from_data, preferred_type=type_)
         of_data: Callable[[Any], Any] = _by_its_name if type_.__is_abstract__ else own
 
@@ -84,10 +84,10 @@ class FaustSerde(Serde[T]):
                 model: T = of_data(loads(data))
             except Exception as error:
                 raise SerializationError(
-                    f"{len(data)} bytes could not be read as {self!r}",
+                    f"{len(data)} bytes could not be deserialized as {self!r}",
                     where=f"topic {topic}",
                     why=f"{type(error).__name__}: {error}",
-                    hint="check that this is the model and the serializer that the topic was written with",
+                    hint="check that the topic was written with this model and serializer",
                 ) from error
             return model
 
@@ -100,7 +100,7 @@ class FaustSerde(Serde[T]):
         return {"format": "faust", **codec, "type": {"type": node, "objects": types.objects}}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Codecs cannot be pickled; their names can."""
+        """Pickle the names of the codecs, because codecs cannot be pickled."""
         return type(self), (self.type, self.serializer_name)
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ class FaustSerde(Serde[T]):
 
 
 def _model_schema(model: Any, types: TypeSchemas) -> Schema:
-    """A model by its fields, as they are written. Faust checks no types unless it is told to."""
+    """A model as its fields, in their written form. By default, Faust does not check types."""
 
     def field_schema(field: Any) -> Schema:
         read = [] if field.input_name == field.output_name else [field.input_name]
@@ -127,11 +127,11 @@ _NOTHING = object()
 
 
 def _by_its_name(data: Any) -> Any:
-    """The model that the record itself names, of those that this process has."""
+    """An instance of the model that the record names, if this process has the model."""
     base = _faust("models.base").Model
     model = base._maybe_namespace(data)
     if model is None:
-        raise ValueError(f"it does not name a model in {base._blessed_key!r}")
+        raise ValueError(f"it does not name a model of this process in {base._blessed_key!r}")
     return model.from_data(data)
 
 
@@ -140,7 +140,7 @@ def _codec(codecs: Any, name: str) -> Any:
         return codecs.get_codec(name)
     except KeyError:
         raise ConfigError(
-            f"Faust has no serializer {name!r}", hint=f"there are {', '.join(sorted(codecs.codecs))}"
+            f"Faust has no serializer {name!r}", hint=f"choose one of {', '.join(sorted(codecs.codecs))}"
         ) from None
 
 

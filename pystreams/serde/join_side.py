@@ -1,4 +1,4 @@
-"""Records of a join of streams that wait for a match: which side they are of, and when they were."""
+"""The serdes of unmatched records in a stream-stream join: timestamp and side with the key, side with the value."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ V = TypeVar("V")
 _TIME_AND_SIDE = Struct(">q?")
 _LEFT, _RIGHT = b"\x01", b"\x00"
 
-#: The timestamp, and whether it is the left side, out of the bytes of a ``WaitingKey``.
+#: Reads the timestamp, and whether the side is the left one, from the bytes of a ``WaitingKey``.
 unpack_time_and_side = _TIME_AND_SIDE.unpack_from
 
 
 def since(timestamp: int) -> bytes:
-    """The bytes that no ``WaitingKey`` of that time or later sorts before."""
+    """The lowest bytes of a ``WaitingKey`` with this timestamp: those of earlier ones sort before them."""
     return _TIME_AND_SIDE.pack(timestamp, False)
 
 
 def record_key_of(waiting_key: bytes) -> bytes:
-    """The record key's bytes out of those of a ``WaitingKey``."""
+    """The record key's bytes within the bytes of a ``WaitingKey``."""
     return waiting_key[_TIME_AND_SIDE.size :]
 
 
 def value_of(side_value: bytes) -> bytes:
-    """The value's bytes out of those of a ``SideValue``."""
+    """The value's bytes within the bytes of a ``SideValue``."""
     return side_value[len(_LEFT) :]
 
 
 class WaitingKey(NamedTuple, Generic[K]):
-    """Sorts by time, as its bytes do. Source: TimestampedKeyAndJoinSide."""
+    """Timestamp, side and key of an unmatched record. Keys and their bytes sort by time. Source:
+    TimestampedKeyAndJoinSide."""
 
     timestamp: int
     left: bool
@@ -82,7 +83,7 @@ class WaitingKeySerde(Serde[WaitingKey[Any]]):
 
 
 class SideValueSerde(Serde[SideValue[Any]]):
-    """1 for left or 0 for right, then the value by that side's serde. Source: LeftOrRightValueSerializer."""
+    """1 for left or 0 for right, then the value in that side's serde. Source: LeftOrRightValueSerializer."""
 
     def __init__(self, left: AnySerde, right: AnySerde) -> None:
         self.left = left

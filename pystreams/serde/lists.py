@@ -1,4 +1,4 @@
-"""Lists in the bytes of Java's list serde. As a type, ``list[int]`` is JSON."""
+"""A serde for lists in the bytes of Java's list serde. The type ``list[int]``, in contrast, is JSON."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _UUID_BYTES: Final = 36
 
 
 class ListSerde(Serde["list[T | None]"]):
-    """A list of what ``inner`` (a type or serde) writes; elements may be None.
+    """A list of elements that ``inner`` (a type or serde) serializes; elements may be None.
 
-    Numbers and UUIDs, which have one size: ``0 | number of Nones | their places | size | elements but the Nones``.
-    All else: ``1 | size | length and bytes of each element``, with the length -1 for None. Numbers are int32.
+    Numbers and UUIDs, which have a constant size: ``0 | number of Nones | their positions | size | other elements``.
+    Other types: ``1 | size | length and bytes of each element``, with the length -1 for None. Numbers are int32.
 
     Source: org.apache.kafka.common.serialization.{ListSerializer, ListDeserializer}.
     """
@@ -74,7 +74,7 @@ class ListSerde(Serde["list[T | None]"]):
             raise _malformed(
                 self,
                 topic,
-                "its elements have one size, those of the serde have not"
+                "its elements have a constant size, but those of the serde have not"
                 if data[0] == _CONSTANT
                 else "unknown flag",
             )
@@ -89,7 +89,7 @@ class ListSerde(Serde["list[T | None]"]):
 
 
 class _MalformedError(Exception):
-    """Says what is wrong with the bytes."""
+    """The bytes are malformed; the text says how."""
 
 
 def _read_variable(data: bytes, read: Callable[[bytes], T]) -> list[T | None]:
@@ -104,7 +104,7 @@ def _read_variable(data: bytes, read: Callable[[bytes], T]) -> list[T | None]:
             found.append(None)
             continue
         if length < 0 or at + length > len(data):
-            raise _MalformedError(f"an element of {length} bytes in {len(data)} bytes")
+            raise _MalformedError(f"an element should have {length} bytes, in {len(data)} bytes")
         found.append(read(data[at : at + length]))
         at += length
     return found
@@ -124,7 +124,7 @@ def _read_constant(data: bytes, read: Callable[[bytes], T], size: int) -> list[T
             found.append(None)
             continue
         if at + size > len(data):
-            raise _MalformedError(f"{len(data)} bytes end within an element")
+            raise _MalformedError(f"its {len(data)} bytes end within an element")
         found.append(read(data[at : at + size]))
         at += size
     return found
@@ -132,11 +132,11 @@ def _read_constant(data: bytes, read: Callable[[bytes], T], size: int) -> list[T
 
 def _check_count(count: int, data: bytes) -> None:
     if not 0 <= count <= len(data):
-        raise _MalformedError(f"{count} elements in {len(data)} bytes")
+        raise _MalformedError(f"it should have {count} elements, in {len(data)} bytes")
 
 
 def _size_of(inner: AnySerde) -> int | None:
-    """The size that all elements have, in bytes; None if they have not, by Java's list of such serdes."""
+    """The constant size of the elements in bytes; None if it varies. Only serdes in Java's list have one."""
     if isinstance(inner, IntSerde | FloatSerde):
         return inner.size
     return _UUID_BYTES if isinstance(inner, UUIDSerde) else None
@@ -147,5 +147,5 @@ def _malformed(serde: AnySerde, topic: str, why: str) -> SerializationError:
         f"the bytes are not {serde!r}",
         where=f"topic {topic}",
         why=why,
-        hint="check that the topic was written with Java's list serde, or by this one, with the same kind of elements",
+        hint="check that Java's list serde or this one wrote the topic, with the same type of elements",
     )

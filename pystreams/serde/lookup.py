@@ -1,4 +1,4 @@
-"""From a type to its serde."""
+"""Finds the serde for a type."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def serde_for(type_or_serde: type[T]) -> Serde[T]: ...
 @overload
 def serde_for(type_or_serde: Any) -> AnySerde: ...
 def serde_for(type_or_serde: Any) -> AnySerde:
-    """The serde that an argument ``key=`` or ``value=`` names: a ``Serde`` is taken as it is, ``str int float bytes
-    bool UUID`` have Java's bytes, models of Faust's those of Faust, all other types are JSON. Raises ``TopologyError``
-    for anything else."""
+    """The serde for an argument ``key=`` or ``value=``. A ``Serde`` is returned unchanged; ``str int float bytes bool
+    UUID`` have the bytes of Java's serdes, Faust models those of Faust, and all other types are JSON. Raises
+    ``TopologyError`` if there is no serde for it."""
     if isinstance(type_or_serde, Serde):
         return type_or_serde
     try:
@@ -50,9 +50,9 @@ def serde_for(type_or_serde: Any) -> AnySerde:
         )
     if getattr(type_or_serde, "__origin__", type_or_serde) is Windowed:
         raise TopologyError(
-            "a windowed key does not tell how long its windows are",
+            "a windowed key does not contain the size of its window",
             hint="give TimeWindowedSerde(str, window_size_ms)",
         )
     if type_or_serde is None:
-        raise TopologyError("None is not a type that a serde can be made for", hint=SUPPORTED)
+        raise TopologyError("None is not a type with a serde", hint=SUPPORTED)
     return FaustSerde(type_or_serde) if is_faust_model(type_or_serde) else JsonSerde(type_or_serde)

@@ -1,4 +1,4 @@
-"""Serdes of single values, with the bytes of Java's serdes of the same kind.
+"""Serdes of single values, with the bytes of the corresponding serdes in Java.
 
 Source: org.apache.kafka.common.serialization (String, Long, Integer, Short, Double, Float, Bytes, ByteArray,
 ByteBuffer, Boolean, UUID, Void).
@@ -24,7 +24,7 @@ _BOOLS = {True: b"\x01", False: b"\x00"}
 
 
 class StrSerde(Serde[str]):
-    """UTF-8. Malformed bytes are an error; Java would read replacement characters."""
+    """UTF-8. Malformed bytes are an error; Java reads them as replacement characters."""
 
     immutable = True
 
@@ -73,14 +73,14 @@ class IntSerde(Serde[int]):
 
 
 class FloatSerde(Serde[float]):
-    """IEEE 754, big-endian, in 8 bytes (Java's Double) or 4 (Float). Every NaN is written as Java's one NaN.
+    """IEEE 754, big-endian, in 8 bytes (Java's Double) or 4 (Float). Every NaN is written as Java's canonical NaN.
 
-    With 4 bytes a value is rounded to what fits; one that is too great for them is an error (Java: infinity).
+    In 4 bytes a value is rounded; a value that is too large is an error (Java: infinity).
     """
 
     def __init__(self, size: Literal[8, 4] = 8) -> None:
         self.size = size
-        # Rounding must not depend on whether a value comes from the cache or from its bytes.
+        # A 4-byte float is rounded when it is written: a value from the cache must not differ from one from its bytes.
         self.immutable = size == 8
 
     def serializer(self, topic: str) -> Callable[[float], bytes]:
@@ -107,7 +107,7 @@ class FloatSerde(Serde[float]):
 
 
 class BytesSerde(Serde[bytes]):
-    """The bytes as they are: Java's Bytes, ByteArray and ByteBuffer."""
+    """The bytes unchanged: Java's Bytes, ByteArray and ByteBuffer."""
 
     immutable = True
 
@@ -142,7 +142,7 @@ class BoolSerde(Serde[bool]):
                 if len(data) != 1:
                     raise _wrong_length("bool", 1, data, topic) from None
                 raise SerializationError(
-                    f"a bool is the byte 0 or 1, found {data[0]}", where=f"topic {topic}"
+                    f"a bool must be the byte 0 or 1, but is {data[0]}", where=f"topic {topic}"
                 ) from None
 
         return read_bool
@@ -184,7 +184,7 @@ class UUIDSerde(Serde[uuid.UUID]):
 
 
 class VoidSerde(Serde[None]):
-    """Null, always: Java's Void. None never reaches a serde, so whatever does is an error."""
+    """Always null: Java's Void. A serde never receives None, so any value is an error."""
 
     immutable = True
 
@@ -213,7 +213,7 @@ class VoidSerde(Serde[None]):
 _JSON_UUID_DECODE = msgspec.json.Decoder(uuid.UUID).decode
 _JSON_UUID_ENCODE = msgspec.json.Encoder().encode
 
-#: Gives its argument back, refuses what is not bytes, and costs no Python call.
+#: Returns its argument, raises for anything but bytes, and costs no call of a Python function.
 _SAME = b"".__add__
 
 
@@ -242,7 +242,7 @@ def _wrong_length(kind: str, expected: int, data: bytes, topic: str) -> Serializ
     return SerializationError(
         f"{expected} byte{'' if expected == 1 else 's'} expected for {kind}, {len(data)} found",
         where=f"topic {topic}",
-        hint="check that this is the type the topic was written with",
+        hint="check that the topic was written with this type",
     )
 
 

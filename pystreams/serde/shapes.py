@@ -1,4 +1,4 @@
-"""What a type's values are made of, as far as serdes must know."""
+"""The properties of a type's values that serdes must know."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pystreams.errors import TopologyError
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """``immutable``: neither a value nor anything in it can be changed in place. ``holds_sets``: Python iterates them
-    in an order of its own, so writing must sort; ``untyped``: there may be sets in it, the type does not say.
+    """``immutable``: neither a value nor its parts can be changed. ``holds_sets``: the type contains sets, which must
+    be sorted for writing because Python iterates them in no fixed order; ``untyped``: the type does not exclude sets.
     ``pydantic``: at least one part is a pydantic model. ``outer``: the class of all values, if there is one."""
 
     immutable: bool
@@ -25,13 +25,13 @@ class Shape:
 
     @classmethod
     def of(cls, type_: Any) -> Shape:
-        """Look at ``type_`` and at everything it names. Raises ``TopologyError`` for a type that JSON and msgpack have
-        no form for."""
+        """The shape of ``type_``, including all types that it refers to. Raises ``TopologyError`` for a type that
+        JSON and msgpack cannot represent."""
         try:
             root = kinds.type_info(type_)
         except (TypeError, NameError) as error:
             raise TopologyError(
-                f"{type_name(type_)} is not a type that a serde can be made for",
+                f"there is no serde for the type {type_name(type_)}",
                 why=str(error),
                 hint=SUPPORTED,
             ) from error
@@ -45,8 +45,8 @@ class Shape:
                 pydantic = True
             elif isinstance(kind, kinds.CustomType):
                 raise TopologyError(
-                    f"{type_name(kind.cls)} is not a type that a serde can be made for",
-                    where="" if kind is root else f"inside of {type_name(type_)}",
+                    f"there is no serde for the type {type_name(kind.cls)}",
+                    where="" if kind is root else f"in {type_name(type_)}",
                     hint=SUPPORTED,
                 )
         return cls(_is_immutable(root, set()), holds_sets, untyped, pydantic, _outer(root))
@@ -103,7 +103,7 @@ def _is_pydantic(cls: type) -> bool:
 
 
 def _parts(kind: kinds.Type) -> Iterator[kinds.Type]:
-    """The types that ``kind`` is directly made of."""
+    """The types that ``kind`` directly consists of."""
     for name in kind.__struct_fields__:
         value = getattr(kind, name)
         for item in value if isinstance(value, tuple) else (value,):
@@ -125,7 +125,7 @@ def _reachable(root: kinds.Type) -> Iterator[kinds.Type]:
 
 
 def _is_immutable(kind: kinds.Type, assumed: set[int]) -> bool:
-    """``assumed``: structs on the way here; a type that holds itself is immutable if all else in it is."""
+    """``assumed``: structs that are being checked; a recursive type is immutable if all its other parts are."""
     if isinstance(kind, _LEAVES) or id(kind) in assumed:
         return True
     if isinstance(kind, kinds.StructType):

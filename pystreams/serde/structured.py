@@ -1,4 +1,4 @@
-"""JSON and msgpack for everything that has fields or elements. msgspec does the work, pydantic for its own models."""
+"""JSON and msgpack serdes for types with fields or elements, implemented by msgspec, and by pydantic for its models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _StructuredSerde(Serde[T]):
-    """A type with a codec that is bound once and serves all topics."""
+    """Base class: a type and its codec, which is made once and used for all topics."""
 
     @overload
     def __init__(self, type_: type[T]) -> None: ...
@@ -32,7 +32,7 @@ class _StructuredSerde(Serde[T]):
         self._encode, self._encode_key, self._decode = self._codec(shape)
 
     def _codec(self, shape: Shape) -> tuple[Callable[[T], bytes], Callable[[T], bytes], Callable[[bytes], T]]:
-        """What writes values, what writes keys, and what reads both."""
+        """Three functions: the first serializes values, the second keys, the third deserializes both."""
         raise NotImplementedError
 
     #: The format's name in a schema.
@@ -48,19 +48,20 @@ class _StructuredSerde(Serde[T]):
         return self._checked(self._encode_key, topic)
 
     def _checked(self, encode: Callable[[T], bytes], topic: str) -> Callable[[T], bytes]:
-        """``encode`` for values of the type's own class: msgspec writes any, which could then not be read again."""
+        """``encode`` with a check of the value's class: msgspec would write other types, which could not be read
+        again."""
         outer = self._shape.outer
         if outer is None:
             return encode
 
         def write(value: T) -> bytes:
-            # Two looks: the first, at the class itself, is the faster one.
+            # Two checks: comparing the class itself first is faster.
             if value.__class__ is not outer and not isinstance(value, outer):
                 raise SerializationError(
-                    f"a value of type {type(value).__name__} cannot be written as {self!r}",
+                    f"a value of type {type(value).__name__} cannot be serialized as {self!r}",
                     where=f"topic {topic}",
-                    why=f"this serde writes values of type {type_name(outer)}",
-                    hint="check that this is the type of what the step computes",
+                    why=f"this serde is for values of type {type_name(outer)}",
+                    hint="check that the step computes values of this type",
                 )
             return encode(value)
 
@@ -74,16 +75,16 @@ class _StructuredSerde(Serde[T]):
                 return decode(data)
             except (ValueError, RecursionError) as error:
                 raise SerializationError(
-                    f"{len(data)} bytes could not be read as {self!r}",
+                    f"{len(data)} bytes could not be deserialized as {self!r}",
                     where=f"topic {topic}",
                     why=f"{type(error).__name__}: {error}",
-                    hint="check that this is the type the topic was written with",
+                    hint="check that the topic was written with this type",
                 ) from error
 
         return read
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Codecs cannot be pickled; the type is all that it takes to make them again."""
+        """Pickle the type, because codecs cannot be pickled and can be made again of the type."""
         return type(self), (self.type,)
 
     def __repr__(self) -> str:
@@ -91,15 +92,15 @@ class _StructuredSerde(Serde[T]):
 
 
 class JsonSerde(_StructuredSerde[T]):
-    """JSON (UTF-8, no spaces, fields in the order of the type or the dict), checked against the type when read.
+    """JSON (UTF-8, no spaces, fields in the order of the type or the dict), validated against the type when it is read.
 
     ``type_``: dict, list, ``msgspec.Struct``, dataclass, ``TypedDict``, pydantic model, a type made of these such as
-    ``list[int]``, or ``Any``. Equal values have equal bytes whatever the process: a key's dicts are written in sorted
-    order, and so are sets, with the dicts of a value that holds any.
+    ``list[int]``, or ``Any``. Equal keys have equal bytes in every process: dicts in a key are written in sorted order.
+    So are sets, and the dicts of a value that contains a set.
 
-    When written, a value must be of the type's own class (dict, list, the Struct, the dataclass), else it is a
-    ``SerializationError``; fields and elements are checked when read. JSON knows neither NaN nor infinity: they are
-    written as null, as msgspec does. ``MsgpackSerde`` keeps them.
+    A value to be written must be of the type's own class (dict, list, the Struct, the dataclass), else it is a
+    ``SerializationError``; its fields and elements are validated only when it is read. JSON does not have NaN and
+    infinity: they are written as null, as msgspec does. ``MsgpackSerde`` keeps them.
 
     Raises ``TopologyError`` for a type that has no JSON form.
     """
@@ -115,7 +116,7 @@ class JsonSerde(_StructuredSerde[T]):
 
         def encode_untyped(value: T) -> bytes:
             data = as_it_is(value)
-            # A set would be an array: without one there is nothing to look for. (A byte is found faster as a number.)
+            # A set is written as an array: without "[" (0x5B) there is none. (A byte is found faster as a number.)
             return in_order(value) if 0x5B in data and _holds_sets(value) else data
 
         if shape.holds_sets:
@@ -144,12 +145,12 @@ class MsgpackSerde(_StructuredSerde[T]):
         return encode_untyped if shape.untyped else as_it_is, in_order, decode
 
 
-#: What values are made of in the end, most of them.
+#: The types of most leaves of values.
 _LEAVES = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 def _holds_sets(value: object) -> bool:
-    """Whether a set stands anywhere in a value whose type does not tell."""
+    """Whether a set occurs anywhere in a value whose type does not exclude it."""
     kind = value.__class__
     parts: Iterable[object]
     if kind is list:

@@ -1,4 +1,4 @@
-"""What the two sides of a foreign-key join tell each other, in Java's bytes.
+"""The messages between the two sides of a foreign-key join, in Java's bytes.
 
 Source: org.apache.kafka.streams.kstream.internals.foreignkeyjoin.{SubscriptionWrapper, SubscriptionResponseWrapper,
 CombinedKeySchema}.
@@ -23,27 +23,27 @@ _NO_HASH: Final = 0x80
 _VERSION: Final = 0x7F
 _INT32: Final = struct.Struct(">i")
 
-#: The versions that are written: the first has no partition, and is still read.
+#: The version that is written. Version 0 has no partition, and can still be read.
 SUBSCRIPTION_VERSION: Final = 1
 RESPONSE_VERSION: Final = 0
 
 
 class Instruction(IntEnum):
-    """What the right side does with a subscription."""
+    """The action of the right side for a subscription."""
 
-    #: The row does not refer to this key any more; somebody else answers.
+    #: The row no longer refers to this key; do not answer, because another subscription of the row gets an answer.
     DELETE_KEY_NO_PROPAGATE = 0
-    #: The row does not refer to this key any more: answer that there is nothing.
+    #: The row no longer refers to this key; answer with null.
     DELETE_KEY_AND_PROPAGATE = 1
-    #: Answer in any case.
+    #: Answer, with null if there is no row with this key.
     PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE = 2
-    #: Answer if there is a row of this key.
+    #: Answer only if there is a row with this key.
     PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE = 3
 
 
 class Subscription(NamedTuple):
-    """What a row of the left table tells the right one. ``hash`` is that of the row's value, None if it is deleted;
-    ``primary_key`` its key's bytes; ``primary_partition`` where it lives, None in version 0."""
+    """The message of a left row to the right side. ``hash`` is that of the row's value, None if the row is deleted;
+    ``primary_key`` is its key's bytes; ``primary_partition`` is its partition, None in version 0."""
 
     hash: bytes | None
     instruction: Instruction
@@ -53,8 +53,8 @@ class Subscription(NamedTuple):
 
 
 class Response(NamedTuple):
-    """The answer: the hash of the row that asked, the value of the row that it refers to, and the partition to answer
-    to, which is not written."""
+    """The answer: the hash of the row that asked, the value of the row to which it refers, and the partition of the row
+    that asked, which is not serialized."""
 
     hash: bytes | None
     value: Any
@@ -62,25 +62,26 @@ class Response(NamedTuple):
 
 
 def value_hash(value: bytes) -> bytes:
-    """The hash (16 bytes) by which an answer knows the row that it is for."""
+    """The hash (16 bytes) by which a row recognizes the answer to its current value."""
     digest = mmh3_x64_128_digest(value, _HASH_SEED)
-    # Two numbers of 64 bits, which Java writes with the greatest byte first.
+    # Two 64-bit numbers, which Java writes in big-endian order.
     return digest[7::-1] + digest[:7:-1]
 
 
 def combined_key(foreign_key: bytes, primary_key: bytes) -> bytes:
-    """The key of a subscription in its store. With an empty ``primary_key`` it is what all of one foreign key begin
-    with."""
+    """The key of a subscription in its store. With an empty ``primary_key`` it is the common prefix of all
+    subscriptions to one foreign key."""
     return _INT32.pack(len(foreign_key)) + foreign_key + primary_key
 
 
 def primary_key_of(combined: bytes) -> bytes:
-    """The second part of a combined key."""
+    """The primary key within a combined key."""
     return combined[_INT32.size + int(_INT32.unpack_from(combined)[0]) :]
 
 
 class SubscriptionSerde(Serde[Subscription]):
-    """``version (1 bit: no hash) | instruction | hash? | primary key | partition (int32, from version 1)``."""
+    """``version (with a bit for "no hash") | instruction | hash? | primary key | partition (int32, from version
+    1)``."""
 
     immutable = True
 
@@ -113,7 +114,7 @@ def _write_subscription(subscription: Subscription) -> bytes:
 
 
 class ResponseSerde(Serde[Response]):
-    """``version (1 bit: no hash) | hash? | value?``. A value of no bytes is read as none, as in Java."""
+    """``version (with a bit for "no hash") | hash? | value?``. An empty value is read as None, as in Java."""
 
     def __init__(self, value: AnySerde) -> None:
         self.value = value
@@ -144,7 +145,7 @@ class ResponseSerde(Serde[Response]):
 
 
 def _read_head(data: bytes, between: int, topic: str) -> tuple[int, bytes | None, int]:
-    """Version, hash, and where what follows begins. ``between`` bytes stand between version and hash."""
+    """Version, hash, and the position of the rest. ``between`` is the number of bytes between version and hash."""
     start = 1 + between
     if len(data) < start:
         raise _malformed("message", topic)
@@ -160,13 +161,13 @@ def _malformed(what: str, topic: str) -> SerializationError:
     return SerializationError(
         f"the bytes are not {what} of a foreign-key join",
         where=f"topic {topic}",
-        hint="this topic is written by its own application only; reset the application if others wrote to it",
+        hint="only the application itself may write to this topic; reset the application if others wrote to it",
     )
 
 
 def _unknown_version(what: str, version: int, topic: str) -> SerializationError:
     return SerializationError(
-        f"a {what} of a foreign-key join has version {version}, which is not known here",
+        f"a {what} of a foreign-key join has the unknown version {version}",
         where=f"topic {topic}",
-        hint="it was written by a newer version of the application: upgrade this instance",
+        hint="a newer version of the application wrote it: upgrade this instance",
     )

@@ -1,4 +1,4 @@
-"""Whole numbers of variable length, as Kafka and Protobuf's registry format have them: zig-zag, seven bits a byte.
+"""Zig-zag varints, with seven bits per byte, as in Kafka and in the registry format of Protobuf.
 
 Source: org.apache.kafka.common.utils.ByteUtils.writeVarint, readVarint.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Where the bytes of a number stand in it.
+#: The positions of the bytes' bits in a number.
 _SHIFTS: Final = range(0, 35, 7)
 
 
 def pack_varint(number: int) -> bytes:
-    """The bytes of a number."""
+    """The bytes of a varint."""
     rest = number << 1 if number >= 0 else -(number << 1) - 1
     if rest < 0x80:
         return bytes((rest,))
@@ -25,8 +25,8 @@ def pack_varint(number: int) -> bytes:
 
 
 def varint_at(data: bytes, position: int) -> tuple[int, int]:
-    """The number of at most 32 bits that begins at a position, and where what follows it begins. Raises ``IndexError``
-    if ``data`` ends within it, ``ValueError`` if it is longer."""
+    """The varint of at most 32 bits at ``position``, and the position after it. Raises ``IndexError`` if ``data`` ends
+    within it, ``ValueError`` if it is longer."""
     raw = 0
     for shift in _SHIFTS:
         byte = data[position]
@@ -34,4 +34,4 @@ def varint_at(data: bytes, position: int) -> tuple[int, int]:
         raw |= (byte & 0x7F) << shift
         if byte < 0x80:
             return (raw >> 1) ^ -(raw & 1), position
-    raise ValueError("a number without end")
+    raise ValueError("the number has no end")

@@ -1,4 +1,4 @@
-"""Keys of windowed results, as they stand in topics."""
+"""Serdes of windowed keys in topics."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _SEQUENCE_BYTES = 4
 
 
 class TimeWindowedSerde(Serde[Windowed[K]]):
-    """The inner key's bytes and the window's start (int64, ms); the end follows from ``window_size_ms``.
+    """The inner key's bytes and the window's start (int64, ms); the end is the start plus ``window_size_ms``.
 
-    ``inner`` is the key's type (``str``, ...) or serde. ``changelog`` reads keys as a window store's changelog has
-    them, with a number (int32) behind the start; written are they without it in any case. Raises ``TopologyError`` for
-    a size that is not a number of milliseconds.
+    ``inner`` is the key's type (``str``, ...) or serde. With ``changelog``, keys are read in the format of a window
+    store's changelog, which has a number (int32) after the start; writing does not add one. Raises ``TopologyError`` if
+    the size is not a number of milliseconds.
 
     Source: org.apache.kafka.streams.kstream.{TimeWindowedSerializer, TimeWindowedDeserializer, WindowedSerdes},
     state.internals.WindowKeySchema.
     """
 
-    #: Of an instance only where it is true: nothing else decides what a topology's topics hold.
+    #: Set on an instance only if True: otherwise the attribute would be a part of the schema.
     _changelog = False
 
     def __init__(self, inner: type[K] | Serde[K], window_size_ms: int, *, changelog: bool = False) -> None:
         size: object = window_size_ms
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise TopologyError(
-                f"window_size_ms={window_size_ms!r} is not a size of windows",
+                f"window_size_ms={window_size_ms!r} is not the size of a window",
                 hint="give milliseconds as an int",
             )
         self.inner = serde_for(inner)
@@ -63,16 +63,16 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
         read_key = self.inner.deserializer(topic)
         unpack = _INT64.unpack
         size = self.window_size_ms
-        new = tuple.__new__  # A third of the time of Windowed(...).
+        new = tuple.__new__  # Takes a third of the time of Windowed(...).
 
         def read_windowed(data: bytes) -> Windowed[K]:
             try:
                 (start,) = unpack(data[-8:])
             except struct.error:
                 raise SerializationError(
-                    f"a windowed key has at least 8 bytes, {len(data)} found",
+                    f"a windowed key must have at least 8 bytes, but has {len(data)}",
                     where=f"topic {topic}",
-                    hint="check that the topic was written by a windowed aggregation",
+                    hint="check that a windowed aggregation wrote the topic",
                 ) from None
             if start < 0:
                 raise _negative_start(start, topic)
@@ -87,7 +87,7 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
         return lambda data: read_key(data[:-_SEQUENCE_BYTES])
 
     def partition_bytes(self, topic: str) -> Callable[[Windowed[K]], bytes]:
-        """Windows of one key share its partition. Source: WindowedStreamPartitioner."""
+        """The inner key's bytes: all windows of a key are in its partition. Source: WindowedStreamPartitioner."""
         write_key = self.inner.key_serializer(topic)
         return lambda windowed: write_key(windowed[0])
 
@@ -104,7 +104,7 @@ class TimeWindowedSerde(Serde[Windowed[K]]):
 
 
 class SessionWindowedSerde(Serde[Windowed[K]]):
-    """The inner key's bytes, the session's end, its start (int64, ms), in this order.
+    """The inner key's bytes, then the session's end and its start (int64, ms).
 
     ``inner`` is the key's type (``str``, ...) or serde.
 
@@ -134,24 +134,24 @@ class SessionWindowedSerde(Serde[Windowed[K]]):
                 end, start = unpack(data[-16:])
             except struct.error:
                 raise SerializationError(
-                    f"a session's key has at least 16 bytes, {len(data)} found",
+                    f"a session key must have at least 16 bytes, but has {len(data)}",
                     where=f"topic {topic}",
-                    hint="check that the topic was written by an aggregation of sessions",
+                    hint="check that a session aggregation wrote the topic",
                 ) from None
             if start < 0:
                 raise _negative_start(start, topic)
             if end < start:
                 raise SerializationError(
-                    f"a session ends ({end}) before it begins ({start})",
+                    f"a session ends ({end}) before it starts ({start})",
                     where=f"topic {topic}",
-                    hint="check that the topic was written by an aggregation of sessions",
+                    hint="check that a session aggregation wrote the topic",
                 )
             return Windowed(read_key(data[:-16]), start, end)
 
         return read_windowed
 
     def partition_bytes(self, topic: str) -> Callable[[Windowed[K]], bytes]:
-        """Sessions of one key share its partition. Source: WindowedStreamPartitioner."""
+        """The inner key's bytes: all sessions of a key are in its partition. Source: WindowedStreamPartitioner."""
         write_key = self.inner.key_serializer(topic)
         return lambda windowed: write_key(windowed[0])
 
@@ -163,9 +163,9 @@ class SessionWindowedSerde(Serde[Windowed[K]]):
 
 
 def _negative_start(start: int, topic: str) -> SerializationError:
-    """As in Java, where there is no such window. Source: org.apache.kafka.streams.kstream.Window."""
+    """The error for a window that starts before 1970, as in Java. Source: org.apache.kafka.streams.kstream.Window."""
     return SerializationError(
-        f"a window begins at {start}, before 1970",
+        f"a window starts at {start}, before 1970",
         where=f"topic {topic}",
-        hint="check that the topic was written by a windowed aggregation, with this type of keys",
+        hint="check that a windowed aggregation wrote the topic, with keys of this type",
     )

@@ -85,7 +85,7 @@ def test_a_renamed_field_loses_what_it_held(diff):
         (WIDER, "value.cents was int, is now float (whole numbers beyond 2^53 are rounded)"),
         (
             ANOTHER_DEFAULT,
-            "value.orders has the default 1, not the default 0 any more: so have values that lack it",
+            "value.orders has the default 1, no longer the default 0: so do values without the field",
         ),
     ],
 )
@@ -100,7 +100,7 @@ def test_what_reads_on_is_kept_and_needs_a_stop(diff, change, why):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ([NEW_NEEDED, MADE], "value.last is new, and must be there"),
+        ([NEW_NEEDED, MADE], "value.last is new, and is required"),
         ([ANOTHER_TYPE], "value.orders was int, is now str"),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_value_alone_has_no_key(log, topic):
 def test_types_can_be_given_as_in_stream(log, topic):
     log.produce(topic, 1, 2, key=float, value=int | str)
     assert raw(log) == [(b"\x3f\xf0" + bytes(6), b"2")]
-    with pytest.raises(SerializationError, match="cannot be written as a value of type int"):
+    with pytest.raises(SerializationError, match="cannot be serialized as a value of type int"):
         log.produce(topic, "k", "x", value=int)
 
 
@@ -91,9 +91,9 @@ def test_all_that_is_json_may_be_mixed(log, topic):
 
 
 def test_a_value_that_no_type_fits_is_told(log, topic):
-    with pytest.raises(SerializationError, match="cannot be written as a value") as failed:
+    with pytest.raises(SerializationError, match="cannot be serialized as a value") as failed:
         log.produce(topic, object())
-    assert "say which type the topic's values have: value=" in failed.value.hint
+    assert "give the type of the topic's values have: value=" in failed.value.hint
 
 
 def test_content_in_the_place_of_a_type_is_told(log, topic):

@@ -1,4 +1,4 @@
-"""Serdes whose records name their schema, which a schema registry holds: Avro, Protobuf and JSON Schema.
+"""Serdes whose records contain the id of their schema, which a schema registry stores: Avro, Protobuf, JSON Schema.
 
 Begin with ``base``, which the three formats share; ``avro``, ``protobuf`` and ``json_schema`` are the formats.
 ``settings`` says which registry is asked, ``clients`` talks to it (confluent-kafka's clients, imported when the first

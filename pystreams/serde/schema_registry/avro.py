@@ -1,4 +1,4 @@
-"""Avro: ``0 | schema id | Avro binary``, as Confluent's serializers have it."""
+"""Avro in the format of Confluent's serializers: ``0 | schema id | Avro binary``."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ T = TypeVar("T")
 
 
 class AvroSerde(RegistrySerde[T]):
-    """Avro records whose schemas a registry holds.
+    """Avro records whose schemas are in a schema registry.
 
-    ``schema`` is the schema that is written, and into which records with other versions are read: its text, a ``Path``
-    to an ``.avsc`` file, or what its JSON says. Without one, each record is read by the schema that it was written
-    with, and none can be written, unless ``use_latest_version`` takes the subject's newest.
+    ``schema`` is the schema to write with; records with other versions are converted to it when they are read. It is a
+    text, a ``Path`` to an ``.avsc`` file, or parsed JSON. Without one, each record is read by the schema that it was
+    written with, and none can be written, unless ``use_latest_version`` takes the subject's newest.
 
-    ``type_``: what values are: dicts (default, or what the schema says if it is not a record), or a dataclass,
-    ``msgspec.Struct``, ``TypedDict`` or pydantic model with the schema's fields.
+    ``type_``: the type of values: dict (default, or the type that a schema that is not a record stands for), or a
+    dataclass, ``msgspec.Struct``, ``TypedDict`` or pydantic model with the schema's fields.
 
-    ``references`` are schemas that this one names: (name, subject, version). The other arguments go over the settings
-    of the application: see ``SchemaUse``. Source: io.confluent.kafka.streams.serdes.avro.{GenericAvroSerde,
+    ``references`` are schemas to which this one refers: (name, subject, version). The other arguments override the
+    application's settings: see ``SchemaUse``. Source: io.confluent.kafka.streams.serdes.avro.{GenericAvroSerde,
     SpecificAvroSerde}.
 
     Raises ``TopologyError`` for a malformed schema, ``ConfigError`` if the extra ``avro`` is not installed.
@@ -75,7 +75,7 @@ class AvroSerde(RegistrySerde[T]):
         self._to_plain, self._from_plain = plain_codec(self.type)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Codecs cannot be pickled; what they are made of can."""
+        """Pickle the arguments of the codecs, because codecs cannot be pickled."""
         return _again, (type(self), self.record_name, self._use, self._schema, self.type)
 
     def bytes_schema(self) -> Schema:
@@ -142,7 +142,7 @@ class AvroSerde(RegistrySerde[T]):
         from_plain = self._from_plain
         if _is_bytes(written):
             return lambda data: self._of_plain(data[start:])
-        # fastavro looks at both schemas for each record if it is given both.
+        # With both schemas, fastavro compares them for each record.
         wanted = None if own == written else own
 
         def read(data: bytes) -> T:
@@ -168,10 +168,10 @@ def _text(schema: str | Path | dict[str, Any] | list[Any]) -> str:
         try:
             schema = schema.read_text(encoding="utf-8")
         except OSError as error:
-            raise TopologyError(f"there is no schema in {schema}", why=str(error)) from None
+            raise TopologyError(f"{schema} does not contain a schema", why=str(error)) from None
     loaded = _loaded(schema) if isinstance(schema, str) else schema
     if isinstance(loaded, str):
-        # The clients take a primitive in this form only.
+        # The clients accept a primitive only in this form.
         return json.dumps({"type": loaded})
     return schema if isinstance(schema, str) else json.dumps(schema)
 
@@ -180,11 +180,11 @@ def _loaded(text: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        # The name of a primitive is a schema, and so it is written by many.
+        # The bare name of a primitive is a common way to write its schema.
         if text.strip() in _PRIMITIVES:
             return text.strip()
         raise TopologyError(
-            "a schema is not JSON", why=str(error), hint="to give a file, give its pathlib.Path"
+            "a schema is not valid JSON", why=str(error), hint="to give a file, give its pathlib.Path"
         ) from None
 
 
@@ -192,7 +192,7 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 
 
 def _name(text: str) -> str | None:
-    """The full name of a schema's record; None for what has no name."""
+    """The full name of the schema's record; None if the schema has no name."""
     schema = _loaded(text)
     if not isinstance(schema, dict) or "name" not in schema:
         return None
@@ -208,12 +208,12 @@ def _parse(text: str, named: dict[str, Any]) -> Any:
         return parse_schema(_loaded(text), named)
     except (SchemaParseException, UnknownType, KeyError, TypeError, ValueError) as error:
         raise TopologyError(
-            "a schema is not an Avro schema", why=f"{type(error).__name__}: {error}"
+            "a schema is not a valid Avro schema", why=f"{type(error).__name__}: {error}"
         ) from None
 
 
 def _parsed(client: Any, schema: Any) -> Any:
-    """A schema of the registry, with all that it refers to, for fastavro."""
+    """A schema of the registry, with all schemas to which it refers, for fastavro."""
     named: dict[str, Any] = {}
     seen: set[tuple[str, int]] = set()
 
@@ -228,7 +228,7 @@ def _parsed(client: Any, schema: Any) -> Any:
 
 
 def _is_bytes(schema: Any) -> bool:
-    """Whether records are the bytes themselves: a schema of bytes alone has no length before them."""
+    """Whether records are plain bytes: Confluent writes a schema of bytes alone without a length."""
     return schema == "bytes" or (
         isinstance(schema, dict) and schema.get("type") == "bytes" and "logicalType" not in schema
     )
@@ -241,7 +241,7 @@ def _holds_maps(schema: Any) -> bool:
 
 
 def _in_order(plain: Any) -> Any:
-    """A key with the entries of its maps in order: equal keys must have equal bytes."""
+    """A key with the entries of its maps sorted, because equal keys must have equal bytes."""
     if isinstance(plain, dict):
         return {name: _in_order(plain[name]) for name in sorted(plain)}
     if isinstance(plain, list):

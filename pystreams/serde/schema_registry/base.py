@@ -1,8 +1,8 @@
-"""What the three formats share: learn once how a topic's records are written or read, then go the short way.
+"""The common base of the three formats. It looks up a topic's schemas once, and then uses fast codecs.
 
-A record is ``0 | the schema's id (int32) | payload``. The first record of a topic, and of each schema id that is read,
-goes through confluent-kafka's own serializers and client: they register, look up and fetch schemas. The others only pay
-for their codec, unless the schema has rules (encryption, migrations, checks), which only those serializers carry out.
+A record is ``0 | schema id (int32) | payload``. The first record of a topic, and of each schema id that is read, goes
+through confluent-kafka's own serializers and client, which register and fetch schemas. Further records use only the
+codec, unless the schema has rules (encryption, migrations, checks), which only confluent-kafka's serializers apply.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ T = TypeVar("T")
 
 _ID_BYTES = 5
 _GUID_BYTES = 17
-#: How long an id that the registry does not know is not asked for again.
+#: How long an unknown id is remembered before the registry is asked again.
 _UNKNOWN_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaText:
-    """A schema as the registry has it. ``references`` are other schemas that it names: name, subject, version."""
+    """A schema as the registry stores it. ``references`` are schemas to which it refers: name, subject, version."""
 
     text: str
     kind: str
     references: tuple[tuple[str, str, int], ...] = ()
 
     def registered(self, rules: Any = None) -> Any:
-        """The same as confluent-kafka's ``Schema``, with the rules of another."""
+        """The schema as confluent-kafka's ``Schema``, with the rules of another."""
         registry = clients_module("")
         references = [registry.SchemaReference(*reference) for reference in self.references]
         return registry.Schema(self.text, self.kind, references, rule_set=rules)
 
 
 def registered(*texts: str | bytes) -> Schema:
-    """What tells registered schemas apart in what a serde says of its bytes: a record begins with its schema's id, so
-    that another text, even of the same fields, makes other bytes of a key."""
+    """The part of a serde's schema that identifies registered schemas by their text. A record begins with its schema's
+    id, so a different text, even with the same fields, changes a key's bytes."""
     from hashlib import sha256
 
     digest = sha256()
@@ -61,15 +61,15 @@ def registered(*texts: str | bytes) -> Schema:
 
 
 class RegistrySerde(Serde[T]):
-    """A serde that works with a schema registry."""
+    """Base class of serdes that use a schema registry."""
 
-    #: The module of confluent-kafka's clients that has the format, and packages that it needs.
+    #: The module of confluent-kafka for the format, and the packages that it needs.
     module: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]
 
     def __init__(self, name: str | None, use: SchemaUse) -> None:
         check_installed(self.module, (*self.packages, "authlib", "httpx2"))
-        #: The record's name, by which subjects can be named.
+        #: The record's name, for subject name strategies that use it.
         self.record_name = name
         self._use = use
 
@@ -91,14 +91,13 @@ class RegistrySerde(Serde[T]):
         return _Reading(self, topic).read
 
     def header_deserializer(self, topic: str, part: str) -> tuple[str, Callable[[bytes, bytes], T]]:
-        """A header may name the schema in place of the first bytes: ``1 | GUID``, and the message's place in Protobuf.
-
-        Source: io.confluent.kafka.serializers.schema.id.HeaderSchemaIdSerializer.
+        """A header may contain the schema instead of the first bytes: ``1 | GUID``, in Protobuf with the message's
+        index. Source: io.confluent.kafka.serializers.schema.id.HeaderSchemaIdSerializer.
         """
         read = self.deserializer(topic)
         return f"__{part}_schema_id", lambda data, told: read(told + data)
 
-    # What each format says
+    # To be implemented by each format
 
     @abstractmethod
     def _serializer(self, client: Any, settings: dict[str, Any]) -> Any:
@@ -110,22 +109,23 @@ class RegistrySerde(Serde[T]):
 
     @abstractmethod
     def _plain(self, value: T) -> Any:
-        """A value as confluent-kafka's serializer takes it."""
+        """The value in the form that confluent-kafka's serializer takes."""
 
     @abstractmethod
     def _of_plain(self, plain: Any) -> T:
-        """A value out of what confluent-kafka's deserializer gives."""
+        """The value for the result of confluent-kafka's deserializer."""
 
     @abstractmethod
     def _short_writer(self, client: Any, schema: Any, head: bytes, part: Part) -> Callable[[T], bytes]:
-        """What writes records that begin with ``head``. ``schema`` is the subject's newest; None: the serde's own."""
+        """The fast writer of records that begin with ``head``. ``schema`` is the subject's newest; None: the serde's
+        own."""
 
     @abstractmethod
     def _short_reader(self, client: Any, schema: Any, start: int) -> Callable[[bytes], T]:
-        """What reads records of one schema, whose payload begins at ``start``."""
+        """The fast reader of records of one schema, whose payload begins at ``start``."""
 
     def _head_size(self, data: bytes, plain: Any) -> int:
-        """How many bytes of a record stand before its payload, which is that of ``plain``."""
+        """The number of bytes before the payload, which is that of ``plain``."""
         return _ID_BYTES
 
     #: Whether every record must go through confluent-kafka's own serializers.
@@ -134,12 +134,12 @@ class RegistrySerde(Serde[T]):
     # Writing
 
     def registry(self) -> SchemaRegistry:
-        """The registry to ask. Raises ``ConfigError`` if none was named."""
+        """The serde's registry. Raises ``ConfigError`` if none is set."""
         registry = self._use.registry
         if registry is None:
             raise ConfigError(
-                f"{self!r} does not know where its schema registry is",
-                hint="name it for the whole application (schema_registry_url='http://localhost:8081'), "
+                f"{self!r} has no schema registry",
+                hint="set it for the whole application (schema_registry_url='http://localhost:8081'), "
                 "or for the serde (registry=)",
             )
         return registry
@@ -158,7 +158,7 @@ class RegistrySerde(Serde[T]):
                 raise
             except Exception as error:
                 raise SerializationError(
-                    f"a value of type {type(value).__name__} cannot be written as {self!r}",
+                    f"a value of type {type(value).__name__} cannot be serialized as {self!r}",
                     where=f"topic {topic}",
                     why=f"{type(error).__name__}: {error}",
                     hint="check that the value fits its schema",
@@ -196,7 +196,7 @@ class RegistrySerde(Serde[T]):
         return write
 
     def _settings_for_writing(self, part: Part) -> dict[str, Any]:
-        """Settings of confluent-kafka's serializer."""
+        """The settings of confluent-kafka's serializer."""
         use = self._use
         newest = bool(use.use_latest_version)
 
@@ -220,23 +220,23 @@ class RegistrySerde(Serde[T]):
             return f"{topic}-{part}"
         if name is None:
             raise ConfigError(
-                f"the subject of {self!r} cannot be named by its record",
+                f"the subject of {self!r} cannot be named after its record",
                 where=f"topic {topic}",
                 why="its schema has no name",
-                hint="name subjects by topic, or give the schema a name (in JSON Schema: a title)",
+                hint="name subjects after the topic, or give the schema a name (in JSON Schema: a title)",
             )
         return name if by == "record" else f"{topic}-{name}"
 
 
 class _Reading(Serde[T]):
-    """Reads a topic's records by the schema each names."""
+    """Deserializes a topic's records, each by the schema that it names."""
 
     def __init__(self, serde: RegistrySerde[T], topic: str) -> None:
         self._serde = serde
         self._topic = topic
         self._registry = serde.registry()
         self._readers: dict[bytes, Callable[[bytes], T]] = {}
-        #: When ids that the registry does not know may be asked for again, and what it said.
+        #: By unknown id: the time after which the registry is asked again, and its last answer.
         self._unknown: dict[bytes, tuple[float, StreamsError]] = {}
         self.read = self._make_read()
 
@@ -250,31 +250,31 @@ class _Reading(Serde[T]):
                 raise
             except Exception as error:
                 raise SerializationError(
-                    f"{len(data)} bytes could not be read as {self._serde!r}",
+                    f"{len(data)} bytes could not be deserialized as {self._serde!r}",
                     where=f"topic {self._topic}",
                     why=f"{type(error).__name__}: {error}",
                     hint="check that the record was written with the schema that it names, and that the serde's "
-                    "own schema can read it",
+                    "own schema is compatible with it",
                 ) from error
 
         return read_record
 
     def _learn(self, data: bytes) -> Callable[[bytes], T]:
-        """What reads records that begin as this one does."""
+        """The reader of records that begin with the same schema id as this one."""
         if data[:1] == b"\x01" and len(data) >= _GUID_BYTES:
             head = data[:_GUID_BYTES]
             return self._readers.get(head) or self._learn_head(head)
         if data[:1] != b"\x00" or len(data) < _ID_BYTES:
             raise SerializationError(
-                f"a record does not begin as one of {self._serde!r}",
+                f"a record does not begin like a record of {self._serde!r}",
                 where=f"topic {self._topic}",
-                why="it begins with the byte 0 and its schema's id (4 bytes); "
+                why="it should begin with the byte 0 and the schema id (4 bytes), but "
                 + (
-                    f"this one with {data[0]}"
+                    f"it begins with {data[0]}"
                     if data[:1] != b"\x00" and data
-                    else f"this one has {len(data)} bytes"
+                    else f"it has {len(data)} bytes"
                 ),
-                hint="check that it was written by a serializer of a schema registry",
+                hint="check that a serializer for a schema registry wrote it",
             )
         return self._learn_head(data[:_ID_BYTES])
 
@@ -311,7 +311,7 @@ class _Reading(Serde[T]):
 
 
 def _schema_of(client: Any, head: bytes, module: str) -> Any:
-    # A Protobuf schema's text is its descriptor, not its source.
+    # The text of a Protobuf schema is its serialized descriptor, not its source.
     form = "serialized" if module == "protobuf" else None
     if len(head) == _GUID_BYTES:
         return client.get_schema_by_guid(str(UUID(bytes=head[1:])), fmt=form)
@@ -329,5 +329,5 @@ def _has_rules(schema: Any) -> bool:
 
 
 def _may_change(registry: SchemaRegistry) -> bool:
-    """Whether the newest version is asked for again from time to time."""
+    """Whether the client asks for the newest version again from time to time."""
     return "cache.latest.ttl.sec" in registry.settings

@@ -1,4 +1,4 @@
-"""The clients of schema registries, one for each registry and process, and their errors in pystreams' words."""
+"""The clients of schema registries, one per registry and process, and their errors as errors of pystreams."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _lock = Lock()
 def client_of(registry: SchemaRegistry) -> Any:
     """The process's client (a ``SchemaRegistryClient``) of a registry, with its cache of schemas.
 
-    Raises ``ConfigError`` for a login that cannot be.
+    Raises ``ConfigError`` for invalid settings of the login.
     """
     with _lock:
         client = _clients.get(registry)
@@ -39,7 +39,7 @@ def client_of(registry: SchemaRegistry) -> Any:
                 client = client_class.new_client(registry.client_settings())
             except (ValueError, TypeError, OSError) as error:
                 raise ConfigError(
-                    f"the client of {registry!r} cannot be made",
+                    f"the client of {registry!r} cannot be created",
                     why=without_login(str(error)),
                     hint="check the settings schema.registry.*",
                 ) from None
@@ -48,15 +48,15 @@ def client_of(registry: SchemaRegistry) -> Any:
 
 
 def close_clients() -> None:
-    """Close the connections to all registries. Who needs one again gets a new one."""
+    """Close the connections to all registries. The next use opens a new one."""
     with _lock:
         while _clients:
             _clients.popitem()[1].close()
 
 
 def clients_module(name: str) -> ModuleType:
-    """A module of confluent-kafka's clients by its name in the package. Raises ``ConfigError`` if what it needs is not
-    installed."""
+    """A module of confluent-kafka's clients, by its name in the package. Raises ``ConfigError`` if a package that it
+    needs is not installed."""
     try:
         return import_module(f"{_PACKAGE}.{name}" if name else _PACKAGE)
     except ImportError as error:
@@ -64,10 +64,10 @@ def clients_module(name: str) -> ModuleType:
 
 
 def check_installed(name: str, packages: tuple[str, ...]) -> None:
-    """Raises ``ConfigError`` if one of the packages that a format needs is not there. Imports none of them."""
+    """Raise ``ConfigError`` if a package that a format needs is not installed. Imports none of them."""
     for package in packages:
         if find_spec(package) is None:
-            raise _not_installed(name, f"there is no package {package}")
+            raise _not_installed(name, f"the package {package} is missing")
 
 
 def _not_installed(name: str, why: str) -> ConfigError:
@@ -77,7 +77,7 @@ def _not_installed(name: str, why: str) -> ConfigError:
 
 @contextmanager
 def registry_errors(registry: SchemaRegistry, what: str, *, reading: bool = False) -> Iterator[None]:
-    """Tell what the registry, or the way to it, answered while ``what`` was done.
+    """Turn errors of the registry, or of the connection to it, while ``what`` was done, into errors of pystreams.
 
     Raises ``SchemaRegistryUnavailableError`` if it may answer later, ``SerializationError`` if it does not know the
     schema of a record that is read, else ``SchemaRegistryError``. Other errors pass.
@@ -96,11 +96,11 @@ def registry_errors(registry: SchemaRegistry, what: str, *, reading: bool = Fals
             f"the schema registry cannot be reached, {what}",
             where=repr(registry),
             why=f"{type(error).__name__}: {without_login(str(error))}".rstrip(": "),
-            hint="check that it runs, and schema.registry.url",
+            hint="check that it runs, and that schema.registry.url is right",
         ) from None
     except AuthlibBaseError as error:
         raise SchemaRegistryError(
-            f"no login for the schema registry, {what}",
+            f"the login for the schema registry failed, {what}",
             where=repr(registry),
             why=type(error).__name__,
             hint="check the settings schema.registry.bearer.auth.*",
@@ -123,11 +123,11 @@ def _refusal(error: Any, registry: SchemaRegistry, what: str, *, reading: bool) 
         )
     hint = {
         401: "check the login: schema.registry.basic.auth.user.info or schema.registry.bearer.auth.*",
-        403: "this login may not do that: ask who runs the registry",
+        403: "this login lacks a permission: ask the operator of the registry",
         404: "register the schema first, or let the serde do it (auto.register.schemas)",
         409: "give the new fields defaults, or ask who owns the subject to allow the change; state that was written "
         "with an older schema can also be deleted with `pystreams reset`",
-        422: "the registry does not take this schema: see what it says",
+        422: "the registry does not accept this schema: see its message",
     }.get(status, "")
     problem = {
         401: "refused the login",

@@ -1,4 +1,4 @@
-"""JSON with a JSON Schema: ``0 | schema id | JSON``, as Confluent's serializers have it."""
+"""JSON with a JSON Schema in the format of Confluent's serializers: ``0 | schema id | JSON``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ T = TypeVar("T")
 
 
 class JsonSchemaSerde(RegistrySerde[T]):
-    """JSON whose schema a registry holds. The JSON is that of ``JsonSerde``.
+    """JSON whose schema is in a schema registry. The JSON is that of ``JsonSerde``.
 
     ``type_``: as for ``JsonSerde``. ``schema``: the JSON Schema as text, ``Path`` or dict; by default it is derived
-    from the type, which then must say something about its fields. Values are checked against the type when they are
-    read; ``validate`` checks them against the schema, too, in both directions, at many times the cost.
+    from the type, which then must have typed fields. Values are validated against the type when they are read;
+    ``validate`` also validates them against the schema, in both directions, which is many times slower.
 
     The other arguments are as for ``AvroSerde``. Source: io.confluent.kafka.streams.serdes.json.KafkaJsonSchemaSerde.
 
@@ -118,7 +118,7 @@ class JsonSchemaSerde(RegistrySerde[T]):
 
 
 def _derived(type_: Any) -> str:
-    """The schema that a type stands for."""
+    """The schema that is derived from a type."""
     of_pydantic = Shape.of(type_).pydantic
     schema: dict[str, Any] = (
         sys.modules["pydantic"].TypeAdapter(type_).json_schema()
@@ -127,7 +127,7 @@ def _derived(type_: Any) -> str:
     )
     if "$ref" not in schema and "properties" not in schema and type_ in (dict, list, Any, object):
         raise TopologyError(
-            f"{type_name(type_)} has no JSON Schema of its own",
+            f"no JSON Schema can be derived from {type_name(type_)}",
             hint="give the schema, or a type that names its fields: a dataclass, msgspec.Struct, TypedDict or pydantic "
             "model",
         )
@@ -135,8 +135,8 @@ def _derived(type_: Any) -> str:
 
 
 def _with_its_fields(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that only refers to a definition, with that definition's fields at its top: there registries and other
-    clients look for the title."""
+    """A schema that only refers to a definition, with that definition's fields copied to its top, where registries and
+    other clients look for the title."""
     referred = schema.get("$ref", "").rpartition("/")[2]
     definitions = dict(schema.get("$defs", {}))
     if not referred or '"#/$defs/' + referred + '"' in json.dumps(definitions):
@@ -151,12 +151,12 @@ def _text(schema: str | Path | dict[str, Any]) -> str:
     try:
         text = schema if isinstance(schema, str) else schema.read_text(encoding="utf-8")
     except OSError as error:
-        raise TopologyError(f"there is no schema in {schema}", why=str(error)) from None
+        raise TopologyError(f"{schema} does not contain a schema", why=str(error)) from None
     try:
         json.loads(text)
     except ValueError as error:
         raise TopologyError(
-            "a schema is not JSON", why=str(error), hint="to give a file, give its pathlib.Path"
+            "a schema is not valid JSON", why=str(error), hint="to give a file, give its pathlib.Path"
         ) from None
     return text
 

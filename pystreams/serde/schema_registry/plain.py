@@ -1,4 +1,4 @@
-"""Values of a program's types as dicts, lists and scalars, and back."""
+"""Converts values of a program's types to dicts, lists and scalars, and back."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from pystreams.serde.shapes import Shape
 
 Convert: TypeAlias = Callable[[Any], Any]
 
-#: What codecs such as fastavro's take as they are.
+#: Types that codecs such as fastavro's take unconverted.
 _KEPT = (bytes, bytearray, datetime, date, time, timedelta, Decimal, UUID)
 
 
 def plain_codec(type_: Any) -> tuple[Convert | None, Convert | None]:
-    """What makes a value plain, and what makes a value of a plain one; None where values are plain already.
+    """Two functions: one converts a value to its plain form, one converts back; None where values are plain already.
 
-    Raises ``TopologyError`` for a type that has no such form.
+    Raises ``TopologyError`` for a type without such a form.
     """
     if type_ in (dict, list, Any, object):
         return None, None

@@ -1,4 +1,4 @@
-"""Protobuf: ``0 | schema id | which message of the schema | Protobuf``, as Confluent's serializers have it."""
+"""Protobuf in the format of Confluent's serializers: ``0 | schema id | index of the message | Protobuf``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class ProtobufSerde(RegistrySerde[T]):
-    """Messages of one Protobuf class, as ``protoc`` makes them. The schema is that of the class's file; files that it
-    imports are registered as references. Without a class, each message is read by the schema that it was written with,
-    as a class that is made of it, and none can be written.
+    """Messages of one Protobuf class, made by ``protoc``. The schema is that of the class's file; files that it imports
+    are registered as references. Without a class, each message is read by the schema that it was written with, as a
+    class made of that schema, and none can be written.
 
     The other arguments are as for ``AvroSerde``. Source: io.confluent.kafka.streams.serdes.protobuf.KafkaProtobufSerde.
 
@@ -37,13 +37,13 @@ class ProtobufSerde(RegistrySerde[T]):
         name = getattr(getattr(message, "DESCRIPTOR", None), "full_name", None)
         if message is not None and (name is None or not hasattr(message, "SerializeToString")):
             raise TopologyError(
-                f"{message!r} is not a class of Protobuf messages", hint="give one of those that protoc made"
+                f"{message!r} is not a class of Protobuf messages", hint="give a class that protoc has made"
             )
         super().__init__(name, SchemaUse.of("ProtobufSerde", arguments))
         self.type: Any = message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Classes of messages need not be importable: their description goes along."""
+        """Pickle the description of the class, because the class need not be importable."""
         files = () if self.type is None else _files(self.type.DESCRIPTOR.file)
         return _again, (type(self), files, self.record_name, self._use)
 
@@ -67,7 +67,7 @@ class ProtobufSerde(RegistrySerde[T]):
     def _deserializer(self, client: Any, settings: dict[str, Any], rules: Any) -> Any:
         if self.type is None:
             raise SerializationError(
-                "a ProtobufSerde without a class cannot carry out the rules of a schema",
+                "a ProtobufSerde without a class cannot apply the rules of a schema",
                 hint="give it the class of the messages",
             )
         return clients_module("protobuf").ProtobufDeserializer(
@@ -77,8 +77,8 @@ class ProtobufSerde(RegistrySerde[T]):
     def _plain(self, value: T) -> Any:
         if self.type is not None and not isinstance(value, self.type):
             raise SerializationError(
-                f"a value of type {type(value).__name__} cannot be written as {self!r}",
-                hint="check that this is the type of what the step computes",
+                f"a value of type {type(value).__name__} cannot be serialized as {self!r}",
+                hint="check that the step computes values of this type",
             )
         return value
 
@@ -90,7 +90,7 @@ class ProtobufSerde(RegistrySerde[T]):
 
     def _short_writer(self, client: Any, schema: Any, head: bytes, part: Part) -> Callable[[T], bytes]:
         message = self.type
-        # The entries of maps have no order: equal keys must have equal bytes.
+        # The entries of maps have no order, but equal keys must have equal bytes.
         in_order = part == "key"
 
         def write(value: T) -> bytes:
@@ -106,7 +106,7 @@ class ProtobufSerde(RegistrySerde[T]):
         parse = self.type.FromString
 
         def read(data: bytes) -> T:
-            # Nearly always the first message of its file, which is told by one 0.
+            # Nearly always it is the first message of its file, which a single 0 stands for.
             at = start + 1 if data[start : start + 1] == b"\x00" else _place(data, start)[1]
             return parse(data[at:])  # type: ignore[no-any-return]
 
@@ -114,7 +114,7 @@ class ProtobufSerde(RegistrySerde[T]):
 
 
 def _any_message(client: Any, schema: Any, start: int) -> Callable[[bytes], Any]:
-    """What reads each message by its place in its file."""
+    """The reader that finds the class of each message by the message's index in its file."""
     from google.protobuf.message_factory import GetMessageClass
 
     file = _loaded(client, schema)
@@ -135,7 +135,7 @@ def _any_message(client: Any, schema: Any, start: int) -> Callable[[bytes], Any]
 
 
 def _loaded(client: Any, schema: Any) -> Any:
-    """The description of a schema's file, in a pool of its own with all that it imports."""
+    """The description of a schema's file, in a pool of its own with all its imports."""
     from base64 import b64decode
 
     from google.protobuf import descriptor_pb2, descriptor_pool
@@ -149,7 +149,7 @@ def _loaded(client: Any, schema: Any) -> Any:
             written = client.get_version(reference.subject, reference.version, True, "serialized").schema
             add(reference.name, written.schema_str, written.references)
         for needed in file.dependency:
-            # What comes with Protobuf is not registered.
+            # The files that come with Protobuf are not in the registry.
             if needed.startswith(("google/", "confluent/")):
                 _copy(known.FindFileByName(needed), pool)
         pool.Add(file)
@@ -165,8 +165,8 @@ def _copy(file: Any, pool: Any) -> None:
 
 
 def _place(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
-    """Which message it is (the number of one in the file, of one within that, ...), and where its payload begins. Each
-    number is a zig-zag varint; their count stands before them, and 0 is short for the first message."""
+    """The index of the message (its number in the file, then within that message, ...), and the position of its
+    payload. Each number is a zig-zag varint after their count; a single 0 stands for the first message."""
     count, at = varint_at(data, start)
     place = []
     for _ in range(count):
@@ -176,7 +176,7 @@ def _place(data: bytes, start: int) -> tuple[tuple[int, ...], int]:
 
 
 def _files(file: Any) -> tuple[bytes, ...]:
-    """The descriptions of a file and of all that it imports, those first that others need."""
+    """The descriptions of a file and of all its imports, each after those that it needs."""
     found: dict[str, bytes] = {}
 
     def add(one: Any) -> None:

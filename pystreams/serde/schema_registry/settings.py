@@ -1,4 +1,4 @@
-"""Which registry a serde asks, and what it does with schemas there."""
+"""The settings of a serde: its schema registry, and how it uses schemas."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pystreams.config.serde_settings import CLIENT_SETTINGS, PREFIX, SUBJECT_STR
 from pystreams.errors import ConfigError
 from pystreams.nearest import check_keywords
 
-#: What of a record a schema is for.
+#: The part of a record that a schema is for.
 Part: TypeAlias = Literal["key", "value"]
 
-#: How a subject is named: ``topic``, ``record``, ``topic_record``, or a function of topic, part and the record's name.
+#: A subject name strategy: ``topic``, ``record``, ``topic_record``, or a function of topic, part and the record's name.
 SubjectName: TypeAlias = str | Callable[[str, Part, str | None], str]
 
 _OF_THE_PROGRAM: dict[str, Callable[[str], Any]] = {
@@ -30,11 +30,11 @@ _TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SchemaRegistry:
-    """A schema registry: its address, and how to log in.
+    """A schema registry: its address and login.
 
-    ``url`` may name several with commas between, of which the next is asked where one does not answer; ``mock://NAME``
-    is one within the process, for tests. ``settings`` are those of confluent-kafka's ``SchemaRegistryClient``
-    (``basic.auth.user.info``, ``ssl.ca.location``). Raises ``ConfigError`` for others.
+    ``url`` may contain several addresses with commas between; when one does not answer, the client asks the next.
+    ``mock://NAME`` is a registry within the process, for tests. ``settings`` are those of confluent-kafka's
+    ``SchemaRegistryClient`` (``basic.auth.user.info``, ``ssl.ca.location``). Raises ``ConfigError`` for others.
     """
 
     url: str
@@ -46,7 +46,7 @@ class SchemaRegistry:
             if name not in CLIENT_SETTINGS or name == "url":
                 raise ConfigError(
                     f"{name} is not a setting of a schema registry's client",
-                    hint=f"there are {', '.join(n for n in CLIENT_SETTINGS if n != 'url')}",
+                    hint=f"choose one of {', '.join(n for n in CLIENT_SETTINGS if n != 'url')}",
                 )
         checked = {name: serde_value(PREFIX + name, value) for name, value in self.settings.items()}
         object.__setattr__(self, "settings", checked)
@@ -59,7 +59,7 @@ class SchemaRegistry:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Self | None:
-        """The registry that an application's settings name; None if they name none."""
+        """The registry in an application's settings; None if they have none."""
         own = {
             name.removeprefix(PREFIX): value for name, value in settings.items() if name.startswith(PREFIX)
         }
@@ -68,13 +68,13 @@ class SchemaRegistry:
 
     @classmethod
     def given(cls, registry: SchemaRegistry | str | None) -> SchemaRegistry | None:
-        """A registry, of which its address says enough."""
+        """``registry`` itself, or the registry with this address."""
         return cls(registry) if isinstance(registry, str) else registry
 
     def client_settings(self) -> dict[str, Any]:
-        """What confluent-kafka's client is made with."""
+        """The arguments of confluent-kafka's client."""
         given = {n: _OF_THE_PROGRAM.get(n, str)(value) for n, value in self.settings.items()}
-        # It only says which of the two ways the login is given in: the client sees that by itself.
+        # It only names the setting with the login, which the client finds by itself.
         given.pop("basic.auth.credentials.source", None)
         return {"timeout": _TIMEOUT_S, **given, "url": self.url}
 
@@ -92,12 +92,12 @@ class SchemaArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaUse:
-    """What a serde does with schemas in its registry; None is not said, and then the application's settings decide.
+    """How a serde uses schemas of its registry. None: the application's settings decide.
 
-    ``auto_register``: register a schema that its subject does not have (default); else it must be there.
-    ``normalize``: have the registry compare schemas by their meaning. ``use_latest_version``: write with the subject's
-    newest schema, whatever the serde has. ``key_subject`` and ``value_subject``: how subjects are named (default: by
-    topic, ``orders-value``).
+    ``auto_register``: register a schema that its subject does not have (default); otherwise it must exist.
+    ``normalize``: let the registry compare schemas by meaning. ``use_latest_version``: write with the subject's newest
+    schema instead of the serde's. ``key_subject`` and ``value_subject``: the subject name strategy (default: by topic,
+    ``orders-value``).
     """
 
     registry: SchemaRegistry | None = None
@@ -111,7 +111,7 @@ class SchemaUse:
         for subject in (self.key_subject, self.value_subject):
             if subject is not None and not callable(subject) and subject not in SUBJECT_STRATEGIES:
                 raise ConfigError(
-                    f"subjects cannot be named by {subject!r}",
+                    f"{subject!r} is not a subject name strategy",
                     hint=f"give {', '.join(SUBJECT_STRATEGIES)}, or a function of (topic, 'key' or 'value', record "
                     "name)",
                 )
@@ -131,7 +131,7 @@ class SchemaUse:
         return cls(**said)
 
     def or_of(self, settings: Mapping[str, str]) -> SchemaUse:
-        """The same, and for what it does not say, what an application's settings do."""
+        """A copy in which an application's settings replace None."""
         flags = {
             "auto_register": "auto.register.schemas",
             "normalize": "normalize.schemas",
@@ -149,7 +149,7 @@ class SchemaUse:
             if value is not None and getattr(self, name) is None
         }
         if self.auto_register is None and (self.use_latest_version or missing.get("use_latest_version")):
-            # As in Java, where both may be on and the newest version is what counts.
+            # As in Java: if both settings are on, the newest version is used.
             missing["auto_register"] = False
         elif self.auto_register:
             missing.pop("use_latest_version", None)

@@ -1,4 +1,4 @@
-"""Avro schemas: in one form, and how records that one wrote are read by another, as fastavro does it.
+"""Avro schemas: their normal form, and how records of one schema are read by another, as in fastavro.
 
 Source: https://avro.apache.org/docs/1.12.0/specification/#schema-resolution.
 """
@@ -12,7 +12,7 @@ from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, lose
 from pystreams.serde.schemas.type_comparison import compare_types
 from pystreams.serde.schemas.wording import listed, shown
 
-#: An Avro schema as JSON has it: a name, a union as a list, or anything else as a dict.
+#: An Avro schema as parsed JSON: a name, a union as a list, or anything else as a dict.
 Avro: TypeAlias = "str | list[Any] | dict[str, Any]"
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
@@ -28,7 +28,7 @@ _PROMOTED = {
 
 
 def normal_form(schema: Avro, namespace: str = "") -> Avro:
-    """A schema with full names, and without documentation and whatever else says nothing about the bytes."""
+    """A schema with full names, without documentation and other properties that do not affect the bytes."""
     if isinstance(schema, str):
         return schema if schema in _PRIMITIVES else _full(schema, namespace)
     if isinstance(schema, list):
@@ -67,18 +67,18 @@ def _full(name: str, namespace: str) -> str:
 
 
 def compare_avro(was: Schema, now: Schema) -> list[Finding]:
-    """What becomes of records that an ``AvroSerde`` wrote when another reads them."""
+    """The effect on records that one ``AvroSerde`` wrote and another reads."""
     if was.get("references") != now.get("references"):
-        return fails("refers to other schemas: what is in them is not known here")
+        return fails("refers to other schemas, whose contents are not known here")
     if was["schema"] is None or now["schema"] is None:
         if was["schema"] is not now["schema"]:
-            return fails("has a schema in one version only: records may have been written with any")
+            return fails("has a schema in one version only: records may have any other schema")
         found: list[Finding] = []
     else:
         found = _Resolution(was["schema"], now["schema"]).of(was["schema"], now["schema"])
     if was["as"] is None or now["as"] is None or worst(found) is Effect.FAILS:
         return found
-    # The schema decides what is in the bytes; what the values' type has no field for is gone once they are read.
+    # The schema determines the bytes. Fields that the values' type does not have are lost when values are read.
     told = {finding.path for finding in found}
     of_types = compare_types(was["as"], now["as"], "json")
     gone = [one for one in of_types if one.effect is Effect.LOSES and one.path not in told]
@@ -91,7 +91,7 @@ class _Resolution:
         self._known: dict[tuple[str, str], list[Finding]] = {}
 
     def of(self, old: Avro, new: Avro) -> list[Finding]:
-        """The findings of two schemas or parts of them."""
+        """The findings for two schemas or parts of them."""
         old, new = _resolved(old, self._was), _resolved(new, self._now)
         if isinstance(old, list):
             return self._from_union(old, new)
@@ -118,7 +118,7 @@ class _Resolution:
         return min(found, key=lambda one: (worst(one), len(one)), default=fails("has no branch"))
 
     def _named(self, old: dict[str, Any], new: dict[str, Any]) -> list[Finding] | None:
-        """None for what is compared as primitives are."""
+        """The findings for named types; None for types that are compared like primitives."""
         kinds = old["type"], new["type"]
         if kinds == ("array", "array"):
             return [finding.below("[]") for finding in self.of(old["items"], new["items"])]
@@ -128,7 +128,7 @@ class _Resolution:
             return None
         if not _same_name(old, new):
             return fails(
-                f"was {old['name']}, is now {new['name']}: Avro goes by names (an alias keeps the old one)"
+                f"was {old['name']}, is now {new['name']}: Avro compares names (an alias keeps the old one)"
             )
         if old["type"] == "enum":
             return _enums(old, new)
@@ -185,7 +185,7 @@ def _another_default(old: dict[str, Any], new: dict[str, Any]) -> str:
     was, now = (
         f"the default {shown(one['default'])}" if "default" in one else "no default" for one in (old, new)
     )
-    return f"has {now}, not {was} any more: so have records that lack it"
+    return f"has {now}, no longer {was}: so do records without the field"
 
 
 def _enums(old: dict[str, Any], new: dict[str, Any]) -> list[Finding]:
@@ -202,7 +202,7 @@ def _primitives(old: Avro, new: Avro) -> list[Finding]:
     if was == now and was in _PRIMITIVES:
         if old == new:
             return []
-        return reads_on(f"was {_brief(old)}, is now {_brief(new)}: old records are read as they were")
+        return reads_on(f"was {_brief(old)}, is now {_brief(new)}: old records are read unchanged")
     if now in _PROMOTED.get(was, ()):
         return reads_on(f"was {_brief(old)}, is now {_brief(new)}")
     return fails(f"was {_brief(old)}, is now {_brief(new)}")
@@ -222,7 +222,7 @@ def _whole_fails(found: list[Finding]) -> bool:
 
 
 def _by_name(schema: Avro) -> dict[str, Any]:
-    """All named types of a schema."""
+    """All named types of a schema, by name."""
     found: dict[str, Any] = {}
 
     def look(part: Any) -> None:

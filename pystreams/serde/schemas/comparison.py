@@ -1,4 +1,4 @@
-"""What becomes of bytes that one serde wrote when another reads them."""
+"""Compares schemas: what happens to bytes that one serde wrote when another reads them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, read
 from pystreams.serde.schemas.protobuf import compare_protobuf
 from pystreams.serde.schemas.type_comparison import compare_types
 
-#: Formats that hold others, and the places where they hold them.
+#: Formats that contain other schemas, and the places of these.
 _HOLDERS = {
     "list": {"of": "[]"},
     "windowed key": {"key": ""},
@@ -23,9 +23,9 @@ _HOLDERS = {
 
 
 def compare(was: Schema, now: Schema) -> list[Finding]:
-    """The differences of two schemas of serdes (``schema_of``), by what they do to what was written before.
+    """The differences between two schemas of serdes (``schema_of``), by their effect on existing bytes.
 
-    Nothing but data is looked at: a schema may come from another process, and of another day.
+    It uses only the data of the schemas, because one may come from another process and an earlier day.
     """
     if was == now:
         return []
@@ -39,13 +39,13 @@ def compare(was: Schema, now: Schema) -> list[Finding]:
     if was.get("registered") != now.get("registered"):
         return [
             *found,
-            *reads_on("has another schema in the registry, whose id is the beginning of its bytes"),
+            *reads_on("has another schema in the registry, whose id begins its bytes"),
         ]
     return found
 
 
 def format_name(schema: Schema) -> str:
-    """How values are written, for people."""
+    """The format of values, for people."""
     form = schema["format"]
     if form == "serde":
         return f"written by {str(schema['name']).rpartition('.')[2]}"
@@ -68,13 +68,13 @@ def _held(was: Schema, now: Schema) -> list[Finding]:
 
 
 def _unlike(was: Schema, now: Schema) -> list[Finding]:
-    """Two of one format of which no more is known."""
+    """The difference between two schemas of the same format, if no more is known about it."""
     if was["format"] == "serde":
         if was["name"] != now["name"]:
             why = f"was {format_name(was)}, is now {format_name(now)}"
         else:
-            why = f"is written by a {str(now['name']).rpartition('.')[2]} that was made with something else"
-        return fails(f"{why}: what it does with the bytes is not known")
+            why = f"is written by a {str(now['name']).rpartition('.')[2]} with other arguments"
+        return fails(f"{why}: their effect on the bytes is not known")
     return fails(f"was {format_name(was)}, is now {format_name(now)}")
 
 
@@ -84,16 +84,14 @@ _MSGSPEC = {"json": "json", "json with a schema": "json", "msgpack": "msgpack"}
 def _typed(was: Schema, now: Schema) -> list[Finding]:
     codec = "pydantic" if now["by"] == "pydantic" else _MSGSPEC[now["format"]]
     if was["by"] != now["by"] and _holds_bytes(was["type"]):
-        return fails(
-            f"was written by {was['by']}, is now by {now['by']}, and the two write bytes in two ways"
-        )
+        return fails(f"was written by {was['by']}, is now written by {now['by']}, and their bytes differ")
     return compare_types(was["type"], now["type"], codec)
 
 
 def _checked(was: Schema, now: Schema) -> list[Finding]:
     checks = was.get("checked_against"), now.get("checked_against")
     if checks[1] is not None and checks[0] != checks[1]:
-        return fails("is checked against another JSON Schema, and nobody can tell what that takes")
+        return fails("is validated against another JSON Schema, whose effect cannot be determined")
     return _typed(was, now)
 
 
@@ -120,5 +118,5 @@ _COMPARISONS: dict[str, Callable[[Schema, Schema], list[Finding]]] = {
 
 
 def changes_keys(findings: list[Finding]) -> bool:
-    """Whether keys with these differences are other keys: stores and partitions know keys by their bytes."""
+    """Whether these differences change the bytes of keys, by which stores and partitioners compare keys."""
     return any(finding.rewrites or finding.effect is not Effect.READS_ON for finding in findings)

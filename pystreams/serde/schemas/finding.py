@@ -1,4 +1,4 @@
-"""What a change of a schema does to what was written before it."""
+"""The effect of a changed schema on existing data."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeAlias
 
-#: A schema, or a part of one: what JSON has (dict, list, str, ...).
+#: A schema or a part of one, as JSON data (dict, list, str, ...).
 Schema: TypeAlias = "dict[str, Any]"
 
 
 class Effect(IntEnum):
-    """From the harmless to the grave."""
+    """The effects, from harmless to severe."""
 
-    #: What was written is read, and nothing of it is gone.
+    #: Existing data is read completely.
     READS_ON = 0
-    #: What was written is read without a part of it, or as something else.
+    #: Existing data is read without a part of it, or as something else.
     LOSES = 1
-    #: Some of what was written cannot be read any more, or nobody can tell.
+    #: Some existing data cannot be read any more, or this cannot be determined.
     FAILS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One difference of two schemas. ``path`` leads to the place (``cents``, ``lines[].sku``; empty for the whole),
-    ``why`` is a sentence without its subject (``is gone``), ``rewrites`` tells whether an equal value has other bytes
-    from now on, which makes another key of a key."""
+    """One difference between two schemas. ``path`` is its place (``cents``, ``lines[].sku``; empty for the whole),
+    ``why`` is a sentence without its subject (``is gone``), ``rewrites`` says whether equal values now have other
+    bytes, so that a key would become a different key."""
 
     path: str
     effect: Effect
@@ -34,19 +34,19 @@ class Finding:
     rewrites: bool = True
 
     def below(self, place: str) -> Finding:
-        """The same, seen from further outside: ``place`` is a field's name, ``[]`` elements, ``{}`` values of a
-        mapping."""
+        """The same finding in the schema that contains this one: ``place`` is a field's name, ``[]`` for elements,
+        ``{}`` for values of a mapping."""
         joined = f"{place}{self.path}" if not self.path or self.path[0] in "[{" else f"{place}.{self.path}"
         return replace(self, path=joined)
 
     def told(self, root: str) -> str:
-        """A sentence for people, in which the whole is called ``root``."""
+        """A sentence for people, in which ``root`` is the name of the whole."""
         path = self.below(root).path if self.path else root
         return f"{path} {self.why}"
 
 
 def worst(findings: Iterable[Finding]) -> Effect:
-    """The gravest effect of all; ``READS_ON`` if there is none."""
+    """The most severe effect; ``READS_ON`` if there are no findings."""
     return max((finding.effect for finding in findings), default=Effect.READS_ON)
 
 
@@ -56,7 +56,7 @@ def reads_on(why: str, *, rewrites: bool = True) -> list[Finding]:
 
 
 def loses(why: str) -> list[Finding]:
-    """One difference at this place that costs content."""
+    """One difference at this place that loses content."""
     return [Finding("", Effect.LOSES, why)]
 
 

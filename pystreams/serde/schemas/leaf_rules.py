@@ -1,4 +1,4 @@
-"""Which single values are read as values of another type, and what is demanded of them."""
+"""Rules for single values: which types are read as which other types, and with which constraints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pystreams.serde.schemas.wording import brief, listed, shown
 _NUMBERS = ("int", "float", "decimal")
 _TEXTUAL = ("date", "time", "timedelta", "uuid", "decimal")
 
-#: All values of the first are read as the second, whatever reads them.
+#: All values of the first type are read as the second, by every codec.
 _ALWAYS = {
     ("int", "float"): "whole numbers beyond 2^53 are rounded",
     ("int", "decimal"): "",
@@ -29,13 +29,13 @@ _PYDANTIC = {
     ("bytes", "str"): "as its text",
     **{(kind, "bytes"): "as its text" for kind in ("str", "datetime", *_TEXTUAL)},
 }
-#: What pydantic takes where it is told to be strict.
+#: The conversions of pydantic in strict mode.
 _STRICT = {("int", "float"): _ALWAYS["int", "float"]}
 _BY_CODEC = {"json": _JSON, "msgpack": {}, "pydantic": _PYDANTIC}
 
 
 def conversion(old: Schema, new: Schema, codec: str) -> list[Finding]:
-    """What becomes of a value of ``old`` that is read as ``new``; neither is a container."""
+    """The effect on a value of ``old`` that is read as ``new``; neither is a container."""
     was, now = old["is"], new["is"]
     told = f"was {brief(old)}, is now {brief(new)}"
     if now == "one of":
@@ -43,7 +43,9 @@ def conversion(old: Schema, new: Schema, codec: str) -> list[Finding]:
     if was == "one of":
         return _out_of_choice(old, new, codec)
     if was == now:
-        return [] if was != "class" or old["name"] == new["name"] else fails(f"{told}: nobody can tell")
+        return (
+            [] if was != "class" or old["name"] == new["name"] else fails(f"{told}: the effect is not known")
+        )
     if (was, now) == ("datetime", "str") and codec == "msgpack" and old.get("tz") is False:
         return reads_on(f"{told}: read as its text", rewrites=False)
     rules = _STRICT if new.get("strict") else {**_ALWAYS, **_BY_CODEC[codec]}
@@ -58,7 +60,7 @@ def _into_choice(old: Schema, new: Schema) -> list[Finding]:
     if missing:
         told = listed(map(shown, missing))
         if new.get("others"):
-            return reads_on(f"does not have {told} any more, and reads others in its own way")
+            return reads_on(f"no longer has {told}, and handles others in its own way")
         return fails(f"could be {told}, which is not allowed any more")
     if old.get("others") and not new.get("others"):
         return []
@@ -79,12 +81,12 @@ def _kind_of(value: Any) -> str:
 
 
 def _among(value: Any, values: list[Any]) -> bool:
-    """Whether a value is one of these; 1 and True are two values."""
+    """Whether a value is one of ``values``; 1 and True differ."""
     return any(value == one and type(value) is type(one) for one in values)
 
 
 def limits_broken(old: Schema, new: Schema) -> str:
-    """What is demanded of new values that was not of old ones; empty if nothing is."""
+    """The constraints on new values that old values did not have; empty if there are none."""
     for limit, check in _CHECKS.items():
         if limit in new and not check(old, new):
             return f"have {limit}={shown(new[limit])}"

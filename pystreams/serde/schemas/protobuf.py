@@ -1,7 +1,7 @@
-"""Protobuf messages: what their descriptors say about the bytes, and how what one wrote is read by another.
+"""Protobuf messages: their schemas from descriptors, and how messages of one schema are read by another.
 
-Fields are known by their numbers. What a message has no field for is skipped, and so is what is written in another
-way than its field is read. Source: https://protobuf.dev/programming-guides/proto3/#updating.
+Fields are identified by their numbers. A reader skips fields that it does not have, and fields whose wire type differs.
+Source: https://protobuf.dev/programming-guides/proto3/#updating.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, loses, reads_on
 from pystreams.serde.schemas.wording import listed, shown
 
-#: Types that are written in one way, and those of the same way that take every value of them.
+#: Types with the same wire type, and for each those that can read all its values.
 _VARINTS = ("int32", "int64", "uint32", "uint64", "bool", "enum")
 _ALIKE = (_VARINTS, ("sint32", "sint64"), ("fixed32", "sfixed32"), ("fixed64", "sfixed64"))
 _TAKES_ALL = {
@@ -28,7 +28,7 @@ _REPEATED, _REQUIRED = 3, 2
 
 
 def message_schema(descriptor: Any) -> Schema:
-    """The schema of a message from its descriptor. Names of messages are not in it."""
+    """The schema of a message, made of its descriptor. It does not contain names of messages."""
     messages: list[Schema] = []
     numbers: dict[str, int] = {}
 
@@ -71,9 +71,9 @@ def _fields(descriptor: Any, number_of: Any) -> list[Schema]:
 
 
 def compare_protobuf(was: Schema, now: Schema) -> list[Finding]:
-    """What becomes of messages that a ``ProtobufSerde`` wrote when another reads them."""
+    """The effect on messages that one ``ProtobufSerde`` wrote and another reads."""
     if was["type"] is None or now["type"] is None:
-        return fails("has a class in one version only: messages may have been of any")
+        return fails("has a class in one version only: messages may be of any class")
     return _Messages(was["type"]["messages"], now["type"]["messages"]).of(
         was["type"]["message"], now["type"]["message"]
     )
@@ -85,7 +85,7 @@ class _Messages:
         self._known: dict[tuple[int, int], list[Finding]] = {}
 
     def of(self, old: int, new: int) -> list[Finding]:
-        """The findings of two messages, by their places in the two schemas."""
+        """The findings for two messages, given by their indexes in the two schemas."""
         if (old, new) not in self._known:
             self._known[old, new] = []
             self._known[old, new] = self._compared(self._was[old], self._now[new])
@@ -107,9 +107,9 @@ class _Messages:
     def _field(self, old: Schema, new: Schema, whole: Schema, now: Schema) -> list[Finding]:
         found = self._type(old, new)
         if old.get("repeated") and not new.get("repeated"):
-            found = [*found, *loses("was repeated: no more than the last is read")]
+            found = [*found, *loses("was repeated: only the last one is read")]
         elif new.get("repeated") and not old.get("repeated"):
-            found = [*found, *reads_on("is repeated now: what was written is its only element")]
+            found = [*found, *reads_on("is repeated now: the old value is its only element")]
         if old["name"] != new["name"]:
             moved = any(field["name"] == new["name"] for field in whole["fields"])
             kept = any(field["name"] == old["name"] for field in now["fields"])
@@ -119,10 +119,10 @@ class _Messages:
             defaults = " becomes ".join(shown(one.get("default", "")) for one in (old, new))
             found = [
                 *found,
-                *reads_on(f"has another default where it is not set: {defaults}", rewrites=False),
+                *reads_on(f"has another default if it is not set: {defaults}", rewrites=False),
             ]
         if new.get("one_of") and not old.get("one_of"):
-            found = [*found, *loses(f"is one of {new['one_of']} now: of several only the last is read")]
+            found = [*found, *loses(f"is one of {new['one_of']} now: only the last of several is read")]
         return found
 
     def _type(self, old: Schema, new: Schema) -> list[Finding]:
@@ -140,7 +140,7 @@ class _Messages:
             return loses(f"{told}: some values are read as others")
         if {was, now} <= {"string", "bytes", "message"}:
             return fails(told)
-        return loses(f"{told}: what was written is skipped")
+        return loses(f"{told}: old values are skipped")
 
 
 def _gone(field: Schema, new: Schema) -> str:

@@ -1,4 +1,4 @@
-"""The schema of a type that pydantic reads and writes. pydantic is never imported here: whoever has a model has."""
+"""The schema of a type that pydantic reads and writes. A program with a model has imported pydantic already."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _UNKNOWN_FIELDS = {"forbid": "refused", "allow": "kept"}
 
 
 def typed_schema(type_: Any) -> Schema:
-    """The schema of a type as ``type``, and as ``by`` who writes and reads it: msgspec, or pydantic if a model is in
-    it."""
+    """The schema of a type as ``type``; ``by`` names the library that reads and writes it: pydantic if the type
+    contains a model, else msgspec."""
     if not Shape.of(type_).pydantic:
         return {"by": "msgspec", "type": type_schema(type_)}
     models = _Models()
@@ -41,7 +41,7 @@ class _Models:
         self.types = TypeSchemas(self._of_class)
 
     def of(self, type_: Any) -> Schema:
-        """The node of an annotation. Unions are looked into here: msgspec knows fewer than pydantic."""
+        """The node of an annotation. Unions are handled here, because msgspec supports fewer than pydantic."""
         origin, args = get_origin(type_), get_args(type_)
         if origin is Annotated:
             return {**self.of(args[0]), **_limits(args[1:])}
@@ -97,7 +97,7 @@ def _fields(cls: Any) -> dict[str, Any]:
 
 
 def _names_read(name: str, field: Any, config: Any) -> list[str]:
-    """The names by which a field is found when a value is read."""
+    """The names under which a field is accepted when a value is read."""
     alias = field.validation_alias
     choices = [alias] if alias is None or isinstance(alias, str) else getattr(alias, "choices", [])
     by_name = alias is None or config.get("validate_by_name") or config.get("populate_by_name")
@@ -105,7 +105,7 @@ def _names_read(name: str, field: Any, config: Any) -> list[str]:
 
 
 def _limits(metadata: Any) -> Schema:
-    """What annotations demand. Functions among them (validators) are not compared."""
+    """The constraints of an annotation. Functions among them (validators) are not compared."""
     found: Schema = {}
     for one in metadata:
         for limit in LIMITS:

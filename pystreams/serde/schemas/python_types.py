@@ -1,7 +1,7 @@
 """The schema of a Python type, as msgspec or pydantic write and read it.
 
-A schema is ``{"type": node, "objects": [object, ...]}``. A node tells its kind by ``is``; those of objects and arrays
-with named fields refer to ``objects`` by number, so that types may hold themselves. Names of classes are not in it.
+A schema is ``{"type": node, "objects": [object, ...]}``. A node has its kind in ``is``; nodes of objects and of arrays
+with named fields refer to ``objects`` by number, so that types may be recursive. It does not contain names of classes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ELEMENTS: dict[type[kinds.Type], str] = {
     kinds.FrozenSetType: "set",
 }
 
-#: What msgspec and pydantic let users demand of values.
+#: The constraints that msgspec and pydantic support.
 LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
 
@@ -54,7 +54,7 @@ def type_schema(type_: Any) -> Schema:
 
 
 class TypeSchemas:
-    """Collects the objects of one schema. ``of_custom`` tells of classes that msgspec does not know."""
+    """Collects the objects of one schema. ``of_custom`` describes classes that msgspec does not support."""
 
     def __init__(self, of_custom: Callable[[type], Schema] | None = None) -> None:
         self.objects: list[Schema] = []
@@ -62,7 +62,7 @@ class TypeSchemas:
         self._of_custom = of_custom or named
 
     def of_type(self, type_: Any) -> Schema:
-        """The node of an annotation; of one that msgspec has no form for, its name."""
+        """The node of an annotation; for a type that msgspec does not support, its name."""
         try:
             kind = kinds.type_info(type_)
         except (TypeError, NameError):
@@ -70,7 +70,7 @@ class TypeSchemas:
         return self.of_kind(kind)
 
     def of_kind(self, kind: kinds.Type) -> Schema:
-        """The node of what msgspec tells of a type."""
+        """The node for msgspec's description of a type."""
         if isinstance(kind, kinds.Metadata):
             return self.of_kind(kind.type)
         leaf = _LEAVES.get(type(kind)) or _ELEMENTS.get(type(kind))
@@ -93,7 +93,8 @@ class TypeSchemas:
         return self.numbered(cls, lambda: self._object(kind))
 
     def numbered(self, cls: Any, told: Callable[[], Schema]) -> Schema:
-        """The node of a class with fields. It has its number before its fields are looked at: they may name it."""
+        """The node of a class with fields. It gets its number before its fields are described, which may refer to
+        it."""
         number = self._numbers.get(cls)
         if number is None:
             number = self._numbers[cls] = len(self.objects)
@@ -123,13 +124,13 @@ class TypeSchemas:
             "name": field.encode_name,
             "type": self.of_kind(field.type),
             **({"required": True} if field.required else default),
-            # What is not set, and what a TypedDict may lack, is not written.
+            # Unset fields, and optional fields of a TypedDict, are not written.
             **({"left_out": True} if without_default or (omits and "default" in default) else {}),
         }
 
 
 def union(nodes: Iterable[Schema]) -> Schema:
-    """One node for several, in an order that does not depend on how the union was written."""
+    """One node for several, in an order that does not depend on the spelling of the union."""
     found: list[Schema] = []
     for node in nodes:
         found += [one for one in (node["of"] if node["is"] == "union" else [node]) if one not in found]
@@ -137,7 +138,7 @@ def union(nodes: Iterable[Schema]) -> Schema:
 
 
 def enum_schema(cls: type[Enum]) -> Schema:
-    """An enum by the values of its members, which is what is written."""
+    """An enum, described by the values of its members, because these are written."""
     values = [member.value for member in cls.__members__.values()]
     plain = sorted((plain_value(value) for value in values), key=_order)
     takes_others = any("_missing_" in vars(base) for base in cls.__mro__ if base.__module__ != "enum")
@@ -145,12 +146,12 @@ def enum_schema(cls: type[Enum]) -> Schema:
 
 
 def named(cls: type) -> Schema:
-    """A class of which nothing but its name is known."""
+    """A class of which only the name is known."""
     return {"is": "class", "name": f"{cls.__module__}.{cls.__qualname__}"}
 
 
 def default_schema(default: Any, factory: Any, missing: object) -> Schema:
-    """What stands in for a field that a value lacks."""
+    """The default of a field, which is used if a value lacks the field."""
     if default is not missing:
         return {"default": plain_value(default)}
     if factory in (list, dict, set, frozenset, tuple):
@@ -159,7 +160,7 @@ def default_schema(default: Any, factory: Any, missing: object) -> Schema:
 
 
 def plain_value(value: Any) -> Any:
-    """A value as JSON has it; of what has no such form, the name of its class."""
+    """A value as JSON data; if it has no such form, the name of its class."""
     try:
         plain = msgspec.to_builtins(value, order="deterministic", str_keys=True)
     except (TypeError, ValueError):
@@ -169,7 +170,7 @@ def plain_value(value: Any) -> Any:
 
 
 def is_pydantic(cls: Any) -> bool:
-    """Whether a class is a model or a dataclass of pydantic's."""
+    """Whether a class is a pydantic model or dataclass."""
     return "__pydantic_validator__" in getattr(cls, "__dict__", {}) or hasattr(
         cls, "__pydantic_core_schema__"
     )

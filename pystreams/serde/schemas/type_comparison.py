@@ -1,4 +1,4 @@
-"""How values of one Python type are read as another: what msgspec and pydantic do, told without doing it."""
+"""Predicts how msgspec and pydantic read values of one Python type as another type."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pystreams.serde.schemas.finding import Effect, Finding, Schema, fails, lose
 from pystreams.serde.schemas.leaf_rules import conversion, limits_broken
 from pystreams.serde.schemas.wording import brief, listed, shown
 
-#: Kinds that are written as an array of elements of one type.
+#: Kinds that are written as an array with elements of one type.
 _ARRAYS = ("list", "set")
 
 
 def compare_types(was: Schema, now: Schema, codec: str) -> list[Finding]:
-    """What becomes of values of ``was`` when they are read as ``now``. ``codec`` is ``json``, ``msgpack`` (both by
-    msgspec) or ``pydantic``."""
+    """The effect on values of ``was`` that are read as ``now``. ``codec`` is ``json``, ``msgpack`` (both of msgspec) or
+    ``pydantic``."""
     return _Comparison(was, now, codec).of(was["type"], now["type"])
 
 
@@ -25,11 +25,11 @@ class _Comparison:
         self._was: Sequence[Schema] = was["objects"]
         self._now: Sequence[Schema] = now["objects"]
         self._codec = codec
-        #: Pairs of objects that have been compared, or are on the way to here: those are taken to be equal.
+        #: Pairs of objects that are compared already, or are being compared: the latter are assumed to be equal.
         self._known: dict[tuple[int, int], list[Finding]] = {}
 
     def of(self, old: Schema, new: Schema) -> list[Finding]:
-        """The findings of two nodes, with paths from here."""
+        """The findings for two nodes, with paths relative to them."""
         if new["is"] == "any":
             return [] if old["is"] == "any" else self._into_anything(old)
         if old["is"] == "union":
@@ -45,15 +45,15 @@ class _Comparison:
         return [*found, *fails(f"must {broken} now")] if broken and worst(found) < Effect.FAILS else found
 
     def _into_anything(self, old: Schema) -> list[Finding]:
-        """What is read without a type has no defaults for what was left out."""
+        """The effect of reading without a type: fields that were left out do not get their defaults."""
         left_out = self._left_out(old, set())
         told = f"was {brief(old)}, any value is read now"
         if not left_out:
             return reads_on(told)
-        return loses(f"{told}, and {listed(left_out)} was not written where it had its default")
+        return loses(f"{told}, and {listed(left_out)} was not written when it had its default")
 
     def _left_out(self, node: Schema, seen: set[int]) -> list[str]:
-        """Fields that are not written where they have their defaults, in all that a node holds."""
+        """The fields of a node, at any depth, that are not written when they have their defaults."""
         if node["is"] == "object":
             number = node["number"]
             if number in seen:
@@ -78,11 +78,11 @@ class _Comparison:
         return found if worst(found) is Effect.FAILS else found + told
 
     def _stood_in(self, old: Schema, one: Schema) -> bool:
-        """Whether an alternative was there before. Objects are told apart by what is in them."""
+        """Whether the old union had this alternative. Objects are compared by their contents."""
         return any(was["is"] == one["is"] and worst(self.of(was, one)) < Effect.FAILS for was in old["of"])
 
     def _best(self, old: Schema, new: Schema) -> list[Finding]:
-        """Of the alternatives of ``new``, the one that takes ``old`` best is taken to read it."""
+        """The findings for the alternative of ``new`` that reads ``old`` best."""
         nodes = _alternatives(new)
         several = sum("tag" in self._now[one["number"]] for one in nodes if one["is"] == "object") > 1
         alternatives = (
@@ -98,7 +98,7 @@ class _Comparison:
         return best + reads_on(f"was {brief(old)}, is now {brief(new)}", rewrites=False)
 
     def _other_tag(self, old: Schema, one: Schema) -> bool:
-        """Whether an object is not the one of several that has this tag."""
+        """Whether the object's tag differs from that of this alternative."""
         if old["is"] != "object" or one["is"] != "object":
             return False
         return self._was[old["number"]].get("tag") != self._now[one["number"]].get("tag")
@@ -106,7 +106,7 @@ class _Comparison:
     # Containers
 
     def _containers(self, old: Schema, new: Schema) -> list[Finding] | None:
-        """None if neither is a container, or one is and the other is not."""
+        """The findings for two containers; None if at most one is a container."""
         kinds = old["is"], new["is"]
         if old["is"] in _ARRAYS and new["is"] in _ARRAYS:
             return self._elements(old, new)
@@ -126,7 +126,7 @@ class _Comparison:
         return None
 
     def _keys(self, old: Schema, new: Schema) -> tuple[Schema, Schema]:
-        """JSON has keys as text, so that numbers become text; the other way some text is no number."""
+        """The schemas of keys. In JSON keys are text: a number becomes text, but not every text is a number."""
         text = old["keys"]["is"] in ("int", "float", "any") and new["keys"]["is"] == "str"
         return {"is": "str"} if text and self._codec != "msgpack" else old["keys"], new["keys"]
 
@@ -161,7 +161,7 @@ class _Comparison:
             return None
         needed = [field["name"] for field in new["fields"] if field.get("required")]
         if needed:
-            return fails(f"was a mapping, in which {needed[0]} need not be")
+            return fails(f"was a mapping, which may lack {needed[0]}")
         if new.get("unknown") == "refused":
             return fails("was a mapping, and unknown fields are refused")
         fields = [(field["name"], self.of(old["values"], field["type"])) for field in new["fields"]]
@@ -170,7 +170,7 @@ class _Comparison:
         return found + (
             reads_on("was a mapping, is now an object")
             if kept
-            else loses("was a mapping, of which only its fields are read now")
+            else loses("was a mapping, of which only the fields are read now")
         )
 
     # Objects
@@ -215,11 +215,11 @@ class _Comparison:
         if new["name"] != old["name"]:
             found += reads_on(f"was written as {old['name']}, which is still read")
         if old.get("left_out") and new.get("required"):
-            found += fails("may have been left out when it was written, and must be there now")
+            found += fails("was optional when it was written, and is required now")
         elif _default(old) != _default(new):
             found += _another_default(old, new)
         if old.get("left_out", False) != new.get("left_out", False):
-            found += reads_on(f"is {'' if new.get('left_out') else 'not '}left out now where it is not set")
+            found += reads_on(f"is {'' if new.get('left_out') else 'not '}left out now if it is not set")
         return found
 
     def _gone(self, field: Schema, added: Iterable[Schema], new: Schema) -> Finding:
@@ -227,20 +227,20 @@ class _Comparison:
         if new.get("unknown") == "refused":
             return Finding(name, Effect.FAILS, "is gone, and unknown fields are refused")
         if new.get("unknown") == "kept":
-            return Finding(name, Effect.READS_ON, "has no field any more, and is kept among the extra ones")
+            return Finding(name, Effect.READS_ON, "has no field any more, and is kept as an extra field")
         successor = self._successor(field, added)
         return Finding(
             name, Effect.LOSES, f"is gone{f' (perhaps it is now {successor})' if successor else ''}"
         )
 
     def _successor(self, field: Schema, added: Iterable[Schema]) -> str | None:
-        """The new field that is probably another name of this one: of a type that can take it, most alike."""
+        """The new field that is probably the old one renamed: the most similar name with a type that can read it."""
         name = field["name"]
         able = [one["name"] for one in added if worst(self.of(field["type"], one["type"])) is Effect.READS_ON]
         return max(able, key=lambda other: SequenceMatcher(None, name, other).ratio(), default=None)
 
     def _by_place(self, old: Schema, new: Schema) -> list[Finding]:
-        """Fields without names in the bytes: each is read by its place."""
+        """The findings for fields without names in the bytes: each is read by its position."""
         before, after = old["fields"], new["fields"]
         kept_names = {field["name"] for field in before} & {field["name"] for field in after}
         found: list[Finding] = []
@@ -248,7 +248,7 @@ class _Comparison:
             here = self.of(one["type"], other["type"])
             if one["name"] != other["name"]:
                 mistaken = one["name"] in kept_names or other["name"] in kept_names
-                why = f"is read as {other['name']}, which has its place"
+                why = f"is read as {other['name']}, which has its position"
                 here = [*here, *(loses(why) if mistaken else reads_on(why, rewrites=False))]
             elif _default(one) != _default(other):
                 here = [*here, *_another_default(one, other)]
@@ -265,14 +265,14 @@ def _alternatives(node: Schema) -> list[Schema]:
 
 
 def _taken(before: Mapping[str, Schema], fields: Iterable[Schema]) -> dict[str, str]:
-    """The old name under which each new field is found, of those that are."""
+    """By new field: the old name under which its value is found."""
     names = ((field["name"], [field["name"], *field.get("also", ())]) for field in fields)
     found = ((name, next((one for one in all_names if one in before), None)) for name, all_names in names)
     return {name: old for name, old in found if old is not None}
 
 
 def _tags(old: Schema, new: Schema) -> list[Finding]:
-    """The field by which the members of a union are told apart."""
+    """The findings for the field by which the members of a union are distinguished."""
     was, now = old.get("tag"), new.get("tag")
     if was == now:
         return []
@@ -282,13 +282,13 @@ def _tags(old: Schema, new: Schema) -> list[Finding]:
         return fails(f"was written with {_shown_tag(was)}, is now {_shown_tag(now)}")
     if was is not None and new.get("unknown") == "refused" and not _has_field(new, was[0]):
         return fails(f"was written with {_shown_tag(was)}, and unknown fields are refused")
-    # msgspec reads an object without a tag if only one kind can stand there.
+    # msgspec reads an object without a tag if the union has only one kind of object.
     told = "has no tag any more" if now is None else f"is written with {_shown_tag(now)} now"
     return reads_on(told)
 
 
 def _tags_of_arrays(was: list[Any] | None, now: list[Any] | None) -> list[Finding]:
-    """There a tag is the first element."""
+    """The findings for tags of arrays, which are the first element."""
     if was is None or now is None:
         return fails("has a tag before its fields in one version only")
     if was[1] == now[1]:
@@ -306,7 +306,7 @@ def _has_field(one: Schema, name: str) -> bool:
 
 def _added(field: Schema) -> Finding:
     if field.get("required"):
-        return Finding("", Effect.FAILS, "is new, and must be there")
+        return Finding("", Effect.FAILS, "is new, and is required")
     return Finding(
         "", Effect.READS_ON, f"is new, with {_told_default(field)}", not field.get("left_out", False)
     )
@@ -314,13 +314,13 @@ def _added(field: Schema) -> Finding:
 
 def _another_default(old: Schema, new: Schema) -> list[Finding]:
     if new.get("required"):
-        return reads_on(f"must be there now (it had {_told_default(old)})", rewrites=False)
+        return reads_on(f"is required now (it had {_told_default(old)})", rewrites=False)
     if old.get("required"):
-        return reads_on(f"may be missing now, with {_told_default(new)}", rewrites=False)
+        return reads_on(f"is optional now, with {_told_default(new)}", rewrites=False)
     was, now = _told_default(old), _told_default(new)
     if old.get("left_out"):
-        return loses(f"was left out where it had {was}, and is read with {now}")
-    return reads_on(f"has {now}, not {was} any more: so have values that lack it")
+        return loses(f"was left out if it had {was}, and is read with {now}")
+    return reads_on(f"has {now}, no longer {was}: so do values without the field")
 
 
 def _order(before: Mapping[str, Schema], fields: Iterable[Schema], taken: Mapping[str, str]) -> list[Finding]:
@@ -342,4 +342,4 @@ def _told_default(field: Schema) -> str:
 
 
 def _to_set() -> list[Finding]:
-    return loses("is now a set: order and repetitions are gone")
+    return loses("is now a set: order and duplicates are lost")

@@ -84,7 +84,7 @@ def test_a_line_that_does_not_fit_the_schema_is_told(pystreams, server, topic):
     AvroSerde(ORDER, registry=server.url).serializer("t")({"id": 1})
     failed = pystreams("produce", topic, "--value-type", "avro", stdin='{"id": "x"}\n')
     assert failed.code != 0
-    assert "cannot be written" in failed.err
+    assert "cannot be serialized" in failed.err
     assert "Traceback" not in failed.err
     failed = pystreams("produce", topic, "--value-type", "protobuf", stdin="{}\n")
     assert "Lines cannot be written as protobuf" in failed.err

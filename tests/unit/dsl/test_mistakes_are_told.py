@@ -40,7 +40,7 @@ from pystreams.testing import play
         (lambda: App("a").table(["t", "u"]), "a table is read from one topic"),
         (lambda: App("a").table(re.compile("t.*")), "a table is read from one topic"),
         (lambda: Serde.of(str.encode, "utf-8"), "'utf-8' is not a function"),
-        (lambda: TimeWindowedSerde(str, timedelta(seconds=1)), "is not a size of windows"),
+        (lambda: TimeWindowedSerde(str, timedelta(seconds=1)), "is not the size of a window"),
         (lambda: TopologyTestDriver(App("a").stream("t")), "KStream is not an application"),
     ],
     ids=range(14),
@@ -138,14 +138,14 @@ def test_what_is_piped_is_of_the_topics_types():
     app.stream("in", key=str, value=str).to("out")
     with TopologyTestDriver(app) as driver:
         topic = driver.create_input_topic("in", key=str, value=str)
-        with pytest.raises(SerializationError, match="5 cannot be written as a value of type str"):
+        with pytest.raises(SerializationError, match="5 cannot be serialized as a value of type str"):
             topic.pipe_input("k", 5)
-        with pytest.raises(SerializationError, match="5 cannot be written as a key of type str"):
+        with pytest.raises(SerializationError, match="5 cannot be serialized as a key of type str"):
             topic.pipe_input(5, "v")
         with pytest.raises(SerializationError, match="headers are pairs"):
             topic.pipe_input("k", "v", headers={"a": b"b"})
         untold = driver.create_input_topic("in")
-        with pytest.raises(SerializationError, match="'v' cannot be written as a value of type bytes"):
+        with pytest.raises(SerializationError, match="'v' cannot be serialized as a value of type bytes"):
             untold.pipe_input("v")
 
 

@@ -129,9 +129,11 @@ def test_a_topic_of_several_models_is_read_by_their_names(app: faust.App):
     read = FaustSerde(faust.Record).deserializer("t")
     assert read(written_by_faust(app, None, ORDER)) == ORDER
     assert read(written_by_faust(app, None, Line("a"))) == Line("a")
-    with pytest.raises(SerializationError, match="could not be read as FaustSerde\\(Record\\)") as caught:
+    with pytest.raises(
+        SerializationError, match="could not be deserialized as FaustSerde\\(Record\\)"
+    ) as caught:
         read(b'{"x":1}')
-    assert "it does not name a model in '__faust'" in caught.value.why
+    assert "it does not name a model of this process in '__faust'" in caught.value.why
     write = FaustSerde(faust.Record).serializer("t")
     assert write(ORDER) == written_by_faust(app, None, ORDER)
 
@@ -161,7 +163,9 @@ def test_any_text_and_number_comes_back(sku: str, count: int):
     ],
 )
 def test_another_record_is_an_error_that_says_why(data: bytes, why: str):
-    with pytest.raises(SerializationError, match="could not be read as FaustSerde\\(Line\\)") as caught:
+    with pytest.raises(
+        SerializationError, match="could not be deserialized as FaustSerde\\(Line\\)"
+    ) as caught:
         FaustSerde(Line).deserializer("lines")(data)
     assert why in caught.value.why
     assert caught.value.where == "topic lines"
@@ -169,7 +173,9 @@ def test_another_record_is_an_error_that_says_why(data: bytes, why: str):
 
 @pytest.mark.parametrize("value", [{"sku": "a"}, 3, "a"])
 def test_another_value_is_not_written(value: Any):
-    with pytest.raises(SerializationError, match=f"a value of type {type(value).__name__} cannot be written"):
+    with pytest.raises(
+        SerializationError, match=f"a value of type {type(value).__name__} cannot be serialized"
+    ):
         FaustSerde(Line).serializer("t")(value)
 
 
@@ -182,7 +188,7 @@ def test_a_model_as_a_type_is_enough():
 
 @pytest.mark.parametrize("wrong", [dict, int, faust.App, Line("a")])
 def test_another_type_is_refused(wrong: Any):
-    with pytest.raises(TopologyError, match="is not a model of Faust's"):
+    with pytest.raises(TopologyError, match="is not a Faust model"):
         FaustSerde(wrong)
 
 

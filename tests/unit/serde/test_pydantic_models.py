@@ -75,7 +75,7 @@ def test_a_struct_around_a_model_is_refused_by_name():
     class Around(msgspec.Struct):
         customer: Customer
 
-    with pytest.raises(TopologyError, match="Around holds pydantic models, but pydantic cannot read it"):
+    with pytest.raises(TopologyError, match="Around contains pydantic models, but pydantic cannot read it"):
         JsonSerde(Around)
 
 

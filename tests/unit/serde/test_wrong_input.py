@@ -50,33 +50,33 @@ def test_a_wrong_length_is_told_with_both_lengths(serde, length, found):
 
 
 WRONG = [
-    (BOOL, b"\x02", "a bool is the byte 0 or 1, found 2"),
+    (BOOL, b"\x02", "a bool must be the byte 0 or 1, but is 2"),
     (UUID, b"no-uuid", "not the text form of a UUID"),
     (UUID, b'"\xff', "not the text form of a UUID"),
-    (TimeWindowedSerde(STR, 10), b"seven b", "at least 8 bytes, 7 found"),
-    (TimeWindowedSerde(STR, 10), b"", "at least 8 bytes, 0 found"),
-    (SessionWindowedSerde(STR), b"", "at least 16 bytes, 0 found"),
-    (SessionWindowedSerde(STR), bytes(15), "at least 16 bytes, 15 found"),
-    (TimeWindowedSerde(STR, 10), b"k" + b"\xff" * 8, "a window begins at -1, before 1970"),
-    (TimeWindowedSerde(STR, 10, changelog=True), b"k" + bytes(8), "at least 8 bytes, 5 found"),
-    (SessionWindowedSerde(STR), b"k" + bytes(8) + b"\xff" * 8, "a window begins at -1, before 1970"),
-    (SessionWindowedSerde(STR), b"k" + bytes(15) + b"\x01", "a session ends (0) before it begins (1)"),
+    (TimeWindowedSerde(STR, 10), b"seven b", "at least 8 bytes, but has 7"),
+    (TimeWindowedSerde(STR, 10), b"", "at least 8 bytes, but has 0"),
+    (SessionWindowedSerde(STR), b"", "at least 16 bytes, but has 0"),
+    (SessionWindowedSerde(STR), bytes(15), "at least 16 bytes, but has 15"),
+    (TimeWindowedSerde(STR, 10), b"k" + b"\xff" * 8, "a window starts at -1, before 1970"),
+    (TimeWindowedSerde(STR, 10, changelog=True), b"k" + bytes(8), "at least 8 bytes, but has 5"),
+    (SessionWindowedSerde(STR), b"k" + bytes(8) + b"\xff" * 8, "a window starts at -1, before 1970"),
+    (SessionWindowedSerde(STR), b"k" + bytes(15) + b"\x01", "a session ends (0) before it starts (1)"),
     (ListSerde(STR), b"", "0 bytes end too soon"),
     (ListSerde(STR), b"\x02", "unknown flag"),
-    (ListSerde(STR), bytes(9), "its elements have one size, those of the serde have not"),
+    (ListSerde(STR), bytes(9), "its elements have a constant size, but those of the serde have not"),
     (ListSerde(STR), b"\x01\0\0\0\x01", "5 bytes end too soon"),
-    (ListSerde(STR), b"\x01\0\0\0\x01\0\0\0\x02a", "an element of 2 bytes in 10 bytes"),
-    (ListSerde(STR), b"\x01\xff\xff\xff\xff", "-1 elements in 5 bytes"),
+    (ListSerde(STR), b"\x01\0\0\0\x01\0\0\0\x02a", "an element should have 2 bytes, in 10 bytes"),
+    (ListSerde(STR), b"\x01\xff\xff\xff\xff", "it should have -1 elements, in 5 bytes"),
     (ListSerde(INT), bytes(8) + b"\x01\x01", "10 bytes end within an element"),
-    (ListSerde(INT), bytes(5) + b"\x7f\0\0\0", "2130706432 elements in 9 bytes"),
-    (ListSerde(INT), b"\0\x7f\0\0\0", "2130706432 elements in 5 bytes"),
+    (ListSerde(INT), bytes(5) + b"\x7f\0\0\0", "2130706432 elements, in 9 bytes"),
+    (ListSerde(INT), b"\0\x7f\0\0\0", "2130706432 elements, in 5 bytes"),
     (VOID, b"x", "0 bytes expected for void, 1 found"),
-    (ChangeSerde(STR), b"", "no bytes"),
+    (ChangeSerde(STR), b"", "it is empty"),
     (ChangeSerde(STR), b"a\x09", "unknown flag 9"),
-    (ChangeSerde(STR), b"a\x07\x04", "no byte 0 or 1 before the flag"),
-    (ChangeSerde(STR), b"\x14a\x02", "a new value of 10 bytes in 3 bytes"),
-    (ChangeSerde(STR), b"\x01a\x02", "a new value of -1 bytes"),
-    (ChangeSerde(STR), b"\xff\xff\xff\xff\xff\x02", "a length without end"),
+    (ChangeSerde(STR), b"a\x07\x04", "the byte before the flag is not 0 or 1"),
+    (ChangeSerde(STR), b"\x14a\x02", "its new value should have 10 bytes, in 3 bytes"),
+    (ChangeSerde(STR), b"\x01a\x02", "its new value should have -1 bytes"),
+    (ChangeSerde(STR), b"\xff\xff\xff\xff\xff\x02", "its length has no end"),
     (JsonSerde(Order), b'{"id": "x"}', "Expected `int`, got `str` - at `$.id`"),
     (JsonSerde(dict), b"[1]", "Expected `object`, got `array`"),
     (JsonSerde(dict), b'{"a', "truncated"),
@@ -144,7 +144,7 @@ def test_a_value_of_another_type_is_not_written(serde, value, error):
 def test_a_value_of_another_class_is_not_written(codec, type_, wrong):
     for write in (codec(type_).serializer("orders"), codec(type_).key_serializer("orders")):
         with pytest.raises(
-            SerializationError, match=rf"type {type(wrong).__name__} cannot be written as"
+            SerializationError, match=rf"type {type(wrong).__name__} cannot be serialized as"
         ) as caught:
             write(wrong)
         assert caught.value.where == "topic orders"

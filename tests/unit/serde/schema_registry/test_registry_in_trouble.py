@@ -45,11 +45,11 @@ def named(serde: Any, registry: SchemaRegistry) -> Any:
 @pytest.mark.parametrize(
     "data,why",
     [
-        (b"", "this one has 0 bytes"),
-        (b"\x00\x00", "this one has 2 bytes"),
-        (b'{"id": 1}', "this one with 123"),
-        (b"\x01\x00\x00\x00", "this one with 1"),
-        (b"\xff" * 20, "this one with 255"),
+        (b"", "it has 0 bytes"),
+        (b"\x00\x00", "it has 2 bytes"),
+        (b'{"id": 1}', "it begins with 123"),
+        (b"\x01\x00\x00\x00", "it begins with 1"),
+        (b"\xff" * 20, "it begins with 255"),
     ],
 )
 def test_a_record_of_something_else_is_told_by_its_first_byte(
@@ -57,7 +57,7 @@ def test_a_record_of_something_else_is_told_by_its_first_byte(
 ):
     with pytest.raises(SerializationError) as caught:
         named(serde, mock).deserializer("orders")(data)
-    assert caught.value.what == f"a record does not begin as one of {serde!r}"
+    assert caught.value.what == f"a record does not begin like a record of {serde!r}"
     assert caught.value.why.endswith(why)
     assert caught.value.where == "topic orders"
 
@@ -85,7 +85,7 @@ def test_an_unknown_schema_is_the_records_fault_and_asked_for_once_in_a_while(
 def test_a_record_that_ends_too_soon_is_its_own_fault(mock, serde: Any, value: Any):
     serde = named(serde, mock)
     data = serde.serializer("orders")(value)
-    with pytest.raises(SerializationError, match=f"{len(data) - 1} bytes could not be read as"):
+    with pytest.raises(SerializationError, match=f"{len(data) - 1} bytes could not be deserialized as"):
         serde.deserializer("orders")(data[:-1])
 
 
@@ -93,7 +93,7 @@ def test_a_record_that_ends_too_soon_is_its_own_fault(mock, serde: Any, value: A
 def test_another_kind_of_value_cannot_be_written(mock, serde: Any, value: Any):
     write = named(serde, mock).serializer("orders")
     for _ in range(2):
-        with pytest.raises(SerializationError, match="a value of type tuple cannot be written as"):
+        with pytest.raises(SerializationError, match="a value of type tuple cannot be serialized as"):
             write((1, 2))
         write(value)
 
@@ -199,9 +199,12 @@ def test_the_second_address_is_asked_if_the_first_is_away(server: RegistryServer
     [
         (
             {"ssl.ca.location": "/no/such/file"},
-            "the client of SchemaRegistry('https://localhost:1') cannot be made",
+            "the client of SchemaRegistry('https://localhost:1') cannot be created",
         ),
-        ({"ssl.key.password": SECRET}, "the client of SchemaRegistry('https://localhost:1') cannot be made"),
+        (
+            {"ssl.key.password": SECRET},
+            "the client of SchemaRegistry('https://localhost:1') cannot be created",
+        ),
     ],
 )
 def test_certificates_that_are_not_there_are_told(settings: dict[str, str], what: str):
@@ -221,7 +224,7 @@ def test_without_a_registry_the_setting_is_named(serde: Any, value: Any):
     ):
         with pytest.raises(ConfigError) as caught:
             bind("orders")
-        assert caught.value.what == f"{serde!r} does not know where its schema registry is"
+        assert caught.value.what == f"{serde!r} has no schema registry"
         assert "schema_registry_url='http://localhost:8081'" in caught.value.hint
 
 

@@ -109,6 +109,6 @@ def test_json_has_rules_too(mock: SchemaRegistry):
 def test_a_value_that_breaks_a_rule_is_not_written(ruled: SchemaRegistry):
     write = AvroSerde(ORDER, Order, registry=ruled, use_latest_version=True).serializer("orders")
     write(Order(1, ""))
-    with pytest.raises(SerializationError, match="a value of type Order cannot be written"):
+    with pytest.raises(SerializationError, match="a value of type Order cannot be serialized"):
         write(Order(-1, ""))
     write(Order(2, ""))

@@ -56,7 +56,9 @@ def test_a_serde_without_a_schema_can_only_read(mock: SchemaRegistry):
 def test_a_record_that_the_own_schema_cannot_read_is_an_error_that_says_why(mock: SchemaRegistry):
     old = AvroSerde(OLD, registry=mock).serializer("orders")({"id": 1, "note": "x"})
     other = AvroSerde(schema(("id", "long"), ("city", "string")), registry=mock)
-    with pytest.raises(SerializationError, match=r"could not be read as AvroSerde\(shop.Order\)") as caught:
+    with pytest.raises(
+        SerializationError, match=r"could not be deserialized as AvroSerde\(shop.Order\)"
+    ) as caught:
         other.deserializer("orders")(old)
     assert "No default value for field city" in caught.value.why
 
@@ -126,11 +128,11 @@ def test_a_schema_may_refer_to_another_subjects(registry: SchemaRegistry):
 @pytest.mark.parametrize(
     "wrong,what",
     [
-        ('{"type": "record"}', "a schema is not an Avro schema"),
-        ('{"type": "nothing"}', "a schema is not an Avro schema"),
-        ("{", "a schema is not JSON"),
-        ("orders.avsc", "a schema is not JSON"),
-        (Path("no/such.avsc"), "there is no schema in no/such.avsc"),
+        ('{"type": "record"}', "a schema is not a valid Avro schema"),
+        ('{"type": "nothing"}', "a schema is not a valid Avro schema"),
+        ("{", "a schema is not valid JSON"),
+        ("orders.avsc", "a schema is not valid JSON"),
+        (Path("no/such.avsc"), "no/such.avsc does not contain a schema"),
     ],
 )
 def test_a_schema_that_is_none_is_told_before_anything_runs(wrong: Any, what: str):
@@ -173,5 +175,5 @@ def test_json_is_checked_against_its_schema_if_that_is_asked_for(mock: SchemaReg
 
 
 def test_a_type_that_names_no_fields_needs_a_schema():
-    with pytest.raises(TopologyError, match="dict has no JSON Schema of its own"):
+    with pytest.raises(TopologyError, match="no JSON Schema can be derived from dict"):
         JsonSchemaSerde(dict)

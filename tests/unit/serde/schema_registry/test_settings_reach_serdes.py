@@ -173,9 +173,9 @@ def test_a_function_may_name_subjects(mock: SchemaRegistry, make: Any, name: str
 
 
 def test_a_subject_by_record_needs_a_record(mock: SchemaRegistry):
-    with pytest.raises(ConfigError, match="cannot be named by its record"):
+    with pytest.raises(ConfigError, match="cannot be named after its record"):
         AvroSerde('"string"', registry=mock, value_subject="record").serializer("orders")("a")
-    with pytest.raises(ConfigError, match="subjects cannot be named by 'records'"):
+    with pytest.raises(ConfigError, match="'records' is not a subject name strategy"):
         AvroSerde(ORDER, value_subject="records")
 
 

@@ -120,28 +120,28 @@ CENTS = struct(("cents", int, 0))
         ),
         (Node, PricedNode, [("price", READS, "is new, with the default 0")]),
         (PricedNode, Node, [("price", LOSES, "is gone")]),
-        (CENTS, struct(("cents", int)), [("cents", READS, "must be there now (it had the default 0)")]),
-        (struct(("cents", int)), CENTS, [("cents", READS, "may be missing now, with the default 0")]),
+        (CENTS, struct(("cents", int)), [("cents", READS, "is required now (it had the default 0)")]),
+        (struct(("cents", int)), CENTS, [("cents", READS, "is optional now, with the default 0")]),
         (
             CENTS,
             struct(("cents", int, 1)),
-            [("cents", READS, "has the default 1, not the default 0 any more: so have values that lack it")],
+            [("cents", READS, "has the default 1, no longer the default 0: so do values without the field")],
         ),
         (
             struct(("cents", int, 0), omit_defaults=True),
             struct(("cents", int, 1), omit_defaults=True),
-            [("cents", LOSES, "was left out where it had the default 0, and is read with the default 1")],
+            [("cents", LOSES, "was left out if it had the default 0, and is read with the default 1")],
         ),
         (
             struct(("cents", int, 0), omit_defaults=True),
             struct(("cents", int)),
-            [("cents", FAILS, "may have been left out when it was written, and must be there now")],
+            [("cents", FAILS, "was optional when it was written, and is required now")],
         ),
         (CENTS, struct(("cents", str, "")), [("cents", FAILS, "was int, is now str")]),
         (
             CENTS,
             struct(("cents", int, 0), ("city", str), kw_only=True),
-            [("city", FAILS, "is new, and must be there")],
+            [("city", FAILS, "is new, and is required")],
         ),
         (
             struct(("cents", int), ("city", str)),
@@ -162,14 +162,14 @@ CENTS = struct(("cents", int, 0))
             struct(("a", int), ("b", int), array_like=True),
             struct(("b", int), ("a", int), array_like=True),
             [
-                ("a", LOSES, "is read as b, which has its place"),
-                ("b", LOSES, "is read as a, which has its place"),
+                ("a", LOSES, "is read as b, which has its position"),
+                ("b", LOSES, "is read as a, which has its position"),
             ],
         ),
         (
             struct(("a", int), array_like=True),
             struct(("b", int), array_like=True),
-            [("a", READS, "is read as b, which has its place")],
+            [("a", READS, "is read as b, which has its position")],
         ),
         (
             struct(("a", int)),
@@ -185,7 +185,7 @@ CENTS = struct(("cents", int, 0))
         (
             CentsAndMore,
             NeedsMore,
-            [("city", FAILS, "may have been left out when it was written, and must be there now")],
+            [("city", FAILS, "was optional when it was written, and is required now")],
         ),
         (Point, Point3, [("z", READS, "is new, with the default 0")]),
         (Point3, Point, [("z", FAILS, "is gone, and longer arrays are refused")]),
@@ -202,7 +202,7 @@ CENTS = struct(("cents", int, 0))
         (int | None, int, [("", FAILS, "may be none, which int does not take")]),
         (Literal["a", "b"], Literal["a", "b", "c"], [("", READS, 'may be "c", too')]),
         (Literal["a", "b"], Literal["a"], [("", FAILS, 'could be "b", which is not allowed any more')]),
-        (list[int], set[int], [("", LOSES, "is now a set: order and repetitions are gone")]),
+        (list[int], set[int], [("", LOSES, "is now a set: order and duplicates are lost")]),
         (dict[int, str], dict[str, str], []),
         (dict[str, Order], dict[str, InEuros], [("{}.cents", LOSES, "is gone (perhaps it is now euros)")]),
         (Annotated[int, msgspec.Meta(ge=0)], Annotated[int, msgspec.Meta(ge=-1)], []),
@@ -212,7 +212,7 @@ CENTS = struct(("cents", int, 0))
             [("", FAILS, "must have ge=1 now")],
         ),
         (dict, Order, [("cents", FAILS, "was any value, is now int")]),
-        (dict[str, int], Order, [("", LOSES, "was a mapping, of which only its fields are read now")]),
+        (dict[str, int], Order, [("", LOSES, "was a mapping, of which only the fields are read now")]),
     ],
 )
 def test_each_change_is_told_with_its_place(was: Any, now: Any, expected: list[Any]) -> None:
