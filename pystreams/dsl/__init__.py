@@ -1,4 +1,4 @@
-"""The language of streams and tables.
+"""The DSL: streams and tables.
 
 Begin with ``builder``: topics become streams (``stream``) and tables (``table``, ``global_table``).
 
@@ -6,75 +6,76 @@ Begin with ``builder``: topics become streams (``stream``) and tables (``table``
   ``windows`` and ``suppressed`` say when results are emitted.
 - Joins: ``joins`` and ``stream_joins`` of streams (``join_windows``, ``table_grace``), ``joined_tables``,
   ``table_joins`` and ``foreign_key_joins`` of tables.
-- ``branches``, ``repartition``, ``processing``: streams that are divided, written under another key, processed by
+- ``branches``, ``repartition``, ``processing``: splitting a stream, writing it under another key, processing it with
   classes of the user.
-- Shared by all: ``context`` (the graph in the making), ``origins`` (how a table's rows are read), ``serdes`` and
-  ``annotations`` (which types a step has), ``materialized`` (the store of a table), ``sources``, ``durations``,
+- Shared by all: ``context`` (the graph under construction), ``origins`` (how a table's rows are read), ``serdes`` and
+  ``annotations`` (the types of a step), ``materialized`` (the store of a table), ``sources``, ``durations``,
   ``prefixes`` (generated names).
 - ``operators/``: the steps that all of them build.
 
-The vocabulary of keyword arguments: what Java puts into Consumed, Produced, Grouped, Materialized, Joined,
-Repartitioned and Named. Each word means the same wherever it stands.
+The keyword arguments replace Java's Consumed, Produced, Grouped, Materialized, Joined, Repartitioned and Named. Each
+has the same meaning in all steps.
 
-What comes out of a step:
+Types:
 
 ``key=``, ``value=``
-    The type of the keys and values behind the step, as a type (``str``, ``int``, ``dict``, a dataclass, ...) or a
-    ``Serde``. Needed only where records are written (topics, stores) and no type flows in from above: keys keep their
-    type until a step computes a new one, values until a function returns something else; ``count`` gives ``int``,
-    ``reduce`` keeps the type, ``aggregate`` takes it from an initializer that is a type (``int``, ``dict``).
+    The type of the keys and values that the step returns: a type (``str``, ``int``, ``dict``, a dataclass, ...) or a
+    ``Serde``. Needed only where records are written (topics, stores) and the type is not known from the steps before:
+    keys keep their type until a step computes a new key, values until a function returns another type; ``count`` gives
+    ``int``, ``reduce`` keeps the type, ``aggregate`` takes it from an initializer that is a type (``int``, ``dict``).
 
-    Where no type is known: sources read bytes; what a function makes of text is taken for text; all else is a
-    ``TopologyError`` when the topology is built for an application, unless ``default_key_serde`` and
-    ``default_value_serde`` are configured (to something else than bytes), which come before the guess.
+    If the type is not known, sources read bytes, and a function of text is assumed to return text. Anything else is a
+    ``TopologyError`` when the topology is built for an application. The settings ``default_key_serde`` and
+    ``default_value_serde`` replace these assumptions, unless they are bytes.
 
 Names:
 
 ``step=``
-    The step's own name, in ``describe()``, metrics and errors (Named, Consumed, Produced, Joined, StreamJoined). A
-    join's is also that of its repartition topic, a split's the prefix of its branches.
+    The step's own name, in ``describe()``, metrics and errors (Named, Consumed, Produced, Joined, StreamJoined). In a
+    join it also names the repartition topic, in a split it is the prefix of the branches' names.
 ``name=``
-    The name of the table's store, which makes it queryable, names its changelog, and keeps its state when the program
-    changes (Materialized.as). For ``repartition()``: of the topic. For a branch: the end of its name.
+    The name of the table's store. It makes the store queryable, is part of its changelog's name, and keeps the state
+    when the program changes (Materialized.as). In ``repartition()``: of the topic. In a branch: the end of its name.
 ``repartition=``
-    The name of the repartition topic of a grouping (Grouped.as). ``group_by`` computes a key, and this names that
-    step, too.
+    The name of the repartition topic of a grouping (Grouped.as). In ``group_by``, which computes a key, it is also
+    the name of that step.
 
-The store of a table (``table``, ``to_table``, ``count``, ``reduce``, ``aggregate``; tables' ``filter``, ``filter_not``
-and ``map_values`` have one only if they have a ``name=``):
+The store of a table (``table``, ``to_table``, ``count``, ``reduce``, ``aggregate``; ``filter``, ``filter_not`` and
+``map_values`` of tables have one only with ``name=``):
 
-``cached=True``            updates of one key are merged in the record cache before they go on
-``logged=True``            changes are kept in a changelog topic, from which a lost store is restored
-``persistent=True``        on disk (RocksDB), or in memory
-``history=``               a table keeps versions of its rows for so long: late updates are older versions, streams are
-                           joined with the row of their time (needs a ``name``; ``history_segment=``: how much of it
-                           expires at once)
-``max_entries=``           a table in memory keeps so many rows of each partition, those used last
-``retention=``             how long windows and sessions are kept: at least as long as they take records, which is the
+``cached=True``            the record cache merges updates of a key before they are forwarded
+``logged=True``            changes are written to a changelog topic, from which a lost store is restored
+``persistent=True``        on disk (RocksDB); False: in memory
+``history=``               a table keeps versions of its rows for this time: a late update becomes an older version, and
+                           streams are joined with the version of their time (needs a ``name``; ``history_segment=``:
+                           how much of the history expires at once)
+``max_entries=``           a table in memory keeps this many rows of each partition, the most recently used ones
+``retention=``             how long windows and sessions are kept: at least as long as they accept records, which is the
                            default (sliding windows: twice the time difference, and grace)
 ``changelog_config=``      topic settings of the changelog, by Kafka's names
 
-As in Java, giving any of these without ``name=`` draws one more number from the counter behind generated names (for
-``count`` and the tables' ``filter`` and ``map_values``), so that both generate the same names for the same program.
+As in Java, any of these without ``name=`` uses up one more number of the counter for generated names (for ``count`` and
+for ``filter`` and ``map_values`` of tables), so that both generate the same names for the same program.
 
-Joins of two streams (StreamJoined): ``windows=`` says how far apart in time two records may be, as ``JoinWindows``.
-Their stores, one for the records of each side and one for those that wait for a match, take ``logged=``,
-``persistent=``, ``changelog_config=`` and ``name=``, with which their names begin; they are never cached.
+Joins of two streams (StreamJoined): ``windows=`` is the largest difference of two records' times, as ``JoinWindows``.
+The join has a store for the records of each side and one for unmatched records. They take ``logged=``,
+``persistent=``, ``changelog_config=``, and ``name=`` as the prefix of their names; they are never cached.
 
 Topics:
 
-``timestamp_extractor=``   which time a record has: a name of ``pystreams.timestamps``, or a function
-``auto_offset_reset=``     where to begin without a committed offset: "earliest", "latest", "none",
-                           "by_duration:PT1H" or a timedelta (so long ago)
-``partitioner=``           a function of (topic, key, value, partitions) that gives the partition; or several, and the
-                           record goes to each; or an empty collection, and it is dropped; or None: the key decides
-``partitions=``            how many partitions a repartition topic gets
+``timestamp_extractor=``   the source of a record's time: a name of ``pystreams.timestamps``, or a function
+``auto_offset_reset=``     where to start without a committed offset: "earliest", "latest", "none", or
+                           "by_duration:PT1H" or a timedelta (this long before now)
+``partitioner=``           a function of (topic, key, value, partitions) that returns a partition; several (the record
+                           goes to each); an empty collection (it is dropped); or None (the key decides)
+``partitions=``            the partition count of a repartition topic
 
-Joins with other rows than those of one's own key:
+Joins with rows of another key:
 
-``foreign_key=``           of two tables: a function of the value, or key and value, that names a row of the other;
-                           ``partitioner=`` and ``other_partitioner=`` are then those of the two tables' topics
-``key_fn=``                of a stream with a global table: a function that names its row
+``foreign_key=``           of two tables: a function of the value, or key and value, that returns the key of a row of
+the
+                           other table; ``partitioner=`` and ``other_partitioner=`` are those of the tables' topics
+``key_fn=``                of a stream with a global table: a function that returns the key of a row
 
 Processors: ``stores=`` names the stores that a ``Processor`` may use.
 

@@ -1,4 +1,4 @@
-"""What the annotation of a user's function tells of the values that it returns."""
+"""Reads the type of a function's results from its annotation."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from enum import Enum
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-#: Types that tell nothing.
+#: Annotations that give no information.
 _SILENT = (Any, object, NoneType)
 
 
 class Returned(Enum):
-    """Which part of what a function returns is meant."""
+    """The part of a function's result whose type is wanted."""
 
     WHOLE = ()
     KEY = (0,)
@@ -25,9 +25,9 @@ class Returned(Enum):
 
 
 def returned_type(function: Callable[..., Any], part: Returned = Returned.WHOLE) -> Any:
-    """The type of that part of what ``function`` returns, without its ``None``; None where no annotation tells it.
+    """The type of ``part`` of the result of ``function``, without its ``None``; None if no annotation gives it.
 
-    An annotation with names that exist for type checkers alone (``if TYPE_CHECKING``) tells nothing.
+    An annotation with names that only type checkers can resolve (``if TYPE_CHECKING``) counts as none.
     """
     annotation = _without_none(_return_annotation(function))
     for step in part.value:
@@ -50,7 +50,7 @@ def _return_annotation(function: Callable[..., Any]) -> Any:
 
 
 def _without_none(annotation: Any) -> Any:
-    """``X`` of ``X | None``: None is null, and no serde writes it."""
+    """``X`` of ``X | None``: None is null, which is never serialized."""
     if get_origin(annotation) not in (Union, UnionType):
         return annotation
     others = [argument for argument in get_args(annotation) if argument is not NoneType]

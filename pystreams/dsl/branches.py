@@ -1,4 +1,4 @@
-"""Streams that are divided."""
+"""Splits a stream into branches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ V = TypeVar("V")
 
 
 class BranchedKStream(Generic[K, V]):
-    """Hands each record to the first branch whose predicate holds, else to the default branch, else to none.
+    """Sends each record to the first branch whose predicate is true, otherwise to the default branch, if there is one.
 
     Each branch is a stream of its own::
 
@@ -44,10 +44,11 @@ class BranchedKStream(Generic[K, V]):
         self, predicate: Callable[[K, V], object], *, name: str | None = ...
     ) -> stream.KStream[K, V]: ...
     def branch(self, predicate: Callable[..., Any], *, name: str | None = None) -> stream.KStream[K, V]:
-        """The records for which ``predicate`` holds, and none before it. ``name`` follows the split's own."""
+        """The records for which ``predicate`` is true, and no earlier branch's. ``name`` is appended to the split's
+        name."""
         if self._branch.default is not None:
             raise TopologyError(
-                f"split {self._name} has its default branch already", hint="default() comes last"
+                f"split {self._name} already has its default branch", hint="call default() last"
             )
         number = len(self._branch.predicates) + 1
         child = checked(f"{self._name}{name or number}")
@@ -57,15 +58,15 @@ class BranchedKStream(Generic[K, V]):
         return self._child(child)
 
     def default(self, *, name: str | None = None) -> stream.KStream[K, V]:
-        """The records that no branch took."""
+        """The records that went to no other branch."""
         if self._branch.default is not None:
-            raise TopologyError(f"split {self._name} has its default branch already")
+            raise TopologyError(f"split {self._name} already has its default branch")
         child = checked(f"{self._name}{name or 0}")
         self._branch.default = child
         return self._child(child)
 
     def _child(self, name: str) -> stream.KStream[K, V]:
-        # Java draws a number for every branch, whose name does not need it.
+        # Java uses up a number for every branch, although its name does not contain it.
         self._place.context.names.step(name)
         node = ProcessorGraphNode(name, Forward())
         self._place.context.graph.add(node, self._node)

@@ -1,4 +1,4 @@
-"""Where a program begins: topics become streams and tables."""
+"""The start of a program: reads topics as streams and tables."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ V = TypeVar("V")
 
 
 class Buildable(Protocol):
-    """What gives a topology: an ``App`` or a ``StreamsBuilder``."""
+    """An object that builds a topology: an ``App`` or a ``StreamsBuilder``."""
 
     def build(self, config: StreamsConfig | None = None) -> Topology: ...
 
 
 class StreamsBuilder(GlobalTables):
-    """Writes a topology in the language of streams and tables.
+    """Builds a topology of streams and tables.
 
-    ``ensure_explicit_internal_resource_naming``: ``build`` refuses stores and internal topics without a name of yours.
+    ``ensure_explicit_internal_resource_naming``: ``build`` refuses stores and internal topics with generated names.
     Source: org.apache.kafka.streams.StreamsBuilder.
     """
 
@@ -49,8 +49,8 @@ class StreamsBuilder(GlobalTables):
         return f"{type(self).__name__}({self._steps()})"
 
     def _repr_svg_(self) -> str | None:
-        """What a notebook shows: a picture of the steps so far, as they are before they are optimized. None if they
-        cannot be built: ``build`` says why."""
+        """The picture that a notebook shows: the steps so far, before optimization. None if they cannot be built:
+        ``build`` raises the reason."""
         try:
             return self._context.graph.write().picture()
         except TopologyError:
@@ -110,10 +110,11 @@ class StreamsBuilder(GlobalTables):
         auto_offset_reset: str | timedelta | None = None,
         step: str | None = None,
     ) -> KStream[Any, Any]:
-        """Topics as a stream. Records are bytes unless ``key=`` and ``value=`` (or the defaults) say otherwise.
+        """Read topics as a stream. Keys and values are bytes unless ``key=`` and ``value=`` or the defaults give a
+        type.
 
         ``timestamp_extractor`` is a function or a name of ``pystreams.timestamps``; ``auto_offset_reset`` ("earliest",
-        "latest", "none", "by_duration:PT1H" or a timedelta) decides where to start if no offset is committed.
+        "latest", "none", "by_duration:PT1H" or a timedelta) says where to start if no offset is committed.
         """
         name = self._context.names.step("KSTREAM-SOURCE-", step)
         keys, values = source_serdes(name, key, value)
@@ -177,14 +178,14 @@ class StreamsBuilder(GlobalTables):
         step: str | None = None,
         **store: Unpack[UntypedStoreArguments],
     ) -> KTable[Any, Any]:
-        """A topic as a table: each record replaces the value of its key, None deletes it, a null key is dropped.
+        """Read a topic as a table: each record replaces the value of its key, None deletes it, a null key is dropped.
 
-        It gets a store if it has a ``name``, or if a step needs one.
+        The table gets a store if it has a ``name``, or if another step needs the store.
         """
         if not isinstance(topic, str):
             raise TopologyError(
                 f"a table is read from one topic, not from {topic!r}",
-                hint="read several topics as a stream, and make a table of it with to_table()",
+                hint="read several topics as a stream, and make it a table with to_table()",
             )
         names = self._context.names
         options = StoreOptions.of("table", store)
@@ -201,16 +202,16 @@ class StreamsBuilder(GlobalTables):
         return KTable(place, TopicOrigin(operation, spec), spec, queryable=store_name.by_user)
 
     def add_state_store(self, store: StoreSpec) -> None:
-        """Add a store for ``process``, where ``stores=`` names it. ``pystreams.state`` has a factory: ``Stores``."""
+        """Add a store for ``process``, which refers to it with ``stores=``. The factory ``Stores`` makes stores."""
         checked(checked_store(store).name)
         self._context.graph.add(StoreGraphNode(store.name, store))
 
     def build(self, config: StreamsConfig | None = None) -> Topology:
-        """The topology of all steps so far, rewritten as ``topology_optimization`` of ``config`` allows, with its steps
-        wrapped by ``processor_wrapper`` and its stores as ``default_dsl_store`` and ``dsl_store_format`` say.
+        """The topology of all steps so far, with the settings of ``config`` applied: ``topology_optimization``,
+        ``processor_wrapper``, ``default_dsl_store`` and ``dsl_store_format``.
 
-        Raises ``TopologyError`` where steps contradict each other: a name twice, topics read twice in different ways,
-        different stores with one name, joined topics with different fixed numbers of partitions.
+        Raises ``TopologyError`` if steps contradict each other: a name is used twice, a topic is read in two ways, two
+        different stores have one name, joined topics have different fixed partition counts.
         """
         topology = self._context.graph.write(
             rewritings("none" if config is None else config.topology_optimization)
@@ -221,14 +222,14 @@ class StreamsBuilder(GlobalTables):
 
 
 def own_config(application: object) -> StreamsConfig | None:
-    """The configuration that an ``App`` brings; None for a builder or a topology, which have none."""
+    """The configuration of an ``App``; None for a builder or a topology, which have none."""
     config = getattr(application, "config", None)
     return config if isinstance(config, StreamsConfig) else None
 
 
 def topology_of(application: Topology | Buildable, config: StreamsConfig | None = None) -> Topology:
-    """The application's graph as ``config`` has it: optimized, as ``Topology.configured``. Raises ``TopologyError`` as
-    building it does."""
+    """The application's topology with ``config`` applied (see ``Topology.configured``). Raises ``TopologyError`` as
+    ``build`` does."""
     if not isinstance(application, Topology):
         if not hasattr(application, "build"):
             raise TopologyError(

@@ -1,4 +1,4 @@
-"""Several grouped streams with one aggregate for each key."""
+"""Aggregates several grouped streams into one table."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _Operation: TypeAlias = Aggregate | WindowedAggregate
 
 
 class CogroupedKStream(Generic[K, A]):
-    """Grouped streams, each with an aggregator, and one aggregate of them all for each key.
+    """Grouped streams, each with an aggregator, and one common aggregate for each key.
 
-    Their topics must be partitioned alike; a stream whose key was changed is written to a repartition topic first.
-    Two such streams need names: ``group_by(..., repartition=...)``. Null keys and null values are dropped and counted.
+    Their topics must be co-partitioned; a stream whose key was changed is written to a repartition topic first. If
+    several are, they need names: ``group_by(..., repartition=...)``. Null keys and null values are dropped and counted.
     Source: CogroupedKStream, CogroupedStreamAggregateBuilder.
     """
 
@@ -67,8 +67,8 @@ class CogroupedKStream(Generic[K, A]):
     def cogroup(
         self, stream: grouped.KGroupedStream[K, Any], aggregator: Callable[..., Any]
     ) -> CogroupedKStream[K, A]:
-        """Add another grouped stream: ``aggregator(aggregate, value)``, or with the key before, adds its values. It is
-        this object that has it from now on, and comes back."""
+        """Add another grouped stream: ``aggregator(aggregate, value)``, or with the key first, adds its values. Returns
+        this object, which is changed."""
         if not isinstance(stream, grouped.KGroupedStream):
             raise TopologyError(
                 f"cogroup takes a grouped stream, not {type(stream).__name__}",
@@ -85,7 +85,7 @@ class CogroupedKStream(Generic[K, A]):
     def windowed_by(
         self, windows: AnyTimeWindows | SessionWindows
     ) -> TimeWindowedCogroupedKStream[K, A] | SessionWindowedCogroupedKStream[K, A]:
-        """Aggregate each window of event time, or each session, apart."""
+        """Aggregate each window of event time, or each session, separately."""
         checked_windows(windows)
         if isinstance(windows, SessionWindows):
             return SessionWindowedCogroupedKStream(self, windows)
@@ -94,7 +94,7 @@ class CogroupedKStream(Generic[K, A]):
     def aggregate(
         self, initializer: Callable[[], A], *, step: str | None = None, **store: Unpack[StoreArguments]
     ) -> table.KTable[K, A]:
-        """The values of a key, of all the streams, folded into one aggregate that starts with ``initializer()``."""
+        """Aggregate the values of each key, from all streams, starting with ``initializer()``."""
         build = _Build(self, initializer, step, store)
         spec = build.options.key_value(build.store.name, build.key, build.value)
         return build.table(
@@ -105,7 +105,7 @@ class CogroupedKStream(Generic[K, A]):
 
 
 class TimeWindowedCogroupedKStream(Generic[K, A]):
-    """The same by window. Source: TimeWindowedCogroupedKStream, SlidingWindowedCogroupedKStreamImpl."""
+    """``CogroupedKStream`` with windows. Source: TimeWindowedCogroupedKStream, SlidingWindowedCogroupedKStreamImpl."""
 
     def __init__(self, cogrouped: CogroupedKStream[K, A], windows: AnyTimeWindows) -> None:
         self._cogrouped = cogrouped
@@ -117,7 +117,7 @@ class TimeWindowedCogroupedKStream(Generic[K, A]):
     def aggregate(
         self, initializer: Callable[[], A], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
     ) -> table.KTable[Windowed[K], A]:
-        """The values of a key and window, of all the streams, folded into one aggregate."""
+        """Aggregate the values of each key and window, from all streams."""
         windows, build = self._windows, _Build(self._cogrouped, initializer, step, store)
         spec = build.options.window(build.store.name, build.key, build.value, windows)
         return build.table(
@@ -128,7 +128,7 @@ class TimeWindowedCogroupedKStream(Generic[K, A]):
 
 
 class SessionWindowedCogroupedKStream(Generic[K, A]):
-    """The same by session. Source: SessionWindowedCogroupedKStream."""
+    """``CogroupedKStream`` with sessions. Source: SessionWindowedCogroupedKStream."""
 
     def __init__(self, cogrouped: CogroupedKStream[K, A], windows: SessionWindows) -> None:
         self._cogrouped = cogrouped
@@ -163,8 +163,8 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
         step: str | None = None,
         **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], Any]:
-        """The values of a key and session, of all the streams, folded into one aggregate; ``merger(one, two)``, or with
-        the key before, makes one of two sessions' aggregates."""
+        """Aggregate the values of each key and session, from all streams. ``merger(one, two)``, or with the key first,
+        merges the aggregates of two sessions."""
         windows, build = self._windows, _Build(self._cogrouped, initializer, step, store)
         merging = UserFunction.of(merger, "merge", f"aggregate {build.store.name}")
         spec = build.options.session(build.store.name, build.key, build.value, windows)
@@ -178,7 +178,7 @@ class SessionWindowedCogroupedKStream(Generic[K, A]):
 
 
 class _Build:
-    """What the aggregations of cogrouped streams have in common, drawn in the order in which Java does."""
+    """The common part of the aggregations of cogrouped streams. Names are generated in Java's order."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class _Build:
     def table(
         self, spec: StoreSpec, key: AnySerde, operation_of: Callable[[UserFunction], _Operation]
     ) -> table.KTable[Any, Any]:
-        """An aggregation for each stream, all with the same store, and the table that they make."""
+        """Add an aggregation for each stream, all with the same store, and return the resulting table."""
         places = self._places()
         sources = reduce(
             lambda known, place: replace(known, sources=known.copartitioned_with(place)), places
@@ -232,7 +232,7 @@ class _Build:
         return operations, nodes
 
     def _places(self) -> list[Place]:
-        """Behind the repartition topic of each stream that needs one; all aggregations share it."""
+        """The parent step of each aggregation: behind the stream's repartition topic, if the stream needs one."""
         for stream in self._aggregators:
             place = stream._place
             if not place.needs_repartition:

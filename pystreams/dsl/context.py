@@ -1,4 +1,4 @@
-"""What the steps of one builder share, and where in the program a step stands."""
+"""The shared state of the steps of one builder, and the place of a step in the program."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pystreams.user_code import caller
 
 @dataclass(eq=False, slots=True)
 class Context:
-    """The graph under construction, the counter behind generated names, and what the user left unnamed."""
+    """The graph under construction, the counter for generated names, and the list of unnamed stores and topics."""
 
     graph: Graph = field(default_factory=Graph)
     names: NameGenerator = field(default_factory=NameGenerator)
     _unnamed: dict[str, list[str]] = field(default_factory=dict)
-    #: The lines of the program that did so, in their order.
+    #: The lines of the program that left something unnamed, in their order.
     _unnamed_places: dict[str, None] = field(default_factory=dict)
 
     def unnamed(self, kind: str, name: str) -> None:
-        """Remember that ``name`` was generated for something whose content outlives the program."""
+        """Record that a store or internal topic has a generated name, though its content outlives the program."""
         self._unnamed.setdefault(kind, []).append(name)
         self._unnamed_places[str(caller() or "")] = None
 
@@ -37,17 +37,17 @@ class Context:
         if self._unnamed:
             spelled = "; ".join(f"{kind} {', '.join(names)}" for kind, names in self._unnamed.items())
             raise TopologyError(
-                f"these have generated names: {spelled}",
+                f"these stores and internal topics have generated names: {spelled}",
                 where=", ".join(filter(None, self._unnamed_places)),
-                why="ensure_explicit_internal_resource_naming is set: such names change with the program, "
-                "and state would be lost",
+                why="ensure_explicit_internal_resource_naming is set: a generated name may change with the program, "
+                "and the state would be lost",
                 hint="give name= to aggregations and tables, repartition= to groupings",
             )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Place:
-    """A step that others can follow: its node, the sources that feed it, and the serdes of what comes out of it."""
+    """A step to which others can be added: its node, the sources that feed it, and the serdes of its results."""
 
     context: Context
     name: str
@@ -55,21 +55,21 @@ class Place:
     sources: frozenset[str]
     key: AnySerde
     value: AnySerde
-    #: The key was changed since the records were partitioned.
+    #: Whether the key was changed after the records were partitioned.
     needs_repartition: bool = False
 
     def __repr__(self) -> str:
         return f"{self.name}, key={self.key!r}, value={self.value!r}"
 
     def add(self, node: GraphNode) -> None:
-        """Put ``node`` behind this step."""
+        """Add ``node`` below this step."""
         self.context.graph.add(node, self.node)
 
     def copartitioned_with(self, other: Place) -> frozenset[str]:
-        """The sources of both, from now on bound to be partitioned alike."""
+        """The sources of both steps, which from now on must be co-partitioned."""
         if other.context is not self.context:
             raise TopologyError(
-                f"{self.name} and {other.name} belong to different builders", hint="use one App for all"
+                f"{self.name} and {other.name} belong to different builders", hint="use one App for both"
             )
         sources = self.sources | other.sources
         self.context.graph.copartition(sources)

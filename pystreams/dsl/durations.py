@@ -1,4 +1,4 @@
-"""Durations as users write them."""
+"""Parses durations that users give."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Duration: TypeAlias = timedelta | int
 
 
 def milliseconds(duration: object, argument: str, *, least: int = 0) -> int:
-    """``duration`` in whole milliseconds. Raises ``TopologyError`` if it is something else, or below ``least`` ms."""
+    """``duration`` in whole milliseconds. Raises ``TopologyError`` if it is not a duration, or below ``least`` ms."""
     if isinstance(duration, timedelta):
         value = duration // timedelta(milliseconds=1)
     elif isinstance(duration, int) and not isinstance(duration, bool):
@@ -27,12 +27,12 @@ def milliseconds(duration: object, argument: str, *, least: int = 0) -> int:
 
 
 def check_milliseconds(owner: object, **least: int) -> None:
-    """Raise ``TopologyError`` where an attribute of ``owner`` is not a number, or below ``least``."""
+    """Raise ``TopologyError`` if an attribute of ``owner`` is not an int, or below its minimum in ``least``."""
     for name, least_ms in least.items():
         value = getattr(owner, name)
         if isinstance(value, timedelta):
             raise TopologyError(
                 f"{name}={value!r} is not a number of milliseconds",
-                hint="the class's methods take timedeltas",
+                hint="the class's methods accept timedeltas",
             )
         milliseconds(value, name, least=least_ms)

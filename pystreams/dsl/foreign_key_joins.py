@@ -1,4 +1,4 @@
-"""Builds the join of two tables by a foreign key: two topics between them, and three sub-topologies where two were.
+"""Builds a foreign-key join of two tables: it adds two topics between them, and thereby sub-topologies.
 
 Source: KTableImpl.doJoinOnForeignKey.
 """
@@ -45,8 +45,8 @@ _RESPONSE: Final = f"{_PREFIX}SUBSCRIPTION-RESPONSE-"
 
 @dataclass(frozen=True, slots=True)
 class ForeignKeyOptions:
-    """What a foreign-key join was told. The partitioners are for this table's keys and for the other's, where their
-    topics are not partitioned by the keys' hash. Source: org.apache.kafka.streams.kstream.TableJoined."""
+    """The arguments of a foreign-key join. The partitioners are those of this and of the other table's topic, if it is
+    not partitioned by the hash of the key. Source: org.apache.kafka.streams.kstream.TableJoined."""
 
     foreign_key: Callable[..., Any] | None
     left: bool
@@ -66,27 +66,27 @@ def joined_on_foreign_key(
     asked: ForeignKeyOptions,
     store: StoreOptions,
 ) -> table.KTable[Any, Any]:
-    """``this`` joined with the rows of ``other`` that its rows refer to."""
+    """``this`` joined with the rows of ``other`` to which its rows refer."""
     if asked.foreign_key is None:
         raise TopologyError(
             f"partitioner= and other_partitioner= of {asked.method} are for joins by a foreign key",
-            hint="give foreign_key=, or leave them out: tables that are joined by their keys are partitioned alike",
+            hint="give foreign_key=, or leave them out: tables that are joined by key are co-partitioned",
         )
     if not isinstance(other, table.KTable):
         raise TopologyError(
             f"{asked.method} by a foreign key takes a table, not {type(other).__name__}",
-            hint="read a topic as a table with table(...), or make one of a stream with to_table()",
+            hint="read a topic as a table with table(...), or make a stream a table with to_table()",
         )
     if other._place.context is not this._place.context:
         raise TopologyError(
             f"{this._place.name} and {other._place.name} belong to different builders",
-            hint="use one App for all",
+            hint="use one App for both",
         )
     return _Join(this, other, joiner, asked, store).build()
 
 
 class _Join:
-    """One join under construction. Java draws names in this order."""
+    """A join under construction. Its names are generated in Java's order."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class _Join:
         return self._context.names.step(prefix, None if step is None else step + suffix)
 
     def _subscriptions(self, topic: str, serdes: JoinSerdes) -> Place:
-        """What reads the topic of subscriptions, in the sub-topology of the other table."""
+        """The steps that read the topic of subscriptions, in the sub-topology of the other table."""
         name = self._name("-subscription-registration-processor", _REGISTRATION)
         assert self._asked.foreign_key is not None
         extractor = UserFunction.of(self._asked.foreign_key, "value", f"foreign_key of {name}")
@@ -132,7 +132,7 @@ class _Join:
         return self._through(topic, sink, source, behind, self._other._place, partitioner)
 
     def _answers(self, serdes: JoinSerdes, subscriptions: Place) -> Place:
-        """What reads the topic of answers, in the sub-topology of this table."""
+        """The steps that read the topic of answers, in the sub-topology of this table."""
         other = self._other
         spec = StoreSpec(
             self._name("-subscription-store", f"{_PREFIX}SUBSCRIPTION-STATE-STORE-"),
@@ -141,7 +141,7 @@ class _Join:
             SubscriptionSerde(),
             **self._store.kept,
             logs_headers=True,
-            # In memory it has them always, as in Java.
+            # A store in memory always keeps headers, as in Java.
             headers=self._store.persistent is False,
             of_language=True,
         )
@@ -168,16 +168,16 @@ class _Join:
         answers = self._through(
             topic, sink, source, behind, self._this._place, partitioner or to_primary_partition
         )
-        # In this order: the last of its parents decides when the topic is written.
+        # The order matters: the last of its parents decides when the topic is written.
         self._context.graph.add(answers.node, change)
         return answers
 
     def _through(
         self, topic: str, sink: str, source: str, behind: Place, beside: Place, partitioner: Any
     ) -> Place:
-        """What reads the records that come out ``behind`` from a topic, partitioned as what comes to ``beside``."""
+        """Write the results of ``behind`` to a topic that is co-partitioned with ``beside``, and read it again."""
         key, value = behind.key, behind.value
-        # Without an extractor of its own, as in Java: the application's default one is asked for the time.
+        # As in Java, it has no extractor of its own: the application's default extractor determines the time.
         node = RepartitionGraphNode(
             source,
             SinkNode(sink, (), topic, None, key, value, partitioner),
@@ -220,7 +220,7 @@ class _Join:
 
 
 def _by_key_alone(partitioner: Any, step: str) -> Any:
-    """A user's partitioner of a table's keys: the values that pass are the join's own."""
+    """A user's partitioner of a table's keys, called without a value: the topic's values are not the table's."""
     if checked_partitioner(partitioner, step) is None:
         return None
 

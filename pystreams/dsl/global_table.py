@@ -1,4 +1,4 @@
-"""Global tables: topics of which every process keeps all rows, for streams to be joined with by any key."""
+"""Global tables: every process keeps all rows of a topic, and streams join with them by any key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ V = TypeVar("V")
 
 
 class GlobalKTable(Generic[K, V]):
-    """All rows of a topic, whatever partition they are in. Streams join with it; nothing else follows it.
+    """All rows of a topic, from all partitions. Streams can join with it; it has no other operations.
 
     Source: GlobalKTable, GlobalKTableImpl.
     """
@@ -45,12 +45,12 @@ class GlobalKTable(Generic[K, V]):
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store that holds this table, if it was given a name."""
+        """The name of the table's store, if the program gave one."""
         return self._store.name if self._queryable else None
 
 
 class GlobalTables:
-    """What ``StreamsBuilder`` inherits."""
+    """Base class of ``StreamsBuilder``: global tables and stores."""
 
     def __init__(self) -> None:
         self._context = Context()
@@ -96,20 +96,21 @@ class GlobalTables:
         step: str | None = None,
         **store: Unpack[UntypedStoreArguments],
     ) -> GlobalKTable[Any, Any]:
-        """A topic as a table that every process keeps whole, read to its end before anything else starts. Each record
-        replaces the value of its key, None deletes it, a null key is dropped.
+        """Read a topic as a table of which every process keeps a full copy, read to its end before processing starts.
+        Each record replaces the value of its key, None deletes it, a null key is dropped.
 
-        It is small, changes seldom, and may be partitioned in any way. Rows have the time of their records; a timestamp
-        extractor is not asked. It has no changelog: the topic is one, and should be compacted.
+        It should be small and change seldom, and need not be co-partitioned. Rows have the timestamps of their records;
+        timestamp extractors are not called. It has no changelog: it is restored from the topic, which should be
+        compacted.
         """
         names = self._context.names
         options = StoreOptions.of("global_table", store)
         if options.was is not None:
             raise TopologyError(
                 "a global table does not take was=",
-                why="it is filled from its topic, whatever the store is called",
+                why="it is filled from its topic, whatever the name of its store is",
             )
-        # Its topic is its changelog.
+        # Its topic serves as its changelog.
         store_name = replace(options, logged=False).named(self._context, f"{topic}-")
         source_name = names.step("KSTREAM-SOURCE-", None if step is None else f"{step}-source")
         name = names.step("KTABLE-SOURCE-", step)
@@ -119,7 +120,7 @@ class GlobalTables:
             raise TopologyError(
                 "a global table cannot keep a history",
                 where=name,
-                hint="leave history= out; join a stream with a table(...) that keeps one",
+                hint="leave out history=, or join with a table(...) that keeps one",
             )
         self._fill(spec, source_name, topic, name, TableSource(spec.name), key, value)
         return GlobalKTable(self._context, spec, queryable=store_name.by_user)
@@ -134,18 +135,18 @@ class GlobalTables:
         value: TypeOrSerde[Any] | None = None,
         step: str | None = None,
     ) -> None:
-        """Add a store that every process keeps whole, and that a processor of yours fills from all partitions of
-        ``topic``; ``supplier`` (its class, say) gives a new one. All processors may read it, none may write it.
+        """Add a store of which every process keeps a full copy. A processor of yours fills it from all partitions of
+        ``topic``; ``supplier`` (its class, for example) makes one. All processors may read it, no other may write it.
 
-        The processor is handed the records anew where the store is not there any more, so it must make of them what it
-        made before. It can neither forward nor schedule. ``key`` and ``value`` are the types of the topic.
+        If the store is lost, the processor receives the records again, so it must store the same for the same
+        records. It can neither forward nor schedule. ``key`` and ``value`` are the types of the topic.
         """
         names = self._context.names
         source_name = names.step("KSTREAM-SOURCE-", None if step is None else f"{step}-source")
         name = names.step("KTABLE-SOURCE-", step)
         if not callable(supplier):
             raise TopologyError(
-                f"{name} got {supplier!r}, which is not a processor's class or factory",
+                f"{name} got {supplier!r}, which is not a class or function that makes a processor",
                 hint="give the class, or a function that makes a new processor at each call",
             )
         UserFunction.of(supplier, "supply", f"add_global_store {name}")
@@ -164,12 +165,12 @@ class GlobalTables:
 
 
 def refuse_key_fn(method: str, key_fn: object) -> None:
-    """Raise ``TopologyError`` if ``key_fn`` is given where the records' own key decides."""
+    """Raise ``TopologyError`` if ``key_fn`` is given for a join by the records' own key."""
     if key_fn is not None:
         raise TopologyError(
             f"key_fn= of {method} is for joins with global tables",
-            why="other joins are by the records' own key",
-            hint="change it before, with select_key, or read the topic with global_table(...)",
+            why="other joins use the records' own key",
+            hint="change the key before with select_key, or read the topic with global_table(...)",
         )
 
 
@@ -183,17 +184,17 @@ def joined_with_global(
     *,
     left: bool,
 ) -> Place:
-    """A stream joined with a global table, which needs no repartitioning. Source: KStreamImpl.doGlobalTableJoin."""
+    """A stream joined with a global table, without repartitioning. Source: KStreamImpl.doGlobalTableJoin."""
     method = "left_join" if left else "join"
     if not callable(key_fn):
         raise TopologyError(
-            f"{method} with a global table needs key_fn=, a function that names the row to join with",
-            hint="key_fn=lambda key, value: key joins by the record's key",
+            f"{method} with a global table needs key_fn=, a function that returns the key of the row to join with",
+            hint="to join by the record's key, give key_fn=lambda key, value: key",
         )
     if other._context is not place.context:
         raise TopologyError(
             f"{place.name} and the global table of store {other._store.name} belong to different builders",
-            hint="use one App for all",
+            hint="use one App for both",
         )
     name = place.context.names.step("KSTREAM-LEFTJOIN-", step)
     operation = GlobalTableJoin(

@@ -1,4 +1,4 @@
-"""Streams whose records are grouped by key, ready to be aggregated."""
+"""Streams grouped by key, for aggregation."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ A = TypeVar("A")
 
 
 class KGroupedStream(Generic[K, V]):
-    """Records by key. If the key was changed before, an aggregation first writes them to a repartition topic.
+    """A stream grouped by key. If the key was changed before, an aggregation first writes a repartition topic.
 
-    Null keys and null values are dropped and counted; null values not in all windows. Source: KGroupedStream,
+    Null keys and null values are dropped and counted (null values not in every kind of window). Source: KGroupedStream,
     GroupedStreamAggregateBuilder.
     """
 
@@ -43,7 +43,7 @@ class KGroupedStream(Generic[K, V]):
         return f"KGroupedStream({self._place!r})"
 
     def count(self, *, step: str | None = None, **store: Unpack[StoreArguments]) -> table.KTable[K, int]:
-        """The number of records of each key."""
+        """Count the records of each key."""
         options = StoreOptions.of("count", store)
         name = options.named_for_count(self._place.context, AGGREGATE)
         return self._aggregated(Aggregate(name.name, ZERO, ONE_MORE), AGGREGATE, step, options, name, INT)
@@ -59,9 +59,9 @@ class KGroupedStream(Generic[K, V]):
     def reduce(
         self, reducer: Callable[..., Any], *, step: str | None = None, **store: Unpack[StoreArguments]
     ) -> table.KTable[K, V]:
-        """The values of a key combined: ``reducer(aggregate, value)``. The first value is the first aggregate.
+        """Combine the values of each key: ``reducer(aggregate, value)``. The first value is the first aggregate.
 
-        None deletes the row: a function that changes its aggregate in place must return it.
+        None deletes the row: a function that changes its aggregate in place must also return it.
         """
         options = StoreOptions.of("reduce", store)
         name = options.named(self._place.context, REDUCE)
@@ -94,10 +94,10 @@ class KGroupedStream(Generic[K, V]):
         step: str | None = None,
         **store: Unpack[StoreArguments],
     ) -> table.KTable[K, Any]:
-        """The values of a key folded into something else: ``aggregator(aggregate, value)`` gives the next aggregate.
+        """Aggregate the values of each key: ``aggregator(aggregate, value)`` returns the next aggregate.
 
-        It starts with ``initializer()``. None deletes the row: a function that changes its aggregate in place must
-        return it. ``value=`` is the type of the aggregate; it is not needed where ``initializer`` is that type
+        The first aggregate is ``initializer()``. None deletes the row: a function that changes its aggregate in place
+        must also return it. ``value=`` is the type of the aggregate; it is not needed if ``initializer`` is that type
         (``int``, ``dict``).
         """
         options = StoreOptions.of("aggregate", store)
@@ -117,7 +117,7 @@ class KGroupedStream(Generic[K, V]):
     def windowed_by(
         self, windows: AnyTimeWindows | SessionWindows
     ) -> windowed.TimeWindowedKStream[K, V] | session_windowed.SessionWindowedKStream[K, V]:
-        """Aggregate each window of event time, or each session, apart."""
+        """Aggregate each window of event time, or each session, separately."""
         checked_windows(windows)
         if isinstance(windows, SessionWindows):
             return session_windowed.SessionWindowedKStream(self, windows)
@@ -128,8 +128,8 @@ class KGroupedStream(Generic[K, V]):
     @overload
     def cogroup(self, aggregator: Callable[[K, A, V], A]) -> cogroup.CogroupedKStream[K, A]: ...
     def cogroup(self, aggregator: Callable[..., Any]) -> cogroup.CogroupedKStream[K, Any]:
-        """Begin an aggregate of several grouped streams: ``aggregator(aggregate, value)`` adds the values of this one,
-        and those of others follow with ``CogroupedKStream.cogroup``."""
+        """Start an aggregation of several grouped streams: ``aggregator(aggregate, value)`` adds the values of this
+        one; ``CogroupedKStream.cogroup`` adds further streams."""
         cogrouped: cogroup.CogroupedKStream[K, Any] = cogroup.CogroupedKStream()
         return cogrouped.cogroup(self, aggregator)
 
@@ -155,9 +155,9 @@ class KGroupedStream(Generic[K, V]):
         *,
         store_by_user: bool,
     ) -> table.KTable[Any, Any]:
-        """The table of an aggregation behind the stream, with a repartition topic between them if the key was changed.
+        """Add an aggregation to the stream, after a repartition topic if the key was changed, and return its table.
 
-        ``key`` is the table's, windows and all; ``spec`` is the store.
+        ``key`` is the serde of the table's keys, which may be windowed; ``spec`` is the store.
         """
         place = self._place
         name = place.context.names.step(prefix, step)
@@ -170,7 +170,8 @@ class KGroupedStream(Generic[K, V]):
         return table.KTable(behind, origin, spec, queryable=store_by_user)
 
     def _repartitioned(self, store: str, store_by_user: bool) -> Place:
-        """Behind the repartition topic. One that the user named is made once and serves all aggregations."""
+        """The place after the repartition topic. A topic with a name given by the user is shared by all
+        aggregations."""
         place, given = self._place, self._repartition
         named = given is not None or store_by_user
         node = repartition_node(place.context, given or store, place.key, place.value, named_by_user=named)

@@ -1,4 +1,4 @@
-"""Which records of two streams meet."""
+"""The windows of a join of two streams."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _INT64_MIN = -(1 << 63)
 
 @dataclass(frozen=True, slots=True)
 class JoinWindows:
-    """How far apart in time two records of one key may be and still be joined; seen from the left stream's record, the
-    right one's may be ``before_ms`` earlier to ``after_ms`` later, both ends included.
+    """The largest difference in time of two records that are joined: the right record may be from ``before_ms`` earlier
+    to ``after_ms`` later than the left one, both inclusive.
 
-    ``grace_ms`` is how much longer a window stays open for records that come late. A record that waits for a match
-    (``left_join``, ``outer_join``) leaves without one when its window has closed.
+    ``grace_ms`` is how much longer a window stays open for late records. In ``left_join`` and ``outer_join`` a record
+    without a match is emitted when its window has closed.
     All durations are timedeltas or milliseconds. Source: org.apache.kafka.streams.kstream.JoinWindows.
     """
 
@@ -28,13 +28,13 @@ class JoinWindows:
         check_milliseconds(self, before_ms=_INT64_MIN, after_ms=_INT64_MIN, grace_ms=0)
         if self.size_ms < 0:
             raise TopologyError(
-                f"a join window from {-self.before_ms} ms to {self.after_ms} ms ends before it begins",
-                why="before and after must not add up to less than 0; one of them may be negative",
+                f"a join window from {-self.before_ms} ms to {self.after_ms} ms ends before it starts",
+                why="the sum of before and after must not be negative; one of them may be",
             )
 
     @classmethod
     def of(cls, time_difference: Duration, *, grace: Duration = 0) -> JoinWindows:
-        """Records that are at most ``time_difference`` apart, whichever of them is the earlier one."""
+        """Join records whose times differ by at most ``time_difference``, in either direction."""
         difference_ms = milliseconds(time_difference, "time_difference")
         return cls(difference_ms, difference_ms, milliseconds(grace, "grace"))
 
@@ -48,10 +48,10 @@ class JoinWindows:
 
     @property
     def size_ms(self) -> int:
-        """From the earliest to the latest record that a record can meet."""
+        """The size of the window: the time from the earliest to the latest record that a record can be joined with."""
         return self.before_ms + self.after_ms
 
     @property
     def retention_ms(self) -> int:
-        """How long the records of each stream are kept."""
+        """How long the records of each stream are kept, in ms."""
         return self.size_ms + self.grace_ms

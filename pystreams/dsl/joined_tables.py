@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class TableJoins(Generic[K, V]):
-    """What ``KTable`` inherits."""
+    """Base class of ``KTable``: joins with other tables."""
 
     @overload
     def join(
@@ -101,15 +101,15 @@ class TableJoins(Generic[K, V]):
         step: str | None = None,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, Any]:
-        """Rows that both tables have: what ``joiner`` (of both values, or key and values) makes of them.
+        """Join the rows of both tables that have the same key: ``joiner`` takes both values, or key and values.
 
-        Both tables must be partitioned alike. ``value=`` is the type of what ``joiner``
-        gives, ``name=`` a store for it.
+        Both tables must be co-partitioned. ``value=`` is the type of the result of ``joiner``, ``name=`` gives the
+        result a store.
 
-        ``foreign_key`` (of the value, or key and value) names the row of ``other`` to join with instead, which has
-        another key and may lie in another partition: None for none. Topics whose partitions are not chosen by the
-        keys' hash need ``partitioner`` (this table's) and ``other_partitioner``, functions of (topic, key, value,
-        partitions), which get None for the value.
+        With ``foreign_key`` (of the value, or key and value) a row is joined with the row of ``other`` whose key it
+        returns; None: with no row. The tables need not be co-partitioned then. If a topic is not partitioned by the
+        hash of the key, give ``partitioner`` (for this table's) or ``other_partitioner``: functions of (topic, key,
+        value, partitions), which are called with None as the value.
         """
         options = StoreOptions.of("join", store)
         if foreign_key is None and partitioner is None and other_partitioner is None:
@@ -194,7 +194,7 @@ class TableJoins(Generic[K, V]):
         step: str | None = None,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, Any]:
-        """As ``join``, and rows that ``other`` lacks: ``joiner`` then gets None for its value."""
+        """As ``join``, also for rows without a row in ``other``: ``joiner`` then gets None as its value."""
         options = StoreOptions.of("left_join", store)
         if foreign_key is None and partitioner is None and other_partitioner is None:
             return table_joins.joined(self._self, other, joiner, JoinKind.LEFT, step, options)
@@ -227,7 +227,7 @@ class TableJoins(Generic[K, V]):
         step: str | None = None,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, Any]:
-        """Rows that either table has: ``joiner`` gets None for the value that is missing."""
+        """Join rows of either table: ``joiner`` gets None for a missing value."""
         return table_joins.joined(
             self._self, other, joiner, JoinKind.OUTER, step, StoreOptions.of("outer_join", store)
         )

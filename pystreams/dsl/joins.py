@@ -1,4 +1,4 @@
-"""The joins of a stream: with a table, and with another stream."""
+"""Joins of a stream with a table or another stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Joins(Generic[K, V]):
-    """What ``KStream`` inherits."""
+    """Base class of ``KStream``: joins."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -134,18 +134,19 @@ class Joins(Generic[K, V]):
         step: str | None = None,
         **stores: Any,
     ) -> KStream[K, Any]:
-        """With a table: each record joined with the table's current row of its key; none without a row. A table that
-        keeps a ``history`` gives the row of the record's own time; with ``grace`` the record first waits so much stream
-        time for rows that come late.
+        """With a table: join each record with the table's current row of its key; a record without a row has no
+        result. A table with a ``history`` gives the row of the record's own time; with ``grace`` the record first
+        waits this long, in stream time, for late rows.
 
-        With a global table: each record joined with the row that ``key_fn`` (of the value, or key and value) names.
+        With a global table: join each record with the row whose key ``key_fn`` (of the value, or key and value)
+        returns.
 
-        With a stream: each pair of records with one key whose timestamps are within ``windows``, at the later one's
-        timestamp, as soon as both are there. Null keys and null values are dropped.
+        With a stream: join each pair of records with the same key and with timestamps within ``windows``, as soon as
+        both have arrived. The result has the later timestamp. Null keys and null values are dropped.
 
-        ``value`` is the type of what ``joiner`` gives, ``key`` that of both streams' keys. ``step`` also names the
-        repartition topics, if some are needed. ``name``, ``logged``, ``persistent`` and ``changelog_config`` are for
-        the stores of a join of streams, one for the records of each.
+        ``value`` is the type of the result of ``joiner``, ``key`` the type of both streams' keys. ``step`` also names
+        the repartition topics, if the join needs any. ``name``, ``logged``, ``persistent`` and ``changelog_config``
+        are for the stores of a join of two streams.
         """
         if grace is not None:
             table_grace.refuse_grace("join", other)
@@ -257,9 +258,9 @@ class Joins(Generic[K, V]):
     ) -> KStream[K, Any]:
         """As ``join``, but a record without a match is joined with None.
 
-        With a stream that is known only when its window has closed, grace included: it waits in a store until a later
-        record of either stream shows that, and leaves then, with its own timestamp. One that comes when it cannot meet
-        anything any more, and one without a key, leaves at once.
+        With a stream, this is known only when the record's window has closed, grace included. Until a later record of
+        either stream moves stream time that far, the record waits in a store; the result has its timestamp. A record
+        that arrives too late for any match, and one without a key, is joined with None at once.
         """
         if grace is not None:
             table_grace.refuse_grace("left_join", other)
@@ -307,12 +308,12 @@ class Joins(Generic[K, V]):
         step: str | None = None,
         **stores: Any,
     ) -> KStream[K, Any]:
-        """As ``left_join`` with a stream, where the other stream's records may be without a match, too."""
+        """As ``left_join`` with a stream, but records of the other stream may be without a match, too."""
         if not isinstance(other, Joins):
             raise TopologyError(
                 f"outer_join of a stream takes a stream, not {type(other).__name__}",
-                why="a table's rows have no time at which they would leave without a match",
-                hint="left_join takes a table; or join the streams that both come from",
+                why="a table's rows have no window after which they would count as unmatched",
+                hint="use left_join, or join the streams that both come from",
             )
         return self._join_stream(other, joiner, JoinKind.OUTER, windows, (key, value), step, stores)
 
@@ -372,7 +373,8 @@ class Joins(Generic[K, V]):
         return self._at(Place(place.context, name, node, sources, place.key, serde))
 
     def _repartitioned_for_join(self, topic: str | None, key: AnySerde) -> Place:
-        """Behind the repartition topic, which has keys of that serde. Joins without a name share one, as in Java."""
+        """The place after the repartition topic, whose keys have this serde. Unnamed joins share the topic, as in
+        Java."""
         place = self._place
         node = repartition_node(
             place.context, topic or place.name, key, place.value, named_by_user=topic is not None
@@ -383,7 +385,7 @@ class Joins(Generic[K, V]):
         return self._behind(self._repartition_node, added=True)
 
     def _behind(self, node: RepartitionGraphNode, *, added: bool = False) -> Place:
-        """The place behind a repartition topic, with the serdes with which it is read."""
+        """The place after a repartition topic, with the serdes that read it."""
         place = self._place
         if not added:
             place.add(node)
@@ -393,7 +395,7 @@ class Joins(Generic[K, V]):
         return Place(place.context, node.name, node, frozenset({node.name}), key, value)
 
     def _at(self, place: Place) -> KStream[K, Any]:
-        """A stream of the same kind that goes on from another place."""
+        """A stream of the same class that continues from another place."""
         made: Any = type(self)(place)
         found: KStream[K, Any] = made
         return found

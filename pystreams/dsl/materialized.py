@@ -1,4 +1,4 @@
-"""The store of a table: the arguments that describe it, the same for all steps that can have one."""
+"""The arguments that describe the store of a table. They are the same for all steps that can have a store."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from pystreams.serde.base import AnySerde
 from pystreams.state.spec import StoreSpec
 from pystreams.topology.names import checked
 
-#: Windows with an end that follows from their start.
+#: Windows whose end is determined by their start.
 AnyTimeWindows: TypeAlias = TimeWindows | UnlimitedWindows | SlidingWindows
 
 
 class UntypedStoreArguments(TypedDict, total=False):
-    """The keyword arguments of a step that has a store; what they mean stands in ``pystreams.dsl``."""
+    """The keyword arguments of a step with a store. ``pystreams.dsl`` describes them."""
 
     name: str
     was: str
@@ -35,20 +35,20 @@ class UntypedStoreArguments(TypedDict, total=False):
 
 
 class StoreArguments(UntypedStoreArguments, total=False):
-    """The same with the types of the table."""
+    """As above, with the types of the table."""
 
     key: TypeOrSerde[Any]
     value: TypeOrSerde[Any]
 
 
 class WindowStoreArguments(StoreArguments, total=False):
-    """The same for windowed tables."""
+    """As above, for windowed tables."""
 
     retention: Duration
 
 
 class Kept(TypedDict):
-    """Where a store is, as ``StoreSpec`` takes it."""
+    """The arguments of ``StoreSpec`` that say whether the store is persistent."""
 
     persistent: bool
     persistent_by_default: bool
@@ -56,7 +56,7 @@ class Kept(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What a step was told about its store. Source: org.apache.kafka.streams.kstream.Materialized."""
+    """The arguments of a step about its store. Source: org.apache.kafka.streams.kstream.Materialized."""
 
     name: str | None = None
     key: Any = None
@@ -73,29 +73,30 @@ class StoreOptions:
 
     @classmethod
     def of(cls, method: str, arguments: Mapping[str, Any]) -> StoreOptions:
-        """The options that ``method`` was called with. Raises ``TypeError`` for an unknown one, as a call would."""
+        """The options that ``method`` was called with. Raises ``TypeError`` for an unknown one, as Python does."""
         check_keywords(method, arguments, [field.name for field in fields(cls)])
         options = cls(**arguments)
         if options.was is not None and options.name is None:
             raise TopologyError(
                 f"{method} takes was= only with name=",
-                hint=f"give the store the name that it is to have from now on: name=..., was={options.was!r}",
+                hint=f"give the new name of the store, too: name=..., was={options.was!r}",
             )
         return options
 
     @property
     def kept(self) -> Kept:
-        """Where the store is, and whether that was said. Java has stores with versions on disk only."""
+        """Whether the store is persistent, and whether that is only the default. Versioned stores are always, as in
+        Java."""
         said = self.persistent is not None or self.history is not None
         return {"persistent": self.persistent is not False, "persistent_by_default": not said}
 
     @property
     def given(self) -> bool:
-        """True if any argument was: Java then draws a number for a name, even for a store that is never made."""
+        """Whether any argument was given: Java then uses up a number for a name, even if the store is never made."""
         return self != StoreOptions()
 
     def named(self, context: Context, prefix: str) -> StoreName:
-        """The name, or a generated one. ``prefix`` is that of the step."""
+        """The given name, or a generated one. ``prefix`` is that of the step."""
         if self.name is not None:
             return StoreName(checked(self.name), True)
         name = context.names.store(prefix)
@@ -103,13 +104,13 @@ class StoreOptions:
         return StoreName(name, False)
 
     def named_for_count(self, context: Context, prefix: str) -> StoreName:
-        """The same for a count. Java draws a number too many if anything but the name is given, for ever so."""
+        """As ``named``, for a count. Java uses up an extra number if any argument but the name is given."""
         if self.given and self.name is None:
             context.names.store(prefix)
         return self.named(context, prefix)
 
     def key_value(self, name: str, key: AnySerde, value: AnySerde) -> StoreSpec:
-        """The store of a table. ``key`` and ``value`` are for what was not given here."""
+        """The store of a table. ``key`` and ``value`` are used if these options have no types."""
         if self.retention is not None:
             raise TopologyError(f"store {name} has no windows, so it does not take retention=")
         versioned = self._versioned(name)
@@ -134,15 +135,15 @@ class StoreOptions:
         if most is None:
             return
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
-            raise TopologyError(f"store {name} cannot keep max_entries={most!r}", hint="give a number")
+            raise TopologyError(f"store {name} cannot keep max_entries={most!r}", hint="give a whole number")
         if self.persistent is not False or self.history is not None:
             raise TopologyError(
                 f"store {name} takes max_entries= only in memory, and without history=",
-                hint="give persistent=False, or leave max_entries= out",
+                hint="give persistent=False, or leave out max_entries=",
             )
 
     def _versioned(self, name: str) -> dict[str, Any]:
-        """What a versioned store has besides; empty for another one."""
+        """The additional arguments of a versioned store; empty for other stores."""
         if self.history is None:
             if self.history_segment is not None:
                 raise TopologyError(f"store {name} keeps no versions, so it does not take history_segment=")
@@ -151,7 +152,7 @@ class StoreOptions:
             raise TopologyError(
                 "a table that keeps a history needs a name for its store",
                 where=f"store {name}",
-                hint="give name=, besides history=",
+                hint="give name= together with history=",
             )
         segment = self.history_segment
         return {
@@ -162,15 +163,15 @@ class StoreOptions:
     def window(
         self, name: str, key: AnySerde, value: AnySerde, windows: AnyTimeWindows, *, on_close: bool = False
     ) -> StoreSpec:
-        """The store of a windowed table. It keeps windows as long as ``windows`` need it, or longer if ``retention``
-        says so. ``on_close``: they are emitted when they have closed."""
+        """The store of a windowed table. It keeps windows as long as ``windows`` need them, or longer with
+        ``retention``. ``on_close``: results are emitted when the window has closed."""
         return StoreSpec(
             name,
             "timestamped_window",
             given_or(self.key, key),
             given_or(self.value, value),
             **self.kept,
-            # As in Java, a cache before other windows stays, though nothing waits in it to be emitted.
+            # As in Java, other windows keep their cache, although it does not delay any results.
             cached=self.cached and not (on_close and isinstance(windows, SlidingWindows)),
             logged=self.logged,
             window_size_ms=windows.size_ms,
@@ -185,7 +186,7 @@ class StoreOptions:
     def session(
         self, name: str, key: AnySerde, value: AnySerde, windows: SessionWindows, *, on_close: bool = False
     ) -> StoreSpec:
-        """The same for sessions."""
+        """The store of a table of sessions."""
         return StoreSpec(
             name,
             "session",
@@ -214,24 +215,24 @@ class StoreOptions:
         retention_ms = least if self.retention is None else milliseconds(self.retention, "retention")
         if retention_ms < least:
             raise TopologyError(
-                f"store {name} keeps its windows too short: retention={retention_ms} ms",
+                f"store {name} does not keep its windows long enough: retention={retention_ms} ms",
                 why=_WHY_SO_LONG[type(windows)],
-                hint=f"at least retention={least}",
+                hint=f"give at least retention={least}",
             )
         return retention_ms
 
 
 _WHY_SO_LONG: dict[type, str] = {
-    TimeWindows: "a window takes records for its size and grace",
+    TimeWindows: "a window accepts records for its size and grace",
     UnlimitedWindows: "its window never ends",
     SlidingWindows: "a record may need windows from twice the time difference before it, and the grace",
-    SessionWindows: "a session takes records for its gap and grace",
+    SessionWindows: "a session accepts records for its gap and grace",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class StoreName:
-    """A store's name. Only stores that the user named can be queried."""
+    """A store's name. A store can be queried only if the user gave the name."""
 
     name: str
     by_user: bool

@@ -1,6 +1,7 @@
-"""What is behind a table: how other steps read its rows, and what has to be so that its changes carry old values.
+"""The origin of a table: how other steps read its rows, and what makes its changes carry old values.
 
-Which tables are materialised follows from who asks these two questions. Source: KTableImpl.valueGetterSupplier,
+A table is materialized if another step asks for one of these. Source: KTableImpl.valueGetterSupplier,
+KTableImpl.enableSendingOldValues and the processor suppliers that they call in turn.
 KTableImpl.enableSendingOldValues and the processor suppliers that they ask in turn.
 """
 
@@ -32,7 +33,7 @@ from pystreams.state.spec import StoreSpec
 
 WindowedAggregate: TypeAlias = WindowAggregate | SlidingAggregate | SessionAggregate
 AnyAggregate: TypeAlias = Aggregate | Reduce | WindowedAggregate | TableAggregate | TableReduce
-#: A step on one other table.
+#: The operation of a step on one table.
 Derivation: TypeAlias = TableFilter | TableMapValues | TableTransformValues
 
 
@@ -41,20 +42,20 @@ class TableOrigin(ABC):
 
     def __init__(self, *, history_ms: int | None = None) -> None:
         self._sends_old_values = False
-        #: How far back the table keeps versions; None: it keeps none.
+        #: How far back the table keeps versions (ms); None: it is not versioned.
         self.history_ms = history_ms
 
     @property
     def versioned(self) -> bool:
-        """The table keeps versions, so its changes may not be the latest ones. Source: KIP-914."""
+        """Whether the table is versioned, so that its changes may not be of the latest version. Source: KIP-914."""
         return self.history_ms is not None
 
     @abstractmethod
     def value_getter(self) -> ValueGetter:
-        """How another step reads the table, which is from now on kept in a store, its own or that of a table above."""
+        """How another step reads the table. From now on the table is materialized, by itself or through a parent."""
 
     def send_old_values(self, *, force: bool) -> bool:
-        """Have changes carry old values; True if they do. ``force`` materialises a source that has no store yet."""
+        """Make changes carry old values; returns whether they do. ``force`` materializes a source without a store."""
         if not self._sends_old_values:
             self._sends_old_values = self._send_old_values(force=force)
         return self._sends_old_values
@@ -64,7 +65,7 @@ class TableOrigin(ABC):
 
 
 class TopicOrigin(TableOrigin):
-    """A topic, or a stream that became a table. ``store`` is made as soon as somebody needs it."""
+    """A topic, or a stream that became a table. ``store`` is created as soon as another step needs it."""
 
     def __init__(self, operation: TableSource, store: StoreSpec) -> None:
         super().__init__(history_ms=store.history_ms)
@@ -125,7 +126,7 @@ def _getter_of(operation: AnyAggregate) -> ValueGetter:
 
 
 class DerivedOrigin(TableOrigin):
-    """A step on another table, which is computed again where it is read, unless it has a store."""
+    """A step on another table. Without a store it is computed again each time it is read."""
 
     def __init__(self, operation: Derivation, parent: TableOrigin, *, history_ms: int | None) -> None:
         super().__init__(history_ms=history_ms)
@@ -167,7 +168,7 @@ class SuppressOrigin(TableOrigin):
 
 
 class JoinOrigin(TableOrigin):
-    """A join of two tables, computed again where it is read, unless it has a store."""
+    """A join of two tables. Without a store it is computed again each time it is read."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How the names of steps begin that aggregate, with windows or without: those of Kafka Streams."""
+"""The prefixes of the names of aggregations: those of Kafka Streams."""
 
 from __future__ import annotations
 

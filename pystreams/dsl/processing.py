@@ -1,4 +1,4 @@
-"""The Processor API within the language: steps of a stream that users write as classes."""
+"""The Processor API in the DSL: steps of a stream that users write as classes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ V2 = TypeVar("V2")
 
 
 class Processing(Joins[K, V]):
-    """What ``KStream`` inherits."""
+    """Base class of ``KStream``: processors."""
 
     def process(
         self,
@@ -39,10 +39,10 @@ class Processing(Joins[K, V]):
         value: TypeOrSerde[V2] | None = None,
         step: str | None = None,
     ) -> KStream[K2, V2]:
-        """Run a ``Processor``; ``supplier`` (its class, say) gives a new one for each task.
+        """Run a ``Processor``; ``supplier`` (its class, for example) makes one for each task.
 
-        ``stores`` are the names of stores that it may use, or stores that are added with it; what ``supplier.stores()``
-        gives, where there is such a method, is added, too.
+        ``stores`` are names of stores that it may use, or stores to add and connect. If ``supplier`` has a method
+        ``stores``, the stores that it returns are added, too.
         """
         name = self._processor_name("KSTREAM-PROCESSOR-", step, supplier)
         place = self._place
@@ -64,7 +64,7 @@ class Processing(Joins[K, V]):
         value: TypeOrSerde[V2] | None = None,
         step: str | None = None,
     ) -> KStream[K, V2]:
-        """As ``process``, but the processor must not change the key, so that no repartitioning follows."""
+        """As ``process``, but the processor must not change the key, so that no repartitioning is needed."""
         name = self._processor_name("KSTREAM-PROCESSVALUES-", step, supplier)
         serde = computed(value, f"the value that {name} forwards", locate(supplier), self._place.value)
         node = _node(name, Process(supplier, fixed_key=True), stores)

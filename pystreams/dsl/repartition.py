@@ -1,4 +1,4 @@
-"""Topics in the middle of a program: records are written under their new key and read again by its partition."""
+"""Repartition topics: records are written under their new key and read again, partitioned by it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def repartition_node(
     partitions: int | None = None,
     optimizable: bool = True,
 ) -> RepartitionGraphNode:
-    """Sink and source of the topic ``<prefix>-repartition``, and a filter before them. The node has the source's name.
+    """A filter, and the sink and source of the topic ``<prefix>-repartition``. The node has the source's name.
 
     Source: KStreamImpl.createRepartitionedSource.
     """
@@ -51,7 +51,7 @@ def repartition_node(
 def table_repartition_node(
     sink: str, source: str, topic: str, key: AnySerde, change: AnySerde
 ) -> RepartitionGraphNode:
-    """Sink and source of a topic of table changes. Source: GroupedTableOperationRepartitionNode."""
+    """The sink and source of a topic of table changes. Source: GroupedTableOperationRepartitionNode."""
     return RepartitionGraphNode(
         source, _sink(sink, topic, key, change, None), _source(source, topic, key, change)
     )

@@ -1,4 +1,4 @@
-"""Which serde the records behind a step have."""
+"""Determines the serdes of the results of a step."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ __all__ = [
 
 
 def given_or(given: Any, otherwise: AnySerde) -> AnySerde:
-    """The serde of the argument ``key=`` or ``value=``, if it was given."""
+    """The serde for the argument ``key=`` or ``value=`` if it was given, else ``otherwise``."""
     return otherwise if given is None else serde_for(given)
 
 
 def read_from_topic(given: Any, what: str) -> AnySerde:
-    """The serde of a source: bytes unless a type or a default is given."""
+    """The serde of a source: bytes, unless a type is given here or as a default."""
     return given_or(given, DeferredSerde(what, BYTES))
 
 
 def computed(given: Any, what: str, location: str, *inputs: AnySerde) -> AnySerde:
-    """The serde of what is computed at ``location``, where nothing but ``given`` tells its type.
+    """The serde of a value that is computed at ``location``, whose type only ``given`` tells.
 
-    Text is assumed if it is made from text, since splitting lines and picking words is what most untyped programs do
-    (and writing anything else as text fails at once); else the type must be given.
+    Without it, text is assumed if the input is text, because most untyped programs split lines and pick words (and any
+    other value fails at once when it is written as text). Otherwise the type must be given.
     """
     return given_or(given, DeferredSerde(what, _text_of_text(inputs), location=location))
 
@@ -47,9 +47,9 @@ def computed(given: Any, what: str, location: str, *inputs: AnySerde) -> AnySerd
 def returned_by(
     given: Any, what: str, function: UserFunction, *inputs: AnySerde, part: Returned = Returned.WHOLE
 ) -> AnySerde:
-    """The serde of what ``function`` returns, or of a part of it. A type given as the function (``int``) returns its
-    own values, and ``len`` a number. A function's annotation tells its type where no default serde is configured; else
-    as ``computed``."""
+    """The serde of the result of ``function``, or of a part of it. If the function is a type (``int``), it is that
+    type; ``len`` returns a number. The function's annotation is used if no default serde is configured. Otherwise as
+    ``computed``."""
     kind: Any = function.call
     if isinstance(kind, BuiltinFunctionType):
         kind = _RETURNS.get(kind)
@@ -65,7 +65,7 @@ def returned_by(
 
 
 def _annotated(function: UserFunction, part: Returned, inputs: tuple[AnySerde, ...]) -> AnySerde | None:
-    """The serde of the annotated type; that of text, or none, where there is no annotation or no serde for it."""
+    """The serde of the annotated type. Without an annotation, or a serde for it: that of text, or None."""
     text = _text_of_text(inputs)
     annotation = returned_type(function.call, part)
     subclass_of_str = isinstance(annotation, type) and issubclass(annotation, str)
@@ -81,13 +81,13 @@ def _text_of_text(inputs: tuple[AnySerde, ...]) -> AnySerde | None:
     return STR if inputs and all(is_text(serde) for serde in inputs) else None
 
 
-#: Builtin functions whose values have one type whatever they are called with.
+#: Builtin functions that always return the same type.
 _RETURNS: dict[Any, type] = {len: int, hash: int, ord: int, chr: str, repr: str, ascii: str}
 
 
 def aggregate_serde(initializer: UserFunction, store: str) -> AnySerde:
-    """The serde of an aggregate whose type was not given: ``initializer`` may be the type itself, or tell it in
-    its annotation."""
+    """The serde of an aggregate whose type was not given: ``initializer`` may be the type itself, or have it in its
+    annotation."""
     if isinstance(initializer.call, type):
         return serde_for(initializer.call)
     fallback = _annotated(initializer, Returned.WHOLE, ())
@@ -95,7 +95,7 @@ def aggregate_serde(initializer: UserFunction, store: str) -> AnySerde:
 
 
 def is_text(serde: AnySerde) -> bool:
-    # Not by identity: an application that was sent to another process has serdes of its own.
+    # Compared by type, not identity: an application that was sent to another process has serdes of its own.
     known = serde.fallback if isinstance(serde, DeferredSerde) else serde
     return isinstance(known, StrSerde)
 
@@ -104,18 +104,18 @@ _PRIMITIVES = (StrSerde, IntSerde, FloatSerde, BytesSerde, BoolSerde, UUIDSerde)
 
 
 def check_keys_meet(method: str, this: str, one: AnySerde, other: str, two: AnySerde) -> None:
-    """Raise ``TopologyError`` where rows are looked up by keys of another type. Serdes of one's own may have the same
-    bytes all the same; those of plain types have not."""
+    """Raise ``TopologyError`` if a join compares keys of different plain types. User-defined serdes are not checked,
+    because they may produce the same bytes."""
     if isinstance(one, _PRIMITIVES) and isinstance(two, _PRIMITIVES) and repr(one) != repr(two):
         raise TopologyError(
             f"{method} compares keys of different types: {one!r} of {this}, {two!r} of {other}",
-            why="keys meet by their bytes",
-            hint="select_key(...) makes keys of another type; a foreign key may be of the other table's",
+            why="keys are compared by their bytes",
+            hint="select_key(...) makes keys of another type; a foreign key may be of the type of the other table's",
         )
 
 
 def common(one: AnySerde, other: AnySerde, what: str) -> AnySerde:
-    """The serde of records from two streams: theirs if it is the same."""
+    """The common serde of records from two streams, if there is one."""
     if one is other:
         return one
     if isinstance(one, DeferredSerde) and isinstance(other, DeferredSerde) and one.fallback is other.fallback:

@@ -1,4 +1,4 @@
-"""Grouped streams in sessions, ready to be aggregated."""
+"""Grouped streams in sessions, for aggregation."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ A = TypeVar("A")
 
 
 class SessionWindowedKStream(Generic[K, V]):
-    """Records by key and session. Late ones, past their session's gap and grace, are dropped and counted. So are null
-    keys; null values are aggregated, as in Java.
+    """A stream grouped by key and session. Records later than the session's gap and grace are dropped and counted. So
+    are null keys; null values are aggregated, as in Java.
 
-    A session that grows or merges with others gets a new key: each old one is deleted, with a change of its own. The
-    store keeps sessions for gap and grace, or for ``retention=``. Source: SessionWindowedKStreamImpl.
+    A session that grows or merges with others gets a new key: each old session is deleted, with a change of its own.
+    The store keeps sessions for gap and grace, or for ``retention=``. Source: SessionWindowedKStreamImpl.
     """
 
     def __init__(self, grouped: grouped.KGroupedStream[K, V], windows: SessionWindows) -> None:
@@ -41,10 +41,10 @@ class SessionWindowedKStream(Generic[K, V]):
         return f"SessionWindowedKStream({self._grouped._place!r}, {self._windows})"
 
     def emit_strategy(self, strategy: EmitStrategy) -> SessionWindowedKStream[K, V]:
-        """When results are emitted: ``EmitStrategy.on_window_update()`` (the default) or ``on_window_close()``.
+        """Choose when results are emitted: ``EmitStrategy.on_window_update()`` (default) or ``on_window_close()``.
 
-        Each session that has closed is emitted once, when a record arrives that moves stream time past its end, gap
-        and grace, by however much. In Java, one is lost that its store shows no more by then.
+        On close, each session is emitted once, when a record moves stream time past its end, gap and grace, even far
+        past. Java loses a session that its store has expired by then.
         """
         self._on_close = emits_on_close(strategy)
         return self
@@ -52,7 +52,7 @@ class SessionWindowedKStream(Generic[K, V]):
     def count(
         self, *, step: str | None = None, **store: Unpack[WindowStoreArguments]
     ) -> table.KTable[Windowed[K], int]:
-        """The number of records of each key and session."""
+        """Count the records of each key and session."""
         options = StoreOptions.of("count", store)
         name = options.named_for_count(self._grouped._place.context, AGGREGATE)
         return self._aggregated(ZERO, ONE_MORE, SUM, AGGREGATE, step, options, name, INT)
@@ -72,7 +72,7 @@ class SessionWindowedKStream(Generic[K, V]):
     def reduce(
         self, reducer: Callable[..., Any], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
     ) -> table.KTable[Windowed[K], V]:
-        """The values of a key and session combined. The first value is the first aggregate."""
+        """Combine the values of each key and session. The first value is the first aggregate."""
         options = StoreOptions.of("reduce", store)
         name = options.named(self._grouped._place.context, REDUCE)
         aggregator = aggregator_of(UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
@@ -128,10 +128,10 @@ class SessionWindowedKStream(Generic[K, V]):
         step: str | None = None,
         **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], Any]:
-        """The values of a key and session folded into something else, as ``KGroupedStream.aggregate``.
+        """Aggregate the values of each key and session, as ``KGroupedStream.aggregate``.
 
-        ``merger(one, two)``, or with the key before, makes one aggregate of two: of the new session, which starts with
-        ``initializer()``, and of each that it takes the place of, in the order of their ends.
+        ``merger(one, two)``, or with the key first, merges two aggregates: that of the new session, which starts with
+        ``initializer()``, and those of the sessions that it replaces, in the order of their ends.
         """
         options = StoreOptions.of("aggregate", store)
         name = options.named(self._grouped._place.context, AGGREGATE)

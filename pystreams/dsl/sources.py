@@ -1,4 +1,4 @@
-"""How topics are read."""
+"""Makes the source nodes of topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Topics = str | Iterable[str] | re.Pattern[str]
 
 
 def source_serdes(name: str, key: Any, value: Any) -> tuple[AnySerde, AnySerde]:
-    """The serdes of keys and values that a source reads."""
+    """The serdes of the keys and values of a source."""
     return read_from_topic(key, f"the keys of {name}"), read_from_topic(value, f"the values of {name}")
 
 
@@ -32,7 +32,7 @@ def source_node(
     timestamp_extractor: Any,
     auto_offset_reset: str | timedelta | None,
 ) -> SourceNode:
-    """The node that reads ``topics``. Raises ``TopologyError`` for what does not name a topic."""
+    """The node that reads ``topics``. Raises ``TopologyError`` if they do not name a topic."""
     pattern = topics if isinstance(topics, re.Pattern) else None
     found = () if isinstance(topics, re.Pattern) else topic_names(topics)
     if pattern is None and not found:

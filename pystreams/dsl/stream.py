@@ -45,22 +45,22 @@ V2 = TypeVar("V2")
 class KStream(Processing[K, V]):
     """A stream of independent records. Steps return new streams; nothing runs before the topology is built and started.
 
-    A function argument takes the value, or key and value. What the keyword arguments mean stands in ``pystreams.dsl``.
-    All steps raise ``TopologyError`` for a function of another arity and for an illegal name.
+    A function argument takes the value, or key and value. ``pystreams.dsl`` describes the keyword arguments. All steps
+    raise ``TopologyError`` for a function with another arity and for an invalid name.
     Source: KStream, KStreamImpl.
     """
 
     def __repr__(self) -> str:
         return f"KStream({self._place!r})"
 
-    # One record, no state
+    # Steps on single records
 
     @overload
     def filter(self, predicate: Callable[[V], object], *, step: str | None = ...) -> KStream[K, V]: ...
     @overload
     def filter(self, predicate: Callable[[K, V], object], *, step: str | None = ...) -> KStream[K, V]: ...
     def filter(self, predicate: Callable[..., object], *, step: str | None = None) -> KStream[K, V]:
-        """Records for which ``predicate`` holds."""
+        """Keep the records for which ``predicate`` is true."""
         name, function = self._named("filter", "KSTREAM-FILTER-", step, predicate, "predicate")
         return self._then(name, Filter(function))
 
@@ -69,7 +69,7 @@ class KStream(Processing[K, V]):
     @overload
     def filter_not(self, predicate: Callable[[K, V], object], *, step: str | None = ...) -> KStream[K, V]: ...
     def filter_not(self, predicate: Callable[..., object], *, step: str | None = None) -> KStream[K, V]:
-        """Records for which ``predicate`` does not hold."""
+        """Keep the records for which ``predicate`` is false."""
         name, function = self._named("filter_not", "KSTREAM-FILTER-", step, predicate, "predicate")
         return self._then(name, Filter(function, negate=True))
 
@@ -94,7 +94,8 @@ class KStream(Processing[K, V]):
     def map(
         self, mapper: Callable[..., Any], *, key: Any = None, value: Any = None, step: str | None = None
     ) -> KStream[Any, Any]:
-        """Each record replaced by the (key, value) that ``mapper`` gives. Prefer ``map_values`` if the key stays."""
+        """Replace each record by the (key, value) that ``mapper`` returns. Use ``map_values`` if the key stays the
+        same."""
         name, function = self._named("map", "KSTREAM-MAP-", step, mapper)
         serdes = self._computed(name, function, (key, Returned.KEY), (value, Returned.VALUE))
         return self._rekeyed(name, Map(function), *serdes)
@@ -118,9 +119,9 @@ class KStream(Processing[K, V]):
     def map_values(
         self, mapper: Callable[..., Any], *, value: Any = None, step: str | None = None
     ) -> KStream[K, Any]:
-        """Each value replaced by what ``mapper`` gives; it is called for None, too.
+        """Replace each value by the result of ``mapper``, which is called for None, too.
 
-        ``value=`` is the type of what it returns, not needed where ``mapper`` is that type (``int``).
+        ``value=`` is the type of the result; it is not needed if ``mapper`` is that type (``int``).
         """
         name, function = self._named("map_values", "KSTREAM-MAPVALUES-", step, mapper)
         serde = returned_by(value, f"the value that {name} computes", function, self._place.value)
@@ -147,7 +148,7 @@ class KStream(Processing[K, V]):
     def flat_map(
         self, mapper: Callable[..., Any], *, key: Any = None, value: Any = None, step: str | None = None
     ) -> KStream[Any, Any]:
-        """Each record replaced by the (key, value) pairs that ``mapper`` gives."""
+        """Replace each record by the (key, value) pairs that ``mapper`` returns."""
         name, function = self._named("flat_map", "KSTREAM-FLATMAP-", step, mapper)
         serdes = self._computed(name, function, (key, Returned.KEY_OF_EACH), (value, Returned.VALUE_OF_EACH))
         return self._rekeyed(name, FlatMap(function), *serdes)
@@ -171,7 +172,7 @@ class KStream(Processing[K, V]):
     def flat_map_values(
         self, mapper: Callable[..., Any], *, value: Any = None, step: str | None = None
     ) -> KStream[K, Any]:
-        """Each record replaced by one for each value that ``mapper`` gives, with the same key."""
+        """Replace each record by one record per value that ``mapper`` returns, with the same key."""
         name, function = self._named("flat_map_values", "KSTREAM-FLATMAPVALUES-", step, mapper)
         what = f"the value that {name} computes"
         serde = returned_by(value, what, function, self._place.value, part=Returned.EACH)
@@ -188,7 +189,7 @@ class KStream(Processing[K, V]):
     def select_key(
         self, mapper: Callable[..., Any], *, key: Any = None, step: str | None = None
     ) -> KStream[Any, V]:
-        """Each key replaced by what ``mapper`` gives."""
+        """Replace each key by the result of ``mapper``."""
         name, function = self._named("select_key", "KSTREAM-KEY-SELECT-", step, mapper)
         serde = returned_by(key, f"the key that {name} computes", function, self._place.value)
         return self._rekeyed(name, SelectKey(function), serde, self._place.value)
@@ -198,7 +199,7 @@ class KStream(Processing[K, V]):
     @overload
     def peek(self, action: Callable[[K, V], object], *, step: str | None = ...) -> KStream[K, V]: ...
     def peek(self, action: Callable[..., object], *, step: str | None = None) -> KStream[K, V]:
-        """The same records; ``action`` sees each as it passes."""
+        """Call ``action`` for each record, and forward the record unchanged."""
         name, function = self._named("peek", "KSTREAM-PEEK-", step, action, "action")
         return self._then(name, Peek(function))
 
@@ -207,28 +208,29 @@ class KStream(Processing[K, V]):
     @overload
     def foreach(self, action: Callable[[K, V], object], *, step: str | None = ...) -> None: ...
     def foreach(self, action: Callable[..., object], *, step: str | None = None) -> None:
-        """Call ``action`` for each record: the end of the stream."""
+        """Call ``action`` for each record. This ends the stream."""
         name, function = self._named("foreach", "KSTREAM-FOREACH-", step, action, "action")
         self._then(name, Foreach(function))
 
     def print(self, *, label: str | None = None, path: str | None = None, step: str | None = None) -> None:
-        """Write ``[label]: key, value`` to standard output, or append it to a file. The label is this stream's name."""
+        """Write ``[label]: key, value`` to standard output or append it to a file. The default label is this stream's
+        name."""
         name = self._place.context.names.step("KSTREAM-PRINTER-", step)
         self._then(name, Print(self._place.name if label is None else label, path))
 
-    # Several streams
+    # Steps on several streams
 
     def merge(self, other: KStream[K, V], *, step: str | None = None) -> KStream[K, V]:
-        """The records of both streams, in no particular order."""
+        """Merge two streams. The records of one are in no particular order to those of the other."""
         if not isinstance(other, KStream):
             raise TopologyError(
                 f"merge takes a stream, not {type(other).__name__}",
-                hint="a table becomes one with to_stream()",
+                hint="to_stream() makes a table a stream",
             )
         one, two = self._place, other._place
         if one.context is not two.context:
             raise TopologyError(
-                f"{one.name} and {two.name} belong to different builders", hint="use one App for all"
+                f"{one.name} and {two.name} belong to different builders", hint="use one App for both"
             )
         name = one.context.names.step("KSTREAM-MERGE-", step)
         node = ProcessorGraphNode(name, Forward(), merges=True)
@@ -240,7 +242,8 @@ class KStream(Processing[K, V]):
         return KStream(Place(one.context, name, node, sources, key, value, needs_repartition))
 
     def split(self, *, step: str | None = None) -> branches.BranchedKStream[K, V]:
-        """Divide the stream: see ``BranchedKStream``. ``step`` is also the prefix of the branches' names."""
+        """Split the stream into branches: see ``BranchedKStream``. ``step`` is also the prefix of the branches'
+        names."""
         name = self._place.context.names.step("KSTREAM-BRANCH-", step)
         return branches.BranchedKStream(self._place, name)
 
@@ -295,9 +298,9 @@ class KStream(Processing[K, V]):
         partitioner: Any = None,
         step: str | None = None,
     ) -> None:
-        """Write to a topic, or to the one that a function names for each record. The topics must exist.
+        """Write to a topic, or to the topic that a function returns for each record. The topics must exist.
 
-        The function takes the value, key and value, or key, value and a ``RecordContext``: where the record came from.
+        The function takes the value, key and value, or key, value and a ``RecordContext``, the record's origin.
         """
         name = self._place.context.names.step("KSTREAM-SINK-", step)
         chooser = topic_chooser(topic, f"to {name}")
@@ -321,14 +324,14 @@ class KStream(Processing[K, V]):
         partitioner: Partitioner[K, V] | None = None,
         partitions: int | None = None,
     ) -> KStream[K, V]:
-        """Write the records to the topic ``<application>-<name>-repartition`` and go on from there.
+        """Write the records to the topic ``<application>-<name>-repartition``, and continue with reading it.
 
-        ``partitions`` None: as many as what feeds it has. Records without a key are dropped, unless a left join
-        follows.
+        ``partitions`` None: as many as the topics have that feed it. Records without a key are dropped, unless a left
+        join follows.
         """
         if partitions is not None and (type(partitions) is not int or partitions < 1):
             raise TopologyError(
-                f"partitions={partitions!r}: a topic has at least one", hint="give a whole number"
+                f"partitions={partitions!r}: a topic needs at least one partition", hint="give a whole number"
             )
         place = self._place
         prefix = place.context.names.step("KSTREAM-REPARTITION-") if name is None else checked(name)
@@ -344,10 +347,10 @@ class KStream(Processing[K, V]):
         )
         return KStream(self._behind(node))
 
-    # Tables and groups
+    # Tables and groupings
 
     def to_table(self, *, step: str | None = None, **store: Unpack[StoreArguments]) -> table.KTable[K, V]:
-        """The stream read as a table: each record replaces the value of its key, None deletes it."""
+        """Read the stream as a table: each record replaces the value of its key, None deletes it."""
         options = StoreOptions.of("to_table", store)
         place, prefix = self._place, "KSTREAM-TOTABLE-"
         name = place.context.names.step(prefix, step)
@@ -371,7 +374,7 @@ class KStream(Processing[K, V]):
         value: TypeOrSerde[V] | None = None,
         repartition: str | None = None,
     ) -> grouped.KGroupedStream[K, V]:
-        """Records by key, to be aggregated. ``repartition`` names the topic that is needed if the key was changed."""
+        """Group by key, for aggregation. ``repartition`` names the topic that is needed if the key was changed."""
         place = self._place
         place = replace(place, key=given_or(key, place.key), value=given_or(value, place.value))
         return grouped.KGroupedStream(place, repartition)
@@ -402,7 +405,7 @@ class KStream(Processing[K, V]):
         value: Any = None,
         repartition: str | None = None,
     ) -> grouped.KGroupedStream[Any, V]:
-        """Records by the key that ``mapper`` gives. ``repartition`` names the topic in between, and this step."""
+        """Group by the key that ``mapper`` returns. ``repartition`` names the repartition topic and this step."""
         name, function = self._named("group_by", "KSTREAM-KEY-SELECT-", repartition, mapper)
         serde = returned_by(key, f"the key that {name} computes", function, self._place.value)
         rekeyed: KStream[Any, V] = self._rekeyed(name, SelectKey(function), serde, self._place.value)
@@ -419,7 +422,7 @@ class KStream(Processing[K, V]):
     def _computed(
         self, name: str, function: UserFunction, key: tuple[Any, Returned], value: tuple[Any, Returned]
     ) -> tuple[AnySerde, AnySerde]:
-        """The serdes of key and value, each from what was given and the part of what ``function`` returns."""
+        """The serdes of key and value, from the given types, or from the parts of the result of ``function``."""
         text = self._place.value
         new_key = returned_by(key[0], f"the key that {name} computes", function, text, part=key[1])
         return new_key, returned_by(
@@ -429,7 +432,7 @@ class KStream(Processing[K, V]):
     def _then(
         self, name: str, operation: Operation, *, value: AnySerde | None = None, changes_value: bool = False
     ) -> KStream[K, Any]:
-        """A step that leaves the key alone."""
+        """Add a step that does not change the key."""
         place = self._place
         node = ProcessorGraphNode(name, operation, changes_value=changes_value)
         place.add(node)
@@ -438,7 +441,7 @@ class KStream(Processing[K, V]):
     def _rekeyed(
         self, name: str, operation: Map | FlatMap | SelectKey, key: AnySerde, value: AnySerde
     ) -> KStream[Any, Any]:
-        """A step that changes the key."""
+        """Add a step that changes the key."""
         place = self._place
         node = ProcessorGraphNode(name, operation, changes_key=True)
         place.add(node)

@@ -31,7 +31,7 @@ _METHODS = {JoinKind.INNER: "join", JoinKind.LEFT: "left_join", JoinKind.OUTER: 
 
 
 class JoinStoreArguments(TypedDict, total=False):
-    """The keyword arguments for the stores of a join of streams; what they mean stands in ``pystreams.dsl``."""
+    """The keyword arguments for the stores of a join of streams. ``pystreams.dsl`` describes them."""
 
     name: str
     was: str
@@ -42,7 +42,7 @@ class JoinStoreArguments(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The names of a join, drawn in Java's order. Source: KStreamImplJoin.join."""
+    """The names of a join, generated in Java's order. Source: KStreamImplJoin.join."""
 
     kept: tuple[str, str]
     sides: tuple[str, str]
@@ -87,7 +87,7 @@ def _suffixes(kind: JoinKind) -> tuple[str, str]:
 
 
 def _store_names(name: str, kind: JoinKind) -> tuple[str, str, str]:
-    """The stores of a join that was given a name for them: of both sides, and of what waits."""
+    """The stores of a join with ``name=``: those of both sides, and that of unmatched records."""
     this, other = _suffixes(kind)
     waiting = "-left-shared-join" if kind.value[0] else "-outer-shared-join"
     return f"{name}{this}-store", f"{name}{other}-store", f"{name}{waiting}-store"
@@ -103,7 +103,7 @@ def joined(
     step: str | None,
     arguments: Mapping[str, Any],
 ) -> Place:
-    """Where ``this`` goes on, joined with ``other``. ``types`` are those of keys and results, if they were given.
+    """The place after ``this`` is joined with ``other``. ``types`` are the given types of keys and results.
 
     Source: KStreamImpl.doJoin, KStreamImplJoin.
     """
@@ -158,14 +158,14 @@ def joined(
 
 
 def refuse_stream_arguments(method: str, windows: object, key: object, arguments: Mapping[str, Any]) -> None:
-    """Raise ``TopologyError`` if a join with a table was given what only a join of two streams has."""
+    """Raise ``TopologyError`` if a join with a table has arguments that are only for joins of two streams."""
     given = [name for name, value in (("windows", windows), ("key", key)) if value is not None]
     given += arguments
     if given:
         raise TopologyError(
             f"{method} with a table does not take {', '.join(f'{name}=' for name in given)}",
-            why="a record is joined with the row that is there now; only streams are joined over a time",
-            hint="join with a stream, or leave the argument out",
+            why="a record is joined with the current row; only joins of two streams have windows",
+            hint="join with a stream, or leave out the argument",
         )
 
 
@@ -188,9 +188,9 @@ def _windows(method: str, windows: object) -> JoinWindows:
     if windows is None:
         raise TopologyError(
             f"{method} of two streams needs windows=",
-            why="it must know how far apart in time two records may be",
-            hint="windows=JoinWindows.of(timedelta(minutes=5)); for the latest value of a key, whenever it came, join "
-            "with a table: to_table() makes one",
+            why="the windows are the largest difference in time of two joined records",
+            hint="windows=JoinWindows.of(timedelta(minutes=5)); to join with the latest value of a key instead, make "
+            "one stream a table with to_table()",
         )
     raise TopologyError(
         f"{method} of two streams takes JoinWindows, not {type(windows).__name__}",
@@ -199,7 +199,7 @@ def _windows(method: str, windows: object) -> JoinWindows:
 
 
 def _key_serde(this: Place, other: Place, method: str) -> AnySerde:
-    """The serde of the keys of both: they meet by their bytes."""
+    """The serde of the keys of both streams, which are compared by their bytes."""
     one, two = this.key, other.key
     if same_setting(one, two):
         return one
@@ -210,8 +210,8 @@ def _key_serde(this: Place, other: Place, method: str) -> AnySerde:
         return common(one, two, f"the keys that {method} of {this.name} and {other.name} compares")
     raise TopologyError(
         f"{method} compares keys of different types: {one!r} of {this.name}, {two!r} of {other.name}",
-        why="keys meet by their bytes",
-        hint="select_key(...) makes keys of another type; if the bytes are the same, say key= which type they have",
+        why="keys are compared by their bytes",
+        hint="select_key(...) makes keys of another type; if the bytes are equal, give the type with key=",
     )
 
 
@@ -223,7 +223,7 @@ def _kept(
     windows: JoinWindows,
     was: str | None,
 ) -> StoreSpec:
-    """The store of one side. Each record has a key of its own in the changelog, so there is nothing to compact."""
+    """The store of one side. Each record has its own key in the changelog, so that compaction would have no effect."""
     return StoreSpec(
         name,
         "join_window",
@@ -234,7 +234,7 @@ def _kept(
         window_size_ms=windows.size_ms,
         retention_ms=windows.retention_ms,
         retain_duplicates=True,
-        # In memory it has them always, as in Java.
+        # A store in memory always keeps headers, as in Java.
         headers=options.persistent is False,
         of_language=True,
         changelog_config={**(options.changelog_config or {}), "cleanup.policy": "delete"},
@@ -245,7 +245,7 @@ def _kept(
 def _waiting(
     name: str, options: StoreOptions, key: AnySerde, left: AnySerde, right: AnySerde, was: str | None
 ) -> StoreSpec:
-    """The store of records without a match."""
+    """The store of unmatched records."""
     value = wrapped(left, lambda one: wrapped(right, lambda two: SideValueSerde(one, two)))
     return StoreSpec(
         name,

@@ -1,4 +1,4 @@
-"""When a table lets its changes go on, and the step that holds them back until then."""
+"""``suppress``: the settings for holding back a table's changes, and the step that does so."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PREFIX = "KTABLE-SUPPRESS-"
 
 
 class WhenFull(Enum):
-    """What a buffer does that has come to its bound. Source: BufferFullStrategy."""
+    """The reaction of a buffer that reaches its limit. Source: BufferFullStrategy."""
 
     EMIT_EARLY = "emit_early"
     SHUT_DOWN = "shut_down"
@@ -37,13 +37,13 @@ class WhenFull(Enum):
 class Suppressed(Generic[K_contra]):
     """Which changes of a table are held back, and for how long: ``until_window_closes`` or ``until_time_limit``.
 
-    Only the last change of each key is held. The changes lie in memory, bounded by ``max_records`` and ``max_bytes``
-    (of keys, values and where their records came from) for each partition, if these are given; ``logged`` ones are in a
-    changelog, too, and come back after a restart. ``changelog_config`` are settings of that topic.
+    Only the last change of each key is held back. The changes are kept in memory. ``max_records`` and ``max_bytes`` (of
+    keys, values and record contexts) limit them for each partition, if they are given. With ``logged``, the changes are
+    also written to a changelog and restored after a restart; ``changelog_config`` are settings of that topic.
     Source: org.apache.kafka.streams.kstream.Suppressed (KIP-328).
     """
 
-    #: None: until the window closes.
+    #: How long changes are held back; None: until the window closes.
     wait_ms: int | None
     max_records: int | None = None
     max_bytes: int | None = None
@@ -58,12 +58,12 @@ class Suppressed(Generic[K_contra]):
             bound = getattr(self, name)
             if bound is not None and (not isinstance(bound, int) or isinstance(bound, bool) or bound < 0):
                 raise TopologyError(
-                    f"{name}={bound!r} is not a valid bound of a buffer",
-                    hint="give a whole number, or None for no bound",
+                    f"{name}={bound!r} is not a valid limit of a buffer",
+                    hint="give a whole number, or None for no limit",
                 )
         if not isinstance(self.when_full, WhenFull):
             raise TopologyError(
-                f"when_full={self.when_full!r} is not what a full buffer can do",
+                f"when_full={self.when_full!r} is not a reaction to a full buffer",
                 hint="give WhenFull.EMIT_EARLY or WhenFull.SHUT_DOWN",
             )
 
@@ -76,8 +76,8 @@ class Suppressed(Generic[K_contra]):
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
     ) -> Suppressed[Windowed[Any]]:
-        """The one, final result of each window, when stream time has passed its end and grace. A buffer that comes to
-        its bound stops the application: what it would let go early would not be final results."""
+        """Emit only the final result of each window, when stream time has passed its end and grace. A full buffer stops
+        the application, because results that are emitted early would not be final."""
         return Suppressed(
             None, max_records, max_bytes, WhenFull.SHUT_DOWN, logged, dict(changelog_config or {})
         )
@@ -93,7 +93,7 @@ class Suppressed(Generic[K_contra]):
         logged: bool = True,
         changelog_config: Mapping[str, str] | None = None,
     ) -> Suppressed[Any]:
-        """The last of the changes of a key within ``wait`` of stream time after the first of them."""
+        """Emit the last change of a key within ``wait`` of stream time after the first one."""
         wait_ms = milliseconds(wait, "wait")
         return Suppressed(wait_ms, max_records, max_bytes, when_full, logged, dict(changelog_config or {}))
 
@@ -105,7 +105,7 @@ def suppressed(
     if was is not None and step is None:
         raise TopologyError(
             "suppress takes was= only with step=",
-            hint=f"name the step, and the buffer with it: step=..., was={was!r}",
+            hint=f"name the step, which also names the buffer: step=..., was={was!r}",
         )
     if not isinstance(asked, Suppressed):
         raise TopologyError(
@@ -115,13 +115,13 @@ def suppressed(
     place, origin = this._place, this._origin
     if origin.versioned:
         raise TopologyError(
-            "the changes of a table that keeps versions cannot be held back",
+            "the changes of a versioned table cannot be held back",
             where=place.name,
-            why="they may be out of order, and what is held back is the last one",
-            hint="leave history= out, or read the table into one without: to_stream().to_table()",
+            why="they may be out of order, so the last one may not be the latest version",
+            hint="leave out history=, or read the table into one without it: to_stream().to_table()",
         )
     context = place.context
-    # Unlike other steps a named one draws no number.
+    # Unlike in other steps, a given name uses up no number.
     name = context.names.step(_PREFIX, None) if step is None else checked(step)
     wait_ms = grace_ms(place.node) if asked.wait_ms is None else asked.wait_ms
     if step is None:
@@ -156,8 +156,8 @@ def suppressed(
 
 
 def grace_ms(node: GraphNode, chain: str = "") -> int:
-    """How long after their end the windows behind ``node`` close (ms). Raises ``TopologyError`` where it leads up to
-    something without windows. Source: GraphGraceSearchUtil."""
+    """The grace period of the windows above ``node`` (ms). Raises ``TopologyError`` if the path upwards ends at a step
+    without windows. Source: GraphGraceSearchUtil."""
     operation = node.operation if isinstance(node, ProcessorGraphNode) else None
     if isinstance(operation, WindowAggregate | SlidingAggregate):
         return operation.grace_ms
@@ -167,9 +167,9 @@ def grace_ms(node: GraphNode, chain: str = "") -> int:
     parents = [parent for parent in node.parents if parent.name != "root"]
     if not parents:
         raise TopologyError(
-            "suppress until the window closes needs a table of windows",
+            "suppress until the window closes needs a windowed table",
             where=chain,
-            why="the table comes from something that has none, so nothing tells when its rows are final",
-            hint="aggregate with windowed_by(...) before, or give Suppressed.until_time_limit(wait)",
+            why="the table comes from a step without windows, so its rows are never final",
+            hint="aggregate with windowed_by(...) before, or use Suppressed.until_time_limit(wait)",
         )
     return max(grace_ms(parent, chain) for parent in parents)

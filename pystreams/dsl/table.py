@@ -53,7 +53,7 @@ class KTable(TableJoins[K, V]):
 
     @property
     def queryable_store_name(self) -> str | None:
-        """The store that holds this table, if it was given a name."""
+        """The name of the table's store, if the program gave one."""
         return self._store.name if self._store is not None and self._queryable else None
 
     @overload
@@ -67,7 +67,7 @@ class KTable(TableJoins[K, V]):
     def filter(
         self, predicate: Callable[..., object], *, step: str | None = None, **store: Unpack[StoreArguments]
     ) -> KTable[K, V]:
-        """Rows for which ``predicate`` (of the value, or key and value) holds. A row that stops to pass is deleted."""
+        """Keep the rows for which ``predicate`` (of the value, or key and value) is true; others are deleted."""
         return self._filter("filter", predicate, False, step, StoreOptions.of("filter", store))
 
     @overload
@@ -81,7 +81,7 @@ class KTable(TableJoins[K, V]):
     def filter_not(
         self, predicate: Callable[..., object], *, step: str | None = None, **store: Unpack[StoreArguments]
     ) -> KTable[K, V]:
-        """Rows for which ``predicate`` does not hold."""
+        """Keep the rows for which ``predicate`` is false."""
         return self._filter("filter_not", predicate, True, step, StoreOptions.of("filter_not", store))
 
     def _filter(
@@ -96,7 +96,7 @@ class KTable(TableJoins[K, V]):
         name, store_name = self._draw_names(prefix, step, options)
         function = UserFunction.of(predicate, "predicate", f"{method} {name}")
         operation = TableFilter(function, negate, store_name)
-        # Where old values come anyway, they save tombstones for rows that never passed.
+        # If old values are available anyway, they save tombstones for rows that never passed the filter.
         operation.send_old_values = self._origin.send_old_values(force=False)
         operation.from_versioned = self._origin.versioned
         key, value = given_or(options.key, self._place.key), given_or(options.value, self._place.value)
@@ -114,10 +114,10 @@ class KTable(TableJoins[K, V]):
     def map_values(
         self, mapper: Callable[..., Any], *, step: str | None = None, **store: Unpack[StoreArguments]
     ) -> KTable[K, Any]:
-        """The value of each row replaced by what ``mapper`` (of the value, or key and value) makes of it.
+        """Replace the value of each row by the result of ``mapper`` (of the value, or key and value).
 
-        It is not called for None. ``value=`` is the type of what it returns, not needed where ``mapper`` is that type
-        (``int``).
+        The mapper is not called for None. ``value=`` is the type of the result; it is not needed if ``mapper`` is that
+        type (``int``).
         """
         options = StoreOptions.of("map_values", store)
         name, store_name = self._draw_names("KTABLE-MAPVALUES-", step, options)
@@ -136,15 +136,15 @@ class KTable(TableJoins[K, V]):
         step: str | None = None,
         **store: Unpack[StoreArguments],
     ) -> KTable[K, V2]:
-        """The value of each row replaced by what a ``ValueTransformer`` makes of it; ``supplier`` (its class, say)
-        gives a new one for each task. It is called for deleted rows, too.
+        """Replace the value of each row by the result of a ``ValueTransformer``; ``supplier`` (its class, for example)
+        makes one for each task. It is called for deleted rows, too.
 
-        ``stores`` are the names of stores that it may use, or stores that are added with it; what ``supplier.stores()``
-        gives, where there is such a method, is added, too. ``value=`` is the type of what it returns.
+        ``stores`` are names of stores that it may use, or stores to add and connect. If ``supplier`` has a method
+        ``stores``, the stores that it returns are added, too. ``value=`` is the type of the result.
         """
         options = StoreOptions.of("transform_values", store)
         prefix = "KTABLE-TRANSFORMVALUES-"
-        # Unlike other steps this one draws no number for a store that it does not have.
+        # Unlike in other steps, no number is used up for a store that it does not have.
         store_name = None if options.name is None else options.named(self._place.context, prefix).name
         name = self._place.context.names.step(prefix, step)
         function = UserFunction.of(supplier, "supply", f"transform_values {name}")
@@ -171,7 +171,7 @@ class KTable(TableJoins[K, V]):
     def to_stream(
         self, key_fn: Callable[..., Any] | None = None, *, key: Any = None, step: str | None = None
     ) -> stream.KStream[Any, V]:
-        """The changes as a stream; a deleted row is a record with the value None. ``key_fn`` gives a new key."""
+        """The changes as a stream; a deleted row is a record with the value None. ``key_fn`` returns a new key."""
         name = self._place.context.names.step("KTABLE-TOSTREAM-", step)
         node = ProcessorGraphNode(name, TableToStream())
         self._place.add(node)
@@ -184,12 +184,11 @@ class KTable(TableJoins[K, V]):
     def suppress(
         self, until: suppressed.Suppressed[K], *, step: str | None = None, was: str | None = None
     ) -> KTable[K, V]:
-        """The same table, with its changes held back as ``until`` says: fewer of them come through, each the last of
-        several. ``Suppressed.until_window_closes()`` gives the final result of each window.
+        """Hold back the table's changes as ``until`` says, and emit only the last of several changes of a key.
+        ``Suppressed.until_window_closes()`` gives the final result of each window.
 
-        Nothing but stream time lets changes go: they wait until later records arrive, of any key of the partition.
-        ``step`` names the buffer (``<step>-store``), too; ``was`` is the name that the buffer had until now, and goes
-        with ``step``.
+        Only stream time releases changes: they wait until later records arrive, of any key of the partition. ``step``
+        also names the buffer (``<step>-store``); ``was``, which needs ``step``, is the former name of the buffer.
         """
         return suppressed.suppressed(self, until, step, was)
 
@@ -219,10 +218,10 @@ class KTable(TableJoins[K, V]):
         value: Any = None,
         repartition: str | None = None,
     ) -> table_grouped.KGroupedTable[Any, Any]:
-        """Rows under another key, to be aggregated: ``mapper`` gives (key, value).
+        """Group rows under another key, for aggregation: ``mapper`` returns (key, value).
 
-        A change takes the old row out of its group and puts the new one into its own. ``repartition`` names the topic
-        in between, and this step.
+        A change removes the old row from its group and adds the new row to its group. ``repartition`` names the
+        repartition topic and this step.
         """
         place = self._place
         name = place.context.names.step("KTABLE-SELECT-", repartition)
@@ -237,7 +236,7 @@ class KTable(TableJoins[K, V]):
         return table_grouped.KGroupedTable(grouped, repartition)
 
     def _draw_names(self, prefix: str, step: str | None, options: StoreOptions) -> tuple[str, str | None]:
-        """The names of a step and its store. Without a name there is no store, but its number is drawn."""
+        """The names of a step and its store. Without a name there is no store, but its number is used up."""
         names = self._place.context.names
         store_name = options.named(self._place.context, prefix).name if options.name is not None else None
         if options.given and options.name is None:
@@ -257,7 +256,7 @@ class KTable(TableJoins[K, V]):
         node = ProcessorGraphNode(name, operation, store, connected)
         self._place.add(node)
         place = Place(self._place.context, name, node, self._place.sources, key, value)
-        # A table without a store of its own is what the one below is, unless it was told anything of a store.
+        # A table without a store and without store arguments is versioned if its parent is.
         own = None if store is None else store.history_ms
         history_ms = own if options.given else self._origin.history_ms
         origin = DerivedOrigin(operation, self._origin, history_ms=history_ms)

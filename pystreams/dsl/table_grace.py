@@ -1,4 +1,4 @@
-"""The grace period of a join of a stream with a table, and the buffer in which records wait for it."""
+"""The grace period of a stream-table join, and the buffer in which records wait for it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ def refuse_grace(method: str, other: object) -> None:
     if not isinstance(other, table.KTable):
         raise TopologyError(
             f"{method} takes grace= with a table, not with {type(other).__name__}",
-            hint="joins of streams have it in their windows: JoinWindows.of(..., grace=...)",
+            hint="joins of two streams have a grace period in their windows: JoinWindows.of(..., grace=...)",
         )
 
 
 def buffer(place: Place, join: str, step: str | None, origin: TableOrigin, grace: Duration) -> StoreSpec:
-    """The store for the records of ``place`` that wait ``grace`` before the step ``join``.
+    """The store for records of ``place`` that wait for ``grace`` before the step ``join``.
 
-    Raises ``TopologyError`` for a table that keeps no versions, or forgets them before. Source:
+    Raises ``TopologyError`` if the table is not versioned, or keeps its versions for a shorter time. Source:
     KStreamImpl.doStreamTableJoin, StreamTableJoinNode.
     """
     grace_ms = milliseconds(grace, "grace")
     if origin.history_ms is None:
         raise TopologyError(
-            "a join with a grace period needs a table that keeps versions",
+            "a join with a grace period needs a versioned table",
             where=join,
             why="a record that has waited is joined with the row of its own time",
             hint="give the table a history=, at least as long as the grace period",
@@ -38,7 +38,7 @@ def buffer(place: Place, join: str, step: str | None, origin: TableOrigin, grace
         raise TopologyError(
             f"the table keeps versions for {origin.history_ms} ms, and records wait for {grace_ms} ms",
             where=join,
-            why="the row of a record's time would be forgotten before it is joined",
+            why="the row of a record's time could expire before it is joined",
             hint=f"give the table history={grace_ms} or more",
         )
     name = checked(f"{join}-Buffer")

@@ -1,4 +1,4 @@
-"""Tables under another key, ready to be aggregated."""
+"""Tables grouped by another key, for aggregation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STORE_PREFIX = "KTABLE-AGGREGATE-"
 
 
 class KGroupedTable(Generic[K, V]):
-    """A table whose rows are grouped. A changed row is first subtracted from its old group, then added to its new one.
+    """A table with grouped rows. A changed row is first subtracted from its old group, then added to its new one.
 
     Source: KGroupedTable, KGroupedTableImpl.
     """
@@ -41,7 +41,7 @@ class KGroupedTable(Generic[K, V]):
         return f"KGroupedTable({self._place!r})"
 
     def count(self, *, step: str | None = None, **store: Unpack[StoreArguments]) -> table.KTable[K, int]:
-        """The number of rows in each group."""
+        """Count the rows of each group."""
         options = StoreOptions.of("count", store)
         name = options.named(self._place.context, _STORE_PREFIX)
         operation = TableAggregate(
@@ -78,7 +78,7 @@ class KGroupedTable(Generic[K, V]):
         step: str | None = None,
         **store: Unpack[StoreArguments],
     ) -> table.KTable[K, V]:
-        """Rows of a group combined: ``adder(aggregate, value)`` for a new one, ``subtractor`` for one that left."""
+        """Combine the rows of each group: ``adder(aggregate, value)`` adds a row, ``subtractor`` removes one."""
         options = StoreOptions.of("reduce", store)
         name = options.named(self._place.context, _STORE_PREFIX)
         operation = TableReduce(
@@ -117,9 +117,9 @@ class KGroupedTable(Generic[K, V]):
         step: str | None = None,
         **store: Unpack[StoreArguments],
     ) -> table.KTable[K, Any]:
-        """Rows of a group folded into something else, starting with ``initializer()``.
+        """Aggregate the rows of each group, starting with ``initializer()``.
 
-        ``value=`` is the type of the aggregate; it is not needed where ``initializer`` is that type, as in
+        ``value=`` is the type of the aggregate; it is not needed if ``initializer`` is that type, as in
         ``aggregate(int, ...)``.
         """
         options = StoreOptions.of("aggregate", store)

@@ -32,7 +32,7 @@ def joined(
     if not isinstance(other, table.KTable):
         raise TopologyError(
             f"{method} of a table takes a table, not {type(other).__name__}",
-            hint="read a topic as a table with table(...), or make one of a stream with to_table()",
+            hint="read a topic as a table with table(...), or make a stream a table with to_table()",
         )
     check_keys_meet(method, this._place.name, this._place.key, other._place.name, other._place.key)
     name, store_name = this._draw_names(_PREFIX, step, options)

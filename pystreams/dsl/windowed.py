@@ -1,4 +1,4 @@
-"""Grouped streams in windows of event time, ready to be aggregated."""
+"""Grouped streams in windows of event time, for aggregation."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ A = TypeVar("A")
 
 
 class TimeWindowedKStream(Generic[K, V]):
-    """Records by key and window. Late ones, past the window's grace, are dropped and counted. So are null keys, and
-    null values in sliding windows; in other windows null values are aggregated, as in Java.
+    """A stream grouped by key and window. Records later than the window's grace are dropped and counted. So are null
+    keys, and null values in sliding windows; in other windows null values are aggregated, as in Java.
 
-    The store keeps windows for size and grace (sliding ones for twice their difference and grace), or for
+    The store keeps windows for size and grace (sliding windows: twice the time difference, and grace), or for
     ``retention=``. Source: TimeWindowedKStreamImpl, SlidingWindowedKStreamImpl.
     """
 
@@ -43,15 +43,15 @@ class TimeWindowedKStream(Generic[K, V]):
         return f"TimeWindowedKStream({self._grouped._place!r}, {self._windows})"
 
     def emit_strategy(self, strategy: EmitStrategy) -> TimeWindowedKStream[K, V]:
-        """When results are emitted: ``EmitStrategy.on_window_update()`` (the default) or ``on_window_close()``.
+        """Choose when results are emitted: ``EmitStrategy.on_window_update()`` (default) or ``on_window_close()``.
 
-        Each window that has closed is emitted once, when a record arrives that moves stream time past its end and
-        grace, by however much. In Java, one is lost that its store shows no more by then.
+        On close, each window is emitted once, when a record moves stream time past its end and grace, even far past.
+        Java loses a window that its store has expired by then.
         """
         self._on_close = emits_on_close(strategy)
         if self._on_close and isinstance(self._windows, UnlimitedWindows):
             raise TopologyError(
-                "unlimited windows never close, so nothing can be emitted then",
+                "unlimited windows never close, so they cannot be emitted on close",
                 hint="give EmitStrategy.on_window_update(), or windows that end",
             )
         return self
@@ -59,7 +59,7 @@ class TimeWindowedKStream(Generic[K, V]):
     def count(
         self, *, step: str | None = None, **store: Unpack[WindowStoreArguments]
     ) -> table.KTable[Windowed[K], int]:
-        """The number of records of each key and window."""
+        """Count the records of each key and window."""
         options = StoreOptions.of("count", store)
         context = self._grouped._place.context
         if isinstance(self._windows, SlidingWindows):
@@ -83,7 +83,7 @@ class TimeWindowedKStream(Generic[K, V]):
     def reduce(
         self, reducer: Callable[..., Any], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
     ) -> table.KTable[Windowed[K], V]:
-        """The values of a key and window combined. The first value is the first aggregate."""
+        """Combine the values of each key and window. The first value is the first aggregate."""
         options = StoreOptions.of("reduce", store)
         name = options.named(self._grouped._place.context, REDUCE)
         aggregator = aggregator_of(UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
@@ -116,7 +116,7 @@ class TimeWindowedKStream(Generic[K, V]):
         step: str | None = None,
         **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], Any]:
-        """The values of a key and window folded into something else, as ``KGroupedStream.aggregate``."""
+        """Aggregate the values of each key and window, as ``KGroupedStream.aggregate``."""
         options = StoreOptions.of("aggregate", store)
         name = options.named(self._grouped._place.context, AGGREGATE)
         start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
@@ -149,7 +149,7 @@ def window_operation(
     *,
     on_close: bool = False,
 ) -> WindowAggregate | SlidingAggregate:
-    """What aggregates into a window store."""
+    """The operation that aggregates into a window store."""
     if isinstance(windows, SlidingWindows):
         return SlidingAggregate(
             store, windows.difference_ms, windows.grace_ms, initializer, aggregator, on_close=on_close
@@ -169,6 +169,6 @@ def window_operation(
 
 
 def windowed_key(spec: StoreSpec, windows: AnyTimeWindows) -> AnySerde:
-    """The keys of a table of windows, whose store has the plain ones."""
+    """The serde of a windowed table's keys; its store has the inner keys."""
     size_ms = windows.size_ms
     return wrapped(spec.key_serde, lambda inner: TimeWindowedSerde(inner, size_ms))

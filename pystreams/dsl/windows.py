@@ -1,4 +1,4 @@
-"""Windows of event time, and when their results are emitted. All durations are timedeltas or milliseconds."""
+"""Windows of event time, and the time when their results are emitted. Durations are timedeltas or milliseconds."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class EmitStrategy(Enum):
 
     @staticmethod
     def on_window_update() -> EmitStrategy:
-        """Each change of a window's aggregate, or those that the cache lets through: the default."""
+        """Emit each change of a window's aggregate, or those that the cache lets through. The default."""
         return EmitStrategy.ON_WINDOW_UPDATE
 
     @staticmethod
     def on_window_close() -> EmitStrategy:
-        """The last aggregate of each window, once, when a record arrives behind its end and grace."""
+        """Emit only the final aggregate of each window, once, when a record arrives later than its end and grace."""
         return EmitStrategy.ON_WINDOW_CLOSE
 
 
@@ -31,8 +31,8 @@ class EmitStrategy(Enum):
 class TimeWindows:
     """Windows of a fixed size, aligned to the epoch: ``tumbling`` or ``hopping``.
 
-    A window takes records until stream time reaches its end plus ``grace``; later ones are dropped and counted.
-    Its start is within, its end is not. Source: org.apache.kafka.streams.kstream.TimeWindows.
+    A window accepts records until stream time reaches its end plus ``grace``; later ones are dropped and counted. The
+    start is inclusive, the end exclusive. Source: org.apache.kafka.streams.kstream.TimeWindows.
     """
 
     size_ms: int
@@ -44,12 +44,12 @@ class TimeWindows:
         if self.advance_ms > self.size_ms:
             raise TopologyError(
                 f"windows of {self.size_ms} ms cannot advance by {self.advance_ms} ms",
-                why="records between two windows would be in none",
+                why="records between two windows would be in no window",
             )
 
     @classmethod
     def tumbling(cls, size: Duration, *, grace: Duration = 0) -> TimeWindows:
-        """Windows one after the other: every record is in exactly one."""
+        """Consecutive windows without gaps: every record is in exactly one."""
         return cls.hopping(size, advance=size, grace=grace)
 
     @classmethod
@@ -61,13 +61,13 @@ class TimeWindows:
 
     @property
     def retention_ms(self) -> int:
-        """How long windows have to be kept."""
+        """How long windows must be kept, in ms."""
         return self.size_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True)
 class UnlimitedWindows:
-    """One window for each key, which begins at ``start_ms`` and never ends; earlier records are in none.
+    """One window for each key, which starts at ``start_ms`` and never ends; earlier records are in no window.
 
     Source: org.apache.kafka.streams.kstream.UnlimitedWindows.
     """
@@ -84,27 +84,27 @@ class UnlimitedWindows:
 
     @property
     def size_ms(self) -> int:
-        """Up to the end of time."""
+        """The size, in ms: to the greatest timestamp."""
         return TIME_MAX - self.start_ms
 
     @property
     def grace_ms(self) -> int:
-        """Nothing is ever late."""
+        """The grace period: 0, because no record is late."""
         return 0
 
     @property
     def retention_ms(self) -> int:
-        """How long the window has to be kept: for ever."""
+        """How long the window must be kept: for ever."""
         return TIME_MAX
 
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindows:
-    """Windows of records that are no further apart than a time difference: there is one that ends with each record, and
-    one that begins right behind each, as far as their records differ. Start and end are both within.
+    """Windows of records whose times differ by at most the time difference: one window ends with each record, and one
+    starts directly after each record, unless it would have the same records. Start and end are inclusive.
 
-    A window takes records until stream time is past its end plus ``grace``; later ones are dropped and counted. Records
-    with timestamps below the difference share the window that starts at 0.
+    A window accepts records until stream time is past its end plus ``grace``; later ones are dropped and counted.
+    Records with timestamps below the difference share the window that starts at 0.
     Source: org.apache.kafka.streams.kstream.SlidingWindows.
     """
 
@@ -116,27 +116,27 @@ class SlidingWindows:
 
     @classmethod
     def of(cls, time_difference: Duration, *, grace: Duration = 0) -> SlidingWindows:
-        """Windows in which no two records are further apart than ``time_difference``."""
+        """Windows in which the times of any two records differ by at most ``time_difference``."""
         return cls(milliseconds(time_difference, "time_difference"), milliseconds(grace, "grace"))
 
     @property
     def size_ms(self) -> int:
-        """From start to end."""
+        """The time from start to end, in ms."""
         return self.difference_ms
 
     @property
     def retention_ms(self) -> int:
-        """How long windows have to be kept: a record may need those that ended ``difference`` before it."""
+        """How long windows must be kept, in ms: a record may need those that ended ``difference`` before it."""
         return 2 * self.difference_ms + self.grace_ms
 
 
 @dataclass(frozen=True, slots=True)
 class SessionWindows:
-    """Sessions: records of a key that follow each other within a gap of inactivity. Start and end are those of the
-    first and the last record, both within.
+    """Sessions: records of a key with no longer pause between them than the gap. A session starts with its first record
+    and ends with its last, both inclusive.
 
-    A record that lies between two sessions makes them one. A session takes records until stream time is past its end
-    plus gap and ``grace``; later ones are dropped and counted.
+    A record between two sessions merges them. A session accepts records until stream time is past its end plus gap and
+    ``grace``; later ones are dropped and counted.
     Source: org.apache.kafka.streams.kstream.SessionWindows.
     """
 
@@ -148,17 +148,17 @@ class SessionWindows:
 
     @classmethod
     def of(cls, inactivity_gap: Duration, *, grace: Duration = 0) -> SessionWindows:
-        """Sessions that end where nothing happens for longer than ``inactivity_gap``."""
+        """Sessions that end after a time without records that is longer than ``inactivity_gap``."""
         return cls(milliseconds(inactivity_gap, "inactivity_gap", least=1), milliseconds(grace, "grace"))
 
     @property
     def retention_ms(self) -> int:
-        """How long sessions have to be kept."""
+        """How long sessions must be kept, in ms."""
         return self.gap_ms + self.grace_ms
 
 
 def checked_windows(windows: object) -> None:
-    """Raises ``TopologyError`` for what is not a definition of windows of one stream."""
+    """Raise ``TopologyError`` if ``windows`` does not define windows of a stream."""
     if not isinstance(windows, TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows):
         raise TopologyError(
             f"windowed_by takes windows, not {windows!r}",
@@ -168,7 +168,7 @@ def checked_windows(windows: object) -> None:
 
 
 def emits_on_close(strategy: object) -> bool:
-    """Whether results are emitted when their windows have closed. Raises ``TopologyError`` for no strategy."""
+    """Whether results are emitted on close. Raises ``TopologyError`` if ``strategy`` is not an ``EmitStrategy``."""
     if not isinstance(strategy, EmitStrategy):
         raise TopologyError(
             f"emit_strategy takes a strategy, not {strategy!r}",

@@ -93,7 +93,7 @@ def test_all_that_is_json_may_be_mixed(log, topic):
 def test_a_value_that_no_type_fits_is_told(log, topic):
     with pytest.raises(SerializationError, match="cannot be serialized as a value") as failed:
         log.produce(topic, object())
-    assert "give the type of the topic's values have: value=" in failed.value.hint
+    assert "give the type of the topic's values: value=" in failed.value.hint
 
 
 def test_content_in_the_place_of_a_type_is_told(log, topic):

@@ -55,7 +55,7 @@ class Aggregate(ObjectOperation):
                 gave_none()
             write(key_bytes, new, timestamp)
             if not cached:
-                # The first old value is the initialiser's, as in Java; a cache would send None.
+                # As in Java, the first old value is the initializer's; with a cache it is None.
                 forward_change(key, new, old if send_old else None, timestamp, headers)
 
         return Operator(process)
@@ -63,7 +63,7 @@ class Aggregate(ObjectOperation):
 
 @dataclass(eq=False, slots=True)
 class Reduce(ObjectOperation):
-    """The first value is the aggregate. Source: KStreamReduce."""
+    """``reduce``: the first value is the first aggregate. Source: KStreamReduce."""
 
     emits_changes: ClassVar[bool] = True
     stores_under_key: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Operators that are objects: what compiled code calls, and what they may use."""
+"""The base of operators that are objects: compiled code calls them, and their environment gives them its services."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pystreams.topology.nodes import Operation
 
 T = TypeVar("T")
 
-#: Compiled code behind an operator. A stream edge is called with (key, value, timestamp, headers), a table edge with
-#: (key, new, old, is_latest, timestamp, headers).
+#: The compiled code after an operator. After a stream step its arguments are (key, value, timestamp, headers), after a
+#: table step (key, new, old, is_latest, timestamp, headers).
 Forward = Callable[..., None]
 
 
 class OperatorEnvironment(Protocol):
-    """What a task hands to an operator when it opens it."""
+    """The services of a task for an operator, which are passed to ``open``."""
 
     @property
     def node_name(self) -> str: ...
@@ -26,61 +26,63 @@ class OperatorEnvironment(Protocol):
 
     @property
     def partition(self) -> int:
-        """The number of the partitions that the task reads, and of those of its changelogs."""
+        """The number of the partitions that the task reads, and of its changelog partitions."""
         ...
 
     @property
     def cell(self) -> ContextCell:
-        """The context of the record in force. Whoever forwards another timestamp or other headers than the context's
-        sets it before and restores it after."""
+        """The context of the current record. An operator that forwards another timestamp or other headers sets the
+        context before, and restores it after."""
         ...
 
     @property
     def forward(self) -> Forward:
-        """The compiled function of what follows this operator."""
+        """The compiled function of the steps after this operator."""
         ...
 
     def store(self, name: str) -> Any:
-        """The store of that name, opened."""
+        """The store with this name, opened."""
         ...
 
     def global_store(self, name: str) -> Any:
-        """The global store of that name, to read: other threads read it, too, and another one writes it."""
+        """The global store with this name, read-only: another thread writes it, and others read it."""
         ...
 
     def transformer(self, supplier: Callable[[], Any], stores: Sequence[str]) -> Callable[[Any, Any], Any]:
-        """``transform`` of a new ``ValueTransformer``, initialized; it is closed with the task."""
+        """The method ``transform`` of a new, initialized ``ValueTransformer``, which is closed together with the
+        task."""
         ...
 
     def drop(self, reason: str) -> None:
-        """Count (``dropped-records-total``) and log at most now and then that the record in force was dropped."""
+        """Count the current record as dropped (``dropped-records-total``), and log this, but only from time to time."""
         ...
 
     def failed(self, error: Exception, key: Any, value: Any) -> None:
-        """Something raised ``error`` for the record whose context is in force, which is not the one that the step was
-        called with: the processing handler is asked. Returns if the record is to be left out, else raises."""
+        """Call the processing handler for an ``error`` with the record of the current context, which is not the
+        record that the step was called with. Returns if the record is to be left out, else raises."""
         ...
 
     def failed_waiting(
         self, error: Exception, key: Any, value: Any, raw: tuple[bytes | None, bytes | None]
     ) -> None:
-        """As ``failed``, for a record that waited here. ``raw`` are the bytes of its key and value."""
+        """As ``failed``, for a record that waited in this step. ``raw`` are the bytes of its key and value."""
         ...
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
-        """What ``make`` gives, the same for all operators of the task that ask for ``name``."""
+        """The object that ``make`` returns, shared by all operators of the task that ask for ``name``."""
         ...
 
     def load_metadata(self, name: str) -> int | None:
-        """An int64 that Kafka Streams, too, keeps with the task's offsets (ProcessorMetadata), or None."""
+        """An int64 that Kafka Streams also stores with the task's offsets (ProcessorMetadata), or None."""
         ...
 
     def save_metadata(self, name: str, read: Callable[[], int | None]) -> None:
-        """Have ``read()`` called at each commit and kept as Kafka Streams does; None: there is nothing to keep."""
+        """Call ``read()`` at each commit, and store its result as Kafka Streams does; None: there is nothing to
+        store."""
         ...
 
     def drop_as_usual(self) -> None:
-        """Count the record in force as dropped, where that is part of how things work: nobody need hear of it."""
+        """Count the current record as dropped, without a log message, because this is normal."""
         ...
 
     def load_state(self, name: str, default: int) -> int:
@@ -88,13 +90,13 @@ class OperatorEnvironment(Protocol):
         ...
 
     def save_state(self, name: str, read: Callable[[], int]) -> None:
-        """Have ``read()`` called at each commit and kept with the task's offsets, under this operator's name."""
+        """Call ``read()`` at each commit, and store its result with the task's offsets under this operator's name."""
         ...
 
 
 class Operator:
-    """An operator at work in one task. ``process`` takes the arguments of the edge that leads here; it is a closure,
-    because what it needs for each record is then a local variable. What it lets raise goes to the processing handler.
+    """An operator in one task. ``process`` takes the arguments of the edge to this step. It is a closure, because its
+    variables are then local, which is fast. Its exceptions go to the processing handler.
     """
 
     __slots__ = ("process",)
@@ -107,11 +109,11 @@ class Operator:
 
 
 class ObjectOperation(Operation):
-    """An operation that a task runs as an object."""
+    """An operation that runs as an object, not as inlined code."""
 
-    #: True if the edge that leads here carries (new, old): the parent is a table.
+    #: Whether the edge to this step carries (new, old), because the parent is a table.
     takes_changes: ClassVar[bool] = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
-        """A new operator for one task."""
+        """Make the operator for one task."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""How a change leaves an operator with a store: at once, or when the store's cache is flushed."""
+"""Forwards changes of an operator with a store: at once, or when the store's cache is flushed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pystreams.record import Headers
 from pystreams.state.layers.versioned_layer import NOT_PUT, VALID_TO_UNDEFINED
 from pystreams.windowed import Windowed
 
-#: (key, new, old, timestamp, headers, is_latest), the last of which is True where it is left out.
+#: Called with (key, new, old, timestamp, headers, is_latest); is_latest is True if it is left out.
 ForwardChange = Callable[..., None]
 
 
 def change_forwarder(environment: OperatorEnvironment, store: Any = None) -> ForwardChange:
     """A function that forwards a change with the record context set to the change's own timestamp and headers.
 
-    Of a versioned ``store`` what was written last: it knows whether that is the latest version, and what came too late
-    is not forwarded (KIP-914).
+    For a versioned ``store`` it is called after a write: the store knows whether the write is the latest version. A
+    write that came too late to be stored is not forwarded (KIP-914).
 
     Source: ProcessorContextImpl.forward.
     """
@@ -46,7 +46,7 @@ def change_forwarder(environment: OperatorEnvironment, store: Any = None) -> For
 
 
 def record_forwarder(environment: OperatorEnvironment) -> Callable[[Any, Any, int, Headers], None]:
-    """The same for a record: (key, value, timestamp, headers)."""
+    """As ``change_forwarder``, for a record: (key, value, timestamp, headers)."""
     cell, forward = environment.cell, environment.forward
 
     def forward_record(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -62,13 +62,13 @@ def record_forwarder(environment: OperatorEnvironment) -> Callable[[Any, Any, in
 
 
 def failed_at_flush(environment: OperatorEnvironment) -> Callable[[Exception], None]:
-    """What to call for an error of an entry that a cache flushes: it is not the record at work that failed."""
+    """A function that handles the error of an entry that a cache flushes: the current record is not at fault."""
     failed = environment.failed
     return lambda error: failed(error, None, None)
 
 
 def forward_flushed(environment: OperatorEnvironment, store: Any, send_old_values: bool) -> None:
-    """Forward what a key-value store's cache flushes. Source: TimestampedCacheFlushListener."""
+    """Forward the entries that a key-value store's cache flushes. Source: TimestampedCacheFlushListener."""
     forward_change = change_forwarder(environment)
     decode_key = store.decode_key
 
@@ -81,7 +81,7 @@ def forward_flushed(environment: OperatorEnvironment, store: Any, send_old_value
 def forward_flushed_windows(
     environment: OperatorEnvironment, store: Any, send_old_values: bool, size_ms: int
 ) -> None:
-    """Forward what a window store's cache flushes."""
+    """Forward the entries that a window store's cache flushes."""
     forward_change = change_forwarder(environment)
     decode_key = store.decode_key
 
@@ -93,7 +93,8 @@ def forward_flushed_windows(
 
 
 def forward_flushed_sessions(environment: OperatorEnvironment, store: Any, send_old_values: bool) -> None:
-    """Forward what a session store's cache flushes, at the end of each session. Source: SessionCacheFlushListener."""
+    """Forward the entries that a session store's cache flushes, at each session's end. Source:
+    SessionCacheFlushListener."""
     forward_change = change_forwarder(environment)
     decode_key = store.decode_key
 

@@ -1,4 +1,4 @@
-"""Counts and reductions as what aggregations are made of."""
+"""Expresses counts and reductions as aggregations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTHING = UserFunction(lambda: None, False, "reduce")
 
 
 def aggregator_of(reducer: UserFunction) -> UserFunction:
-    """A reducer as an aggregator that starts with None; also what makes one of two sessions' aggregates."""
+    """A reducer as an aggregator that starts with None. It also merges the aggregates of two sessions."""
     combine = reducer.call
     if reducer.takes_key:
         return replace(reducer, call=lambda k, a, v: v if a is None else combine(k, a, v))

@@ -1,8 +1,8 @@
-"""Foreign-key joins of tables: a row of the left one refers to a row of the right one, which has another key.
+"""Foreign-key joins of tables: a row of the left table refers to a row of the right table, which has another key.
 
-The left side subscribes to the right row (``SubscriptionSend``). The right side remembers who did
+The left side subscribes to the right row (``SubscriptionSend``). The right side stores the subscription
 (``SubscriptionReceive``) and answers: at once (``SubscriptionJoin``), and whenever its row changes
-(``ForeignTableJoin``). The left side joins what is answered, unless its own row has changed meanwhile
+(``ForeignTableJoin``). The left side joins its row with the answer, unless the row has changed meanwhile
 (``ResponseJoin``).
 """
 
@@ -35,17 +35,17 @@ _DELETE_AND_TELL = Instruction.DELETE_KEY_AND_PROPAGATE
 _ANSWER = Instruction.PROPAGATE_NULL_IF_NO_FK_VAL_AVAILABLE
 _ANSWER_IF_THERE = Instruction.PROPAGATE_ONLY_IF_FK_VAL_AVAILABLE
 
-#: No hash is this.
+#: A value that differs from every hash.
 _NOT_ASKED = b""
 
-#: The instructions that a change of a row means, each with the foreign key that it is for.
+#: The instructions for a change of a row, each with its foreign key.
 Instructions = list[tuple[Any, Instruction]]
 
 
 @dataclass(frozen=True, slots=True)
 class JoinSerdes:
-    """What both sides of a join write keys and values with. ``topic`` is that of the subscriptions, without the
-    application's id: serdes are told made-up topics, as in Java, because these bytes are not records' own."""
+    """The serdes of keys and values on both sides of a join. ``topic`` is the topic of subscriptions, without the
+    application's id. As in Java, serdes get artificial topic names, because these bytes are not records of a topic."""
 
     topic: str
     primary_key: AnySerde
@@ -79,7 +79,7 @@ class _Codecs(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class _Side(ObjectOperation):
-    """A step that knows the serdes of its join."""
+    """A step that has the serdes of its join."""
 
     serdes: JoinSerdes
 
@@ -94,7 +94,7 @@ class SubscriptionSend(_Side):
     takes_changes: ClassVar[bool] = True
     extractor: UserFunction
     left: bool
-    #: The left table keeps versions: only changes of the latest one count.
+    #: The left table is versioned: only changes of the latest version count.
     from_versioned: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
@@ -149,15 +149,15 @@ class SubscriptionSend(_Side):
 
 
 class _Asking:
-    """What the steps of an inner join share in a task."""
+    """The state that the steps of an inner join share in a task."""
 
     __slots__ = ("again", "asked")
 
     def __init__(self) -> None:
-        #: Subscribes once more for the row that there is now. Gives False for a row without a foreign key.
+        #: Subscribes again for the current row. Returns False if the row has no foreign key.
         self.again: Callable[[Any, Any, int, Headers], bool] = lambda *_: False
-        #: By primary key, the hash of the last change that will be answered in any case, until it is. A restart forgets
-        #: it: then a row may ask once too often.
+        #: By primary key: the hash of the last subscription that is certainly answered, until the answer arrives. It is
+        #: lost at a restart: a row may then subscribe once more than necessary.
         self.asked: dict[bytes, bytes | None] = {}
 
 
@@ -168,8 +168,8 @@ def _asking(environment: OperatorEnvironment, serdes: JoinSerdes) -> _Asking:
 def _left_instructions(
     foreign_key: Callable[[Any, Any], Any], differ: Callable[[Any, Any], bool]
 ) -> Callable[[Any, Any, Any], Instructions]:
-    """Every change needs an answer, because every row has a result. Without a foreign key the answer is that there is
-    nothing."""
+    """The instructions of a left join. Every change needs an answer, because every row has a result. For a row without
+    a foreign key the answer is null."""
 
     def instruct(key: Any, new: Any, old: Any) -> Instructions:
         if new is None and old is None:
@@ -185,7 +185,7 @@ def _left_instructions(
 def _inner_instructions(
     foreign_key: Callable[[Any, Any], Any], differ: Callable[[Any, Any], bool], drop: Callable[[str], None]
 ) -> Callable[[Any, Any, Any], Instructions]:
-    """An answer that there is nothing is needed only where there may be a result to delete."""
+    """The instructions of an inner join. A null answer is needed only if there may be a result to delete."""
 
     def instruct(key: Any, new: Any, old: Any) -> Instructions:
         old_key = foreign_key(key, old)
@@ -203,8 +203,8 @@ def _inner_instructions(
 
 @dataclass(eq=False, slots=True)
 class SubscriptionReceive(_Side):
-    """Keeps who has subscribed to which row of the right table. Its keys are (foreign key, the bytes of the primary
-    key). Source: SubscriptionReceiveProcessorSupplier."""
+    """Stores the subscriptions to rows of the right table, by (foreign key, the bytes of the primary key). Source:
+    SubscriptionReceiveProcessorSupplier."""
 
     store: str
 
@@ -231,8 +231,8 @@ class SubscriptionReceive(_Side):
 class SubscriptionJoin(_Side):
     """Answers a subscription. Source: SubscriptionJoinProcessorSupplier.
 
-    What a cache still holds back is not seen, unlike in Java: who has been told of it would not hear that it is gone,
-    if that comes before the next flush.
+    Unlike Java, it ignores changes that a cache still holds back: if such a row were deleted before the next flush, a
+    subscriber that had got it would not learn about the deletion.
     """
 
     table: ValueGetter
@@ -262,15 +262,15 @@ class SubscriptionJoin(_Side):
 
 @dataclass(eq=False, slots=True)
 class ForeignTableJoin(_Side):
-    """Tells all who have subscribed to a row of the right table that it has changed. One whose subscription cannot be
-    read is the handler's matter, and the others are told (in Java those behind it are not).
+    """Sends a changed row of the right table to all its subscribers. If a subscription cannot be deserialized, the
+    handler decides, and the others get their answers (in Java the later ones do not).
 
     Source: ForeignTableJoinProcessorSupplier.
     """
 
     takes_changes: ClassVar[bool] = True
     store: str
-    #: The right table keeps versions: only changes of the latest one count.
+    #: The right table is versioned: only changes of the latest version count.
     from_versioned: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
@@ -308,11 +308,11 @@ class ForeignTableJoin(_Side):
 
 @dataclass(eq=False, slots=True)
 class ResponseJoin(_Side):
-    """Joins what was answered, if the row is still the one that asked. Source: ResponseJoinProcessorSupplier.
+    """Joins an answer with the row that subscribed, if the row is unchanged. Source: ResponseJoinProcessorSupplier.
 
-    An answer to an older row is dropped. But if it says that there is nothing, it may be the only one to say that the
-    result is gone, because the row has been changed since in a way that needs no answer by itself. Java keeps the
-    result for ever then; here the row that there is now asks again.
+    An answer to an older row is dropped. But a null answer may be the only message that the result must be deleted,
+    because the change of the row since then needed no answer. Java then keeps the result for ever; here the current row
+    subscribes again.
     """
 
     table: ValueGetter
@@ -329,14 +329,14 @@ class ResponseJoin(_Side):
         asked = asking.asked
 
         def settle(key: Any, timestamp: int, headers: Headers) -> None:
-            """An older row has no result: see to it that the row that there is now gets its own."""
+            """Handle a null answer to an older row: the current row subscribes again, or its result is deleted."""
             told = get_flushed(key)
             hash_ = None if told is None else value_hash(encode_value(told[0]))
             if asked.get(encode_primary(key), _NOT_ASKED) == hash_:
                 return
             if told is not None:
                 value, since = told
-                # Of a row that a step above makes or holds back, the time may not be known.
+                # The time may be unknown, for a row that a step above computes or holds back.
                 if asking.again(key, value, timestamp if since < 0 else since, headers):
                     return
             forward(key, None, timestamp, headers)
@@ -361,5 +361,5 @@ class ResponseJoin(_Side):
 
 
 def to_primary_partition(_topic: str, _key: Any, answer: Response, _partitions: int) -> int | None:
-    """The partition that asked; the key decides about answers to what older versions asked."""
+    """The partition of the row that subscribed. Answers to subscriptions of older versions are partitioned by key."""
     return answer.primary_partition

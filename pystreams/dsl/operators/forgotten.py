@@ -1,4 +1,4 @@
-"""A word about aggregators that forget to return what they changed."""
+"""Warns of aggregators that do not return the aggregate that they have changed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pystreams.functions import UserFunction
 
 log = logging.getLogger(__name__)
 
-#: Step and place of functions that were warned of: once for all tasks of the process.
+#: Step and place of the functions that have caused a warning: one warning per function and process.
 _warned: set[tuple[str, str]] = set()
 
 
 def none_warning(environment: OperatorEnvironment, function: UserFunction) -> Callable[[], None]:
-    """What to call when ``function`` made None of a record and no aggregate was stored before: almost always a function
-    that changes its aggregate in place. Warns once; None deletes the key all the same, as in Java."""
+    """A function to call when an aggregator returned None and there was no aggregate before: almost always it changes
+    its aggregate in place. It warns once. As in Java, None deletes the key all the same."""
     step = environment.node_name
 
     def warn() -> None:
@@ -24,7 +24,7 @@ def none_warning(environment: OperatorEnvironment, function: UserFunction) -> Ca
             return
         _warned.add((step, function.location))
         log.warning(
-            "%s: %s gave None, which deletes the key; a function that changes its aggregate in place must return it",
+            "%s: %s returned None, which deletes the key; a function that changes its aggregate must also return it",
             step,
             function.location,
         )

@@ -12,8 +12,8 @@ from pystreams.record import Headers
 
 @dataclass(eq=False, slots=True)
 class GlobalTableJoin(ObjectOperation):
-    """``key_fn`` names the row to join with. Its key may be null, as may the record's. Source: KStreamGlobalKTableJoin,
-    KStreamKTableJoinProcessor."""
+    """``key_fn`` returns the key of the row to join with. It may return null, and the record's key may be null. Source:
+    KStreamGlobalKTableJoin, KStreamKTableJoinProcessor."""
 
     table: str
     key_fn: UserFunction
@@ -32,7 +32,7 @@ class GlobalTableJoin(ObjectOperation):
         drop, forward = environment.drop, environment.forward
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            # Called for a null value, too, as in Java.
+            # As in Java, it is called for a null value, too.
             row = key_of(key, value) if wants_key else key_of(value)
             if value is None or (row is None and not left):
                 drop("null join key or value")

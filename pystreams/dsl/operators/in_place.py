@@ -1,4 +1,4 @@
-"""Aggregates that users' functions change in place, where somebody is still to see the old one."""
+"""Protects aggregates from users' functions that change them in place, where the old aggregate is still needed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.functions import UserFunction
 from pystreams.topology.names import changelog_topic
 
-#: Makes a copy of an aggregate; None: nothing needs one.
+#: Copies an aggregate; None: no copies are needed.
 Copy = Callable[[Any], Any] | None
 
 
 def copier(environment: OperatorEnvironment, store: Any, *, needed: bool) -> Copy:
-    """What copies the values of a store, by way of their bytes. None if copies are not ``needed``, or the values cannot
-    be changed in place."""
+    """A function that copies values of a store, through their bytes. None if copies are not ``needed``, or the values
+    are immutable."""
     serde = store.spec.value_serde
     if not needed or serde.immutable:
         return None
@@ -26,7 +26,7 @@ def copier(environment: OperatorEnvironment, store: Any, *, needed: bool) -> Cop
 
 
 def on_a_copy(aggregator: UserFunction, copy: Copy) -> UserFunction:
-    """An aggregator that is given a copy of the aggregate."""
+    """The aggregator, called with a copy of the aggregate."""
     if copy is None:
         return aggregator
     call, made = aggregator.call, copy
@@ -36,7 +36,7 @@ def on_a_copy(aggregator: UserFunction, copy: Copy) -> UserFunction:
 
 
 def merging_a_copy(merger: UserFunction, copy: Copy) -> UserFunction:
-    """A merger of two aggregates that is given a copy of the second, which others know."""
+    """The merger, called with a copy of the second aggregate, which is still used elsewhere."""
     if copy is None:
         return merger
     call, made = merger.call, copy

@@ -15,13 +15,13 @@ from pystreams.record import Headers, RecordContext
 
 @dataclass(eq=False, slots=True)
 class StreamTableJoin(ObjectOperation):
-    """Only the stream's records give results, each with its own timestamp. They meet the latest row, in a table that
-    keeps versions the one of their time. Source: KStreamKTableJoinProcessor."""
+    """Only records of the stream produce results, each with the record's timestamp. They are joined with the latest
+    row, or in a versioned table with the row of their time. Source: KStreamKTableJoinProcessor."""
 
     table: ValueGetter
     joiner: UserFunction
     left: bool
-    #: With a grace period, of which records wait here for rows that come late.
+    #: With a grace period: the store of the records that wait for late rows.
     store: str | None = None
     grace_ms: int = 0
 
@@ -53,8 +53,8 @@ class StreamTableJoin(ObjectOperation):
         return Operator(process)
 
     def _waiting(self, environment: OperatorEnvironment, store: str) -> Callable[..., None]:
-        """Records wait until one comes that is later by the grace or more; one that itself comes later than that does
-        not wait. The times that were seen are kept over restarts (Java forgets them)."""
+        """Let each record wait until a record arrives that is later by at least the grace period; a record that is
+        itself older than that is joined at once. The observed times survive restarts (Java forgets them)."""
         buffer, cell = environment.store(store), environment.cell
         get_as_of, left, grace = self.table.open_as_of(environment), self.left, self.grace_ms
         assert get_as_of is not None, "only a table that keeps versions is joined with a grace period"
@@ -65,7 +65,7 @@ class StreamTableJoin(ObjectOperation):
         buffer.sequence = environment.load_state("written", 0)
         environment.save_state("stream_time", lambda: buffer.observed_ms)
         environment.save_state("written", lambda: buffer.sequence)
-        #: Nothing that waits is earlier.
+        #: No waiting record is older than this.
         earliest = 0
 
         decode_key, decode, failed = buffer.decode_key, buffer.decode_value, environment.failed_waiting
@@ -76,8 +76,8 @@ class StreamTableJoin(ObjectOperation):
                 forward(key, join(key, value, None if entry is None else entry[0]), timestamp, headers)
 
         def leave(raw: tuple[bytes, bytes], held: RecordContext) -> None:
-            """A record that cannot be joined leaves, too, unless the handler says otherwise: in Java it stays, and
-            costs every later record its own results."""
+            """Join a record that has waited. If that fails, the handler decides. In Java the record stays in the
+            buffer, and every later record fails to produce results."""
             context, cell.record = cell.record, held
             key = value = None
             try:

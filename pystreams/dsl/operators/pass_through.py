@@ -1,4 +1,4 @@
-"""The table that several steps with one store write to."""
+"""The merge of several steps that write to one store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pystreams.topology.nodes import Operation
 
 @dataclass(eq=False, slots=True)
 class TablePassThrough(Operation):
-    """Forwards changes as they are: the merge of a cogroup's aggregations. Source: KTablePassThrough."""
+    """Forwards changes unchanged: the merge of a cogroup's aggregations. Source: KTablePassThrough."""
 
     emits_changes: ClassVar[bool] = True
     store: str

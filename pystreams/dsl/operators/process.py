@@ -1,4 +1,4 @@
-"""Steps that users write as classes. The data lives in topology, whose low-level API has such steps, too."""
+"""Steps that users write as classes. The operation is defined in topology, for the low-level API."""
 
 from __future__ import annotations
 

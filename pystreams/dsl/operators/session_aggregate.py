@@ -20,9 +20,9 @@ from pystreams.windowed import Windowed
 class SessionAggregate(ObjectOperation):
     """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by session.
 
-    A record joins the sessions within ``gap_ms`` of it: they are deleted, each with a change of its own, and one takes
-    their place. The greatest timestamp seen here is kept over restarts (Java forgets it). ``on_close``: sessions are
-    emitted when they have closed. Source: KStreamSessionWindowAggregate.
+    A record joins the sessions within ``gap_ms`` of it: they are deleted, each with a change of its own, and a new
+    session replaces them. The greatest timestamp seen here survives restarts (Java forgets it). ``on_close``: a
+    session is emitted when it has closed. Source: KStreamSessionWindowAggregate.
     """
 
     emits_changes: ClassVar[bool] = True
@@ -75,7 +75,7 @@ class SessionAggregate(ObjectOperation):
             if last < close_time:
                 drop("its session has closed")
             else:
-                # Before the sessions go that it takes the place of: if one of the two raises, they stay.
+                # This comes before the replaced sessions are deleted, so that they stay if aggregator or merger raises.
                 new = aggregate(key, new, value) if takes_key else aggregate(new, value)
                 new_bytes = None if new is None else encode_value(new)
                 if first != last or first != timestamp:

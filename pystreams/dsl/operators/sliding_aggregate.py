@@ -22,10 +22,10 @@ Entry = tuple[Any, int]
 class SlidingAggregate(ObjectOperation):
     """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by sliding window.
 
-    Each record belongs to the window that ends with it (its *left* one) and lies before the one that begins right
-    behind it (its *right* one); a window exists if it holds records, and other ones than its neighbours.
-    The greatest timestamp seen here is kept over restarts (Java forgets it). ``on_close``: windows are emitted when
-    they have closed. Source: KStreamSlidingWindowAggregate.
+    Each record is in the window that ends with it (its *left* window) and directly before the window that starts
+    after it (its *right* window). A window exists if it holds records, and not the same ones as its neighbours.
+    The greatest timestamp seen here survives restarts (Java forgets it). ``on_close``: a window is emitted when it has
+    closed. Source: KStreamSlidingWindowAggregate.
     """
 
     emits_changes: ClassVar[bool] = True
@@ -62,7 +62,7 @@ class SlidingAggregate(ObjectOperation):
                 return
             record = _Arrival(key, encode_key(key), value, timestamp, headers, close_time)
             if timestamp < difference:
-                # As in Java, such a record emits nothing.
+                # As in Java, such a record does not emit anything.
                 windows.process_early(record)
                 return
             windows.process(record)
@@ -74,7 +74,7 @@ class SlidingAggregate(ObjectOperation):
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """A record, and the time before which windows have closed when it comes."""
+    """A record, and the time before which windows are closed when it arrives."""
 
     key: Any
     key_bytes: bytes
@@ -85,7 +85,7 @@ class _Arrival:
 
 
 class _Windows:
-    """The windows of a task."""
+    """The windows of one task."""
 
     __slots__ = (
         "_aggregate",
@@ -106,7 +106,7 @@ class _Windows:
         self._store = environment.store(operation.store)
         self._difference = operation.difference_ms
         self._initialize = operation.initializer.call
-        # What was in a window before the record may go into the one behind it, too.
+        # An aggregate of a window may also become the start of the next window's aggregate.
         aggregator = on_a_copy(operation.aggregator, copier(environment, self._store, needed=True))
         self._aggregate, self._takes_key = aggregator.call, aggregator.takes_key
         self._forward, self._send_old = change_forwarder(environment), operation.send_old_values
@@ -115,14 +115,14 @@ class _Windows:
         self._gave_none = none_warning(environment, operation.aggregator)
 
     def process(self, record: _Arrival) -> None:
-        """Add a record to the windows that it is in, the latest first, and make those that are missing."""
+        """Add a record to its windows, the latest first, and create the missing ones."""
         timestamp, difference = record.timestamp, self._difference
         starts: set[int] = set()
         left: Entry | None = None
         right: Entry | None = None
         left_exists = right_exists = False
         previous: int | None = None
-        # The record's own right window may begin at timestamp + 1.
+        # The record's own right window starts at timestamp + 1.
         found = self._store.windows_of(
             record.key_bytes, max(0, timestamp - 2 * difference), timestamp + 1, reverse=True
         )
@@ -139,7 +139,7 @@ class _Windows:
                 left_exists = True
                 self._update(start, entry, record)
                 if entry[1] >= timestamp:
-                    # There was a record at this time, which has made all the windows.
+                    # An earlier record with this timestamp has already created all windows.
                     return
                 previous = entry[1]
             else:
@@ -155,7 +155,8 @@ class _Windows:
             self._make_right(right, record)
 
     def process_early(self, record: _Arrival) -> None:
-        """The same for a record whose left window would begin before 0: such ones share the window from 0 on."""
+        """As ``process``, for a record whose left window would start before 0: all such records share the window from
+        0."""
         timestamp = record.timestamp
         starts: set[int] = set()
         combined: Entry | None = None
@@ -174,7 +175,7 @@ class _Windows:
             else:
                 right_exists = True
         if right is None and combined is not None and combined[1] > timestamp:
-            # All that it holds comes later than the record.
+            # All its records are later than this one.
             right = combined
         if not right_exists:
             self._make_right(right, record)
@@ -186,7 +187,7 @@ class _Windows:
         return self._initialize(), record.timestamp
 
     def _make_right(self, right: Entry | None, record: _Arrival) -> None:
-        """The window behind the record, if there are records in it."""
+        """Create the record's right window, if there are records in it."""
         if right is None or right[1] <= record.timestamp:
             return
         start = record.timestamp + 1
@@ -194,7 +195,7 @@ class _Windows:
         self._tell(start, right[0], None, right[1], record)
 
     def _update(self, start: int, entry: Entry, record: _Arrival) -> None:
-        """Add the record to a window, unless that has closed."""
+        """Add the record to a window, unless the window has closed."""
         if start + self._difference < record.close_time:
             self._drop("its window has closed")
             return

@@ -1,4 +1,4 @@
-"""Operations on streams that keep no state. engine.codegen inlines each into the compiled sub-topology."""
+"""Stateless operations on streams. engine.codegen inlines each into the compiled sub-topology."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pystreams.topology.nodes import Operation
 
 @dataclass(eq=False, slots=True)
 class Forward(Operation):
-    """Hands records on unchanged: merge, the children of a branch."""
+    """Forwards records unchanged: merge, the children of a branch."""
 
 
 @dataclass(eq=False, slots=True)
@@ -23,14 +23,14 @@ class NotNullKey(Operation):
 
 @dataclass(eq=False, slots=True)
 class AnyKey(Operation):
-    """In place of ``NotNullKey`` where a join further on wants null keys: drops nothing."""
+    """Replaces ``NotNullKey`` where a later join needs null keys: drops nothing."""
 
     keeps_key: ClassVar[bool] = True
 
 
 @dataclass(eq=False, slots=True)
 class Filter(Operation):
-    """Keeps what the predicate holds for (``negate``: does not hold for)."""
+    """Keeps records for which the predicate is true (``negate``: false)."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -40,14 +40,14 @@ class Filter(Operation):
 
 @dataclass(eq=False, slots=True)
 class Map(Operation):
-    """The mapper gives the new (key, value)."""
+    """The mapper returns the new (key, value)."""
 
     mapper: UserFunction
 
 
 @dataclass(eq=False, slots=True)
 class MapValues(Operation):
-    """The mapper gives the new value."""
+    """The mapper returns the new value."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -56,21 +56,21 @@ class MapValues(Operation):
 
 @dataclass(eq=False, slots=True)
 class SelectKey(Operation):
-    """The mapper gives the new key."""
+    """The mapper returns the new key."""
 
     mapper: UserFunction
 
 
 @dataclass(eq=False, slots=True)
 class FlatMap(Operation):
-    """The mapper gives any number of (key, value)."""
+    """The mapper returns any number of (key, value)."""
 
     mapper: UserFunction
 
 
 @dataclass(eq=False, slots=True)
 class FlatMapValues(Operation):
-    """The mapper gives any number of values."""
+    """The mapper returns any number of values."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -79,7 +79,7 @@ class FlatMapValues(Operation):
 
 @dataclass(eq=False, slots=True)
 class Peek(Operation):
-    """Calls the action and hands the record on."""
+    """Calls the action and forwards the record."""
 
     keeps_key: ClassVar[bool] = True
 
@@ -103,9 +103,9 @@ class Print(Operation):
 
 @dataclass(eq=False, slots=True)
 class Branch(Operation):
-    """Hands each record to the first child whose predicate holds, else to ``default``, else to none.
+    """Sends each record to the first child whose predicate is true, otherwise to ``default``, if there is one.
 
-    ``children[i]`` is the name of the node behind ``predicates[i]``.
+    ``children[i]`` is the name of the node after ``predicates[i]``.
     """
 
     predicates: tuple[UserFunction, ...]

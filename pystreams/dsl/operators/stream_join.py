@@ -1,4 +1,5 @@
-"""Joins of two streams: each keeps its records for a while, and every record meets those that the other has kept."""
+"""Joins of two streams: each side stores its records for a while, and is joined with the stored records of the
+other."""
 
 from __future__ import annotations
 
@@ -23,24 +24,24 @@ from pystreams.serde.join_side import (
 )
 from pystreams.state.stores.list_store import elements
 
-#: The time of the first record that waits, while none does.
+#: The time of the oldest waiting record, while no record waits.
 _NEVER = 0x7FFFFFFFFFFFFFFF
 
-#: What Java takes ``_NEVER`` plus something for, because its sum overflows: long ago.
+#: The value of ``_NEVER`` plus a duration in Java, where the sum overflows: far in the past.
 _LONG_AGO = -_NEVER
 
 
 @dataclass(eq=False, slots=True)
 class KeepForJoin(ObjectOperation):
-    """Keeps a stream's records for those of the other stream that come later. They go on first, so that in a join of a
-    stream with itself each record meets itself once. Source: KStreamJoinWindow."""
+    """Stores a stream's records for later records of the other stream. It forwards a record before storing it, so that
+    in a join of a stream with itself each record is joined with itself once. Source: KStreamJoinWindow."""
 
     store: str
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         store = environment.store(self.store)
         encode_key, write, forward = store.encode_key, store.write, environment.forward
-        # What is left of the changelog does not tell which number came last, nor the time of a null value.
+        # The changelog may no longer have the last sequence number, or the time of a null value.
         written = environment.load_state("written", store.sequence)
         store.go_on(written, environment.load_state("stream_time", -1))
         environment.save_state("written", lambda: written)
@@ -59,11 +60,11 @@ class KeepForJoin(ObjectOperation):
 
 @dataclass(eq=False, slots=True)
 class StreamJoin(ObjectOperation):
-    """One side of a join: what its records and those that the other side has kept make together.
+    """One side of a join: joins its records with those that the other side has stored.
 
-    ``other`` is the other side's store. ``waiting`` is the store of those that have no match so far, which both sides
-    of a left or outer join share; ``outer``: this side's records are results without one, too. ``right``: this is the
-    right side; the joiner takes the left value first all the same. Source: KStreamKStreamJoin.
+    ``other`` is the other side's store. ``waiting`` is the store of unmatched records, which both sides of a left or
+    outer join share; ``outer``: unmatched records of this side have a result, too. ``right``: this is the right side;
+    the joiner takes the left value first in any case. Source: KStreamKStreamJoin.
     """
 
     other: str
@@ -123,7 +124,7 @@ class StreamJoin(ObjectOperation):
             until = max(0, timestamp + after)
             alone = outer
             for other_timestamp, other in between(encode_key(key), max(0, timestamp - before), until):
-                # Before the other one has met its match: if the joiner raises, it waits on.
+                # Joined before the other record is removed from the waiting ones: if the joiner raises, it stays there.
                 joined = join(key, value, other)
                 alone = False
                 met(other_timestamp, not is_left, key)
@@ -140,8 +141,8 @@ class StreamJoin(ObjectOperation):
 
 @dataclass(eq=False, slots=True)
 class SelfJoin(ObjectOperation):
-    """A join of a stream with itself that needs one store only, in place of both sides. Null keys and values are
-    dropped, also in left and outer joins: every record meets itself. Source: KStreamKStreamSelfJoin."""
+    """A join of a stream with itself with a single store, which replaces both sides. Null keys and values are dropped,
+    also in left and outer joins, because every record matches itself. Source: KStreamKStreamSelfJoin."""
 
     store: str
     joiner: UserFunction
@@ -171,7 +172,7 @@ class SelfJoin(ObjectOperation):
             for other_timestamp, other in between(
                 key_bytes, max(0, timestamp - after), max(0, timestamp + before)
             ):
-                # Results go in the order of time, as they would with two stores.
+                # Results are in the order of time, as with two stores.
                 if pending and other_timestamp > timestamp:
                     pending = False
                     forward(key, with_itself, timestamp, headers)
@@ -183,19 +184,19 @@ class SelfJoin(ObjectOperation):
 
 
 class _FirstTime:
-    """The time of the first record that waits, or that none does, as two numbers that only grow: what operators save of
-    several partitions is merged by the greater value."""
+    """The time of the oldest waiting record, or that there is none, stored as two numbers that never decrease: when the
+    saved numbers of several partitions are merged, the greater one wins."""
 
     def __init__(self, environment: OperatorEnvironment) -> None:
         self._raised = environment.load_state("first_raised", 0)
-        #: Twice by how much the time was lowered; odd while none waits.
+        #: Twice the sum of all decreases of the time; odd while no record waits.
         self._lowered = environment.load_state("first_lowered", 1)
         environment.save_state("first_raised", lambda: self._raised)
         environment.save_state("first_lowered", lambda: self._lowered)
         self.time = _NEVER if self._lowered % 2 else self._raised - self._lowered // 2
 
     def set(self, time: int) -> None:
-        """It is ``time`` from now on; ``_NEVER``: none waits."""
+        """Set the time; ``_NEVER``: no record waits."""
         if time == self.time:
             return
         self.time = time
@@ -211,27 +212,27 @@ class _FirstTime:
 
 
 class _Waiting:
-    """Records without a match, of both sides of a join in one task. They leave in the order of time, once no match can
-    come any more.
+    """The unmatched records of both sides of a join in one task. They are emitted in the order of time, once they can
+    have no match any more.
 
-    Stream time and the time of the first record that waits are the join's own, over both sides; they survive restarts
-    (Java forgets them). Source: KStreamImplJoin.TimeTracker, KStreamKStreamJoin.emitNonJoinedOuterRecords.
+    Stream time and the time of the oldest waiting record are shared by both sides; they survive restarts (Java forgets
+    them). Source: KStreamImplJoin.TimeTracker, KStreamKStreamJoin.emitNonJoinedOuterRecords.
     """
 
     def __init__(self, environment: OperatorEnvironment, store: str) -> None:
         self.stream_time = environment.load_state("stream_time", -1)
         environment.save_state("stream_time", lambda: self.stream_time)
-        #: Java's idea of it: the last record's at which it has looked when it looked for some to emit.
+        #: As Java tracks it: the time of the last record that the search for records to emit has read.
         self._first = _FirstTime(environment)
         self._store = environment.store(store)
-        #: What a restart finds in the store is not known before it is looked through.
+        #: Whether records may wait. After a restart this is not known before the store is read.
         self._maybe_some = True
-        #: Nothing that waits is earlier. The store is read from there on: what has left it before still lies in RocksDB
-        #: for a time, as deletions, and to pass over them would take longer and longer.
+        #: No waiting record is older than this, so reading the store starts here. Earlier records are deleted, but
+        #: RocksDB keeps the deletions for a time, and skipping them would take longer and longer.
         self._earliest = 0
 
     def wait(self, timestamp: int, left: bool, key: Any, value: Any) -> None:
-        """Keep a record that has no match."""
+        """Store a record without a match."""
         first = self._first
         if timestamp < first.time:
             first.set(timestamp)
@@ -243,7 +244,7 @@ class _Waiting:
         )
 
     def met(self, timestamp: int, left: bool, key: Any) -> None:
-        """A match has come for the records of that key, side and time."""
+        """Remove the waiting records with this key, side and time, because they have a match."""
         if self._maybe_some:
             store = self._store
             key_bytes = store.encode_key(WaitingKey(timestamp, left, key))
@@ -253,7 +254,7 @@ class _Waiting:
     def emitter(
         self, environment: OperatorEnvironment, joiner: UserFunction, windows: JoinWindows, after: int
     ) -> Callable[[Headers], None]:
-        """The function that a side calls for each record that is not late; ``after`` is the side's."""
+        """The function that a side calls for each record that is not late; ``after`` is that of the side."""
         leave = self._leaver(environment, joiner)
         store, grace = self._store, windows.grace_ms
         left_after, right_after = windows.after_ms, windows.before_ms
@@ -278,7 +279,7 @@ class _Waiting:
                         continue
                     for element in elements(packed):
                         leave(key_bytes, element, first, left, headers)
-                        # Not before the next one has left: who fails in between leaves this one again, as in Java.
+                        # As in Java, an entry is removed after the next is emitted: on a failure it is emitted again.
                         if emitted not in (b"", key_bytes):
                             remove(emitted)
                         emitted = key_bytes
@@ -294,8 +295,8 @@ class _Waiting:
     def _leaver(
         self, environment: OperatorEnvironment, joiner: UserFunction
     ) -> Callable[[bytes, bytes, int, bool, Headers], None]:
-        """A function that joins a record that waited with nothing. One that cannot be joined leaves, too, unless the
-        handler says otherwise: in Java it stays, and costs every later record its own results."""
+        """A function that joins an unmatched record with None and emits it. If that fails, the handler decides. In
+        Java the record stays in the store, and every later record fails to produce results."""
         cell, failed = environment.cell, environment.failed_waiting
         forward, join = record_forwarder(environment), joiner_of_three(joiner, swapped=False)
         decode_key, decode = self._store.decode_key, self._store.decode_value
@@ -315,7 +316,7 @@ class _Waiting:
         return leave
 
     def _earliest_end(self, after_and_grace: int) -> int:
-        """When the window of the first record closes, in Java's arithmetic."""
+        """When the window of the oldest waiting record closes, computed as in Java, with its overflow."""
         first = self._first.time
         if first == _NEVER and after_and_grace > 0:
             return _LONG_AGO

@@ -1,4 +1,4 @@
-"""Changes of a table that are held back: until their window has closed, or for some time."""
+"""Holds back changes of a table: until their window has closed, or for some time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from pystreams.errors import StateError
 from pystreams.record import Headers
 from pystreams.windowed import Windowed
 
-#: The time of a value that is still held back from others: unknown.
+#: The time of a held-back value, which other steps do not know.
 _UNKNOWN = -1
 
 
 @dataclass(eq=False, slots=True)
 class Suppress(ObjectOperation):
-    """Holds the last change of each key back until stream time has passed ``wait_ms`` after it: after the end of its
-    window (``until_close``), or the time of the first change that is held back.
+    """Holds back the last change of each key until stream time has passed ``wait_ms`` after the end of its window
+    (``until_close``), or after the first change of the key that is held back.
 
-    Stream time is the greatest timestamp seen here; it is kept over restarts (Java forgets it). ``max_records`` and
-    ``max_bytes`` bound the buffer, None: not; ``emits_early``: a full one lets the first changes go, else it fails.
+    Stream time is the greatest timestamp seen here; it survives restarts (Java forgets it). ``max_records`` and
+    ``max_bytes`` limit the buffer (None: no limit). ``emits_early``: a full buffer emits its first changes, else it
+    fails.
     Source: KTableSuppressProcessorSupplier.
     """
 
@@ -67,21 +68,20 @@ class Suppress(ObjectOperation):
         )
 
     def _too_much(self, step: str, buffer: Any) -> StateError:
-        """No handler is asked: who goes on would hold more and more."""
+        """The error for a full buffer. No handler is called, because the buffer would only grow further."""
         bounds = {"records": (len(buffer), self.max_records), "bytes": (buffer.size_bytes, self.max_bytes)}
         counted = [f"{n} {what} of {most}" for what, (n, most) in bounds.items() if most is not None]
         return StateError(
-            f"{step} holds more changes back than it may: {' and '.join(counted)}",
+            f"{step} holds back more changes than its limit: {' and '.join(counted)}",
             where=f"store {self.store}",
-            why="it is told to stop when it is full, since to let changes go early would make results that are "
-            "not final",
+            why="it is set to stop when it is full, because results that are emitted early would not be final",
             hint="raise max_records= or max_bytes= of its Suppressed, or give shorter windows or less grace",
         )
 
 
 def _emitter(environment: OperatorEnvironment, buffer: Any, *, drops_tombstones: bool) -> Callable[[], None]:
-    """A function that lets the first change go, as the record that it came with. A tombstone of a window that nobody
-    has heard of is none."""
+    """A function that emits the first change of the buffer, with the context of its record. ``drops_tombstones``: a
+    deletion is not emitted, because the deleted window has not been emitted either."""
     cell, forward, failed = environment.cell, environment.forward, environment.failed_waiting
     decode_key, decoded = buffer.decode_key, buffer.decoded
 
@@ -102,13 +102,13 @@ def _emitter(environment: OperatorEnvironment, buffer: Any, *, drops_tombstones:
 
 def _window_end(key: Any) -> int:
     if not isinstance(key, Windowed):
-        raise TypeError(f"suppress until the window closes gets a key without a window: {key!r}")
+        raise TypeError(f"suppress until the window closes needs windowed keys, not {key!r}")
     return key.end
 
 
 @dataclass(eq=False, slots=True)
 class SuppressGetter(ValueGetter):
-    """Of a key with a change that is held back, the value from before; else the table's."""
+    """Reads the value before the change if a change of the key is held back, else the table's value."""
 
     store: str
     parent: ValueGetter

@@ -1,6 +1,6 @@
 """Operations on tables: edges carry (new, old).
 
-Those without a store are inlined by engine.codegen; here are the operators of those that have one.
+Those without a store are inlined by engine.codegen. This module also has the operators of those with a store.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pystreams.topology.nodes import Operation
 
 @dataclass(eq=False, slots=True)
 class TableSource(ObjectOperation):
-    """A stream becomes a table (``table()``, ``to_table()``). ``store`` None: nobody needs it materialised.
+    """Makes a stream a table (``table()``, ``to_table()``). ``store`` None: no step needs it materialized.
 
     Source: KTableSource, KTableSource$KTableSourceProcessor.
     """
@@ -44,7 +44,7 @@ class TableSource(ObjectOperation):
         encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
         forward_change, send_old = change_forwarder(environment, store), self.send_old_values
         forward_flushed(environment, store, send_old)
-        # With a cache the old value is read even if nobody wants it, as in Java: that may fill the cache and evict.
+        # As in Java, with a cache the old value is always read: reading may fill the cache and evict entries.
         reads = cached or send_old
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
@@ -63,7 +63,7 @@ class TableSource(ObjectOperation):
 
 @dataclass(eq=False, slots=True)
 class TableFilter(ObjectOperation):
-    """Rows that the predicate does not hold for become tombstones. Source: KTableFilter."""
+    """Rows for which the predicate is not true become tombstones. Source: KTableFilter."""
 
     emits_changes: ClassVar[bool] = True
     takes_changes: ClassVar[bool] = True
@@ -71,7 +71,7 @@ class TableFilter(ObjectOperation):
     negate: bool
     store: str | None = None
     send_old_values: bool = False
-    #: The table below keeps versions: what is not there may be news all the same.
+    #: The parent table is versioned: a tombstone matters even if there was no row before.
     from_versioned: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
@@ -82,14 +82,14 @@ class TableFilter(ObjectOperation):
                 return None
             return value if bool(passes(key, value) if takes_key else passes(value)) != negate else None
 
-        # A key that was not there and does not get there is no change, where old values tell so.
+        # With old values, a row that fails the predicate now and before is known to be no change.
         skips_nothing = self.send_old_values and not self.from_versioned
         return materialized_operator(self, environment, kept, skips_nothing=skips_nothing)
 
 
 @dataclass(eq=False, slots=True)
 class TableMapValues(ObjectOperation):
-    """The mapper is not called for null. Source: KTableMapValues."""
+    """Maps the values of rows; the mapper is not called for null. Source: KTableMapValues."""
 
     emits_changes: ClassVar[bool] = True
     takes_changes: ClassVar[bool] = True
@@ -124,7 +124,7 @@ def materialized_operator(
     *,
     skips_nothing: bool,
 ) -> Operator:
-    """An operator that keeps what ``compute`` (key, value) gives in its own store."""
+    """An operator that stores the results of ``compute`` (key, value) in its own store."""
     assert operation.store is not None
     store = environment.store(operation.store)
     encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
@@ -146,19 +146,19 @@ def materialized_operator(
 
 @dataclass(eq=False, slots=True)
 class TableToStream(Operation):
-    """Forwards the new value alone. Source: KTableImpl.toStream (KStreamMapValues)."""
+    """Forwards only the new value. Source: KTableImpl.toStream (KStreamMapValues)."""
 
     keeps_key: ClassVar[bool] = True
 
 
 @dataclass(eq=False, slots=True)
 class TableRepartition(Operation):
-    """``KTable.group_by``: forwards the change under the new key; old first where the key differs.
+    """``KTable.group_by``: forwards the change under the new key; the old value goes first if the keys differ.
 
-    The mapper gives (key, value). Source: KTableRepartitionMap.
+    The mapper returns (key, value). Source: KTableRepartitionMap.
     """
 
     emits_changes: ClassVar[bool] = True
     mapper: UserFunction
-    #: The table keeps versions: changes that are not the latest ones are none of the group.
+    #: The table is versioned: changes that are not of the latest version do not affect the group.
     from_versioned: bool = False

@@ -1,6 +1,6 @@
 """Aggregations of a grouped table: the old value is subtracted, then the new one added.
 
-They read a repartition topic, whose records have changes (new, old) as values.
+They read a repartition topic, whose values are changes (new, old).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TableAggregate(ObjectOperation):
 
 @dataclass(eq=False, slots=True)
 class TableReduce(ObjectOperation):
-    """Source: KTableReduce."""
+    """``reduce``. Source: KTableReduce."""
 
     emits_changes: ClassVar[bool] = True
     stores_under_key: ClassVar[bool] = True

@@ -11,14 +11,14 @@ from pystreams.dsl.operators.value_getter import JoinKind, ValueGetter, joiner_o
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
-#: Why a change of a versioned table is not joined. Source: KIP-914.
+#: The reason why a change of a versioned table is not joined. Source: KIP-914.
 OUT_OF_ORDER = "not the latest version"
 
 
 @dataclass(eq=False, slots=True)
 class TableJoin(ObjectOperation):
-    """What a change of one side brings about; ``other`` reads the other side. ``right``: it is the right side that
-    changed, and the joiner still takes the left value first.
+    """Joins a change of one side; ``other`` reads the other side. ``right``: the change is of the right side, and the
+    joiner still takes the left value first.
 
     Source: KTableKTableInnerJoin, KTableKTableLeftJoin, KTableKTableRightJoin, KTableKTableOuterJoin.
     """
@@ -30,14 +30,14 @@ class TableJoin(ObjectOperation):
     kind: JoinKind
     right: bool
     send_old_values: bool = False
-    #: This side keeps versions: only changes of the latest one are joined.
+    #: This side is versioned: only changes of the latest version are joined.
     from_versioned: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         get, send_old, drop = self.other.open(environment), self.send_old_values, environment.drop
         forward_change = change_forwarder(environment)
         join = joiner_of_three(self.joiner, swapped=self.right)
-        # Which of the two values a result needs: the one that changed, the other side's.
+        # Whether a result needs the value that changed, and the other side's value.
         needs_own, needs_other = self.kind.needs(right=self.right)
         get_flushed = self.other.open(environment, flushed=True) if needs_own and needs_other else _nothing
         latest_only = self.from_versioned
@@ -51,7 +51,7 @@ class TableJoin(ObjectOperation):
                 return
             entry = get(key)
             if entry is None and new is None:
-                # Deleted on both sides between two flushes: nobody has told yet that the row is gone.
+                # Both sides deleted the row between two flushes: the deletion has not been forwarded yet.
                 entry = get_flushed(key)
             if entry is None:
                 if needs_other or (new is None and old is None):
@@ -70,12 +70,13 @@ class TableJoin(ObjectOperation):
 
 
 def _nothing(_key: Any) -> None:
-    """Where a deletion is told whatever the other side has."""
+    """Stands for reading flushed values where a deletion is forwarded in any case."""
 
 
 @dataclass(eq=False, slots=True)
 class TableJoinMerge(ObjectOperation):
-    """The results of both sides as one table. Without a store it is inlined. Source: KTableKTableJoinMerger."""
+    """Merges the results of both sides into one table. Without a store it is inlined. Source:
+    KTableKTableJoinMerger."""
 
     emits_changes: ClassVar[bool] = True
     takes_changes: ClassVar[bool] = True

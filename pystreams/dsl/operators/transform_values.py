@@ -1,4 +1,4 @@
-"""Tables whose values a user's transformer makes: a class with a life cycle and stores."""
+"""Tables whose values come from a user's transformer: a class with a life cycle and stores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pystreams.record import NO_HEADERS, Headers
 
 @dataclass(eq=False, slots=True)
 class TableTransformValues(ObjectOperation):
-    """The transformer is called for null, too. Source: KTableTransformValues."""
+    """Transforms the values of rows; the transformer is called for null, too. Source: KTableTransformValues."""
 
     emits_changes: ClassVar[bool] = True
     takes_changes: ClassVar[bool] = True
@@ -40,9 +40,10 @@ class TableTransformValues(ObjectOperation):
 
 @dataclass(eq=False, slots=True)
 class TransformValuesGetter(ValueGetter):
-    """The parent's value, transformed by a transformer of the reader's own, which sees no record of a topic.
+    """Reads the parent's value and transforms it with an own transformer, whose context has no input record.
 
-    Java cannot read such a table where the transformer has stores: the reader is not connected to them. Here it is.
+    Java cannot read such a table if the transformer has stores, because it does not connect the reader to them. Here
+    the reader is connected.
     """
 
     parent: ValueGetter

@@ -1,4 +1,4 @@
-"""How a step reads the current value of a table, which may have no store of its own."""
+"""Reads the current value of a table, which may not have a store of its own."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.functions import UserFunction
 from pystreams.state.layers.session_layer import session_key
 
-#: The (value, timestamp) of a key, or None.
+#: Returns the (value, timestamp) of a key, or None.
 Get = Callable[[Any], "tuple[Any, int] | None"]
-#: The same at a time (ms).
+#: The same for the version that was valid at a time (ms).
 GetAsOf = Callable[[Any, int], "tuple[Any, int] | None"]
-#: What a step makes of an entry of the table below.
+#: Derives a step's entry from the entry of its parent table.
 _Derive = Callable[[Any, "tuple[Any, int] | None"], "tuple[Any, int] | None"]
 
 
@@ -23,22 +23,22 @@ class ValueGetter:
     """Reads a table's current value of a key. Source: KTableValueGetterSupplier."""
 
     def store_names(self) -> tuple[str, ...]:
-        """The stores that a step must be connected to in order to read this table."""
+        """The stores to which a step must be connected to read this table."""
         raise NotImplementedError
 
     def open(self, environment: OperatorEnvironment, *, flushed: bool = False) -> Get:
-        """The function that reads, for one task. ``flushed``: what other steps have been told of the table, without
-        what a cache still holds back."""
+        """The function that reads, for one task. ``flushed``: it returns the values that other steps have received,
+        without changes that a cache still holds back."""
         raise NotImplementedError
 
     def open_as_of(self, environment: OperatorEnvironment) -> GetAsOf | None:
-        """The function that reads what was valid at a time; None: the table keeps no versions."""
+        """The function that reads the version that was valid at a time; None if the table is not versioned."""
         return None
 
 
 @dataclass(eq=False, slots=True)
 class StoreGetter(ValueGetter):
-    """The table has a store."""
+    """Reads a table that has a store."""
 
     store: str
 
@@ -78,7 +78,7 @@ class StoreGetter(ValueGetter):
 
 @dataclass(eq=False, slots=True)
 class WindowStoreGetter(ValueGetter):
-    """The table has a window store; its keys are windowed."""
+    """Reads a table that has a window store; keys are windowed."""
 
     store: str
 
@@ -98,7 +98,7 @@ class WindowStoreGetter(ValueGetter):
 
 @dataclass(eq=False, slots=True)
 class SessionStoreGetter(ValueGetter):
-    """The table has a session store; its keys are windowed, and its rows have the ends of their sessions as times."""
+    """Reads a table that has a session store; keys are windowed, and a row's time is the end of its session."""
 
     store: str
 
@@ -118,7 +118,7 @@ class SessionStoreGetter(ValueGetter):
 
 @dataclass(eq=False, slots=True)
 class FilterGetter(ValueGetter):
-    """The parent's value, if the predicate holds for it."""
+    """Reads the parent's value, if the predicate is true for it."""
 
     parent: ValueGetter
     predicate: UserFunction
@@ -149,7 +149,7 @@ class FilterGetter(ValueGetter):
 
 @dataclass(eq=False, slots=True)
 class MapValuesGetter(ValueGetter):
-    """The parent's value, mapped."""
+    """Reads the parent's value and maps it."""
 
     parent: ValueGetter
     mapper: UserFunction
@@ -178,20 +178,20 @@ class MapValuesGetter(ValueGetter):
 
 
 class JoinKind(Enum):
-    """Which sides of a join must have a value for a result."""
+    """Says which sides must have a value for a join to have a result."""
 
     INNER = (True, True)
     LEFT = (True, False)
     OUTER = (False, False)
 
     def needs(self, *, right: bool) -> tuple[bool, bool]:
-        """Whether a result needs the own value and the other side's, seen from the left side, or from the right."""
+        """Whether a result needs the own value, and the other side's; ``right``: the own side is the right one."""
         left_needed, right_needed = self.value
         return (right_needed, left_needed) if right else (left_needed, right_needed)
 
 
 def joiner_of_three(joiner: UserFunction, *, swapped: bool) -> Callable[[Any, Any, Any], Any]:
-    """A joiner as a function of key, own value and the other side's; ``swapped``: the own one is the right one."""
+    """A joiner as a function of key, own value and other value; ``swapped``: the own value is the right one."""
     call = joiner.call
     if joiner.takes_key:
         return (lambda key, own, other: call(key, other, own)) if swapped else call
@@ -202,7 +202,7 @@ def joiner_of_three(joiner: UserFunction, *, swapped: bool) -> Callable[[Any, An
 
 @dataclass(eq=False, slots=True)
 class TableJoinGetter(ValueGetter):
-    """The join of two tables' values. Its time is the later of both."""
+    """Reads the values of two tables and joins them. The time is the later of both."""
 
     left: ValueGetter
     right: ValueGetter

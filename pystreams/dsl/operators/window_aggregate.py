@@ -20,9 +20,9 @@ from pystreams.windowed import Windowed
 class WindowAggregate(ObjectOperation):
     """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by window.
 
-    A window takes records until the greatest timestamp seen here reaches its end plus the grace. That timestamp is
-    kept over restarts (Java forgets it). ``start_ms`` is that of the only window, if there are no others; ``on_close``:
-    windows are emitted when they have closed. Source: KStreamWindowAggregate.
+    A window accepts records until the greatest timestamp seen here reaches its end plus the grace period. That
+    timestamp survives restarts (Java forgets it). ``start_ms`` is set if there is only one window, which starts
+    there; ``on_close``: a window is emitted when it has closed. Source: KStreamWindowAggregate.
     """
 
     emits_changes: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class WindowAggregate(ObjectOperation):
         return Operator(self._in_one(environment) if one else self._in_several(environment))
 
     def _in_one(self, environment: OperatorEnvironment) -> Callable[..., None]:
-        """For windows that do not overlap."""
+        """The function for windows that do not overlap."""
         parts = _Parts(self, environment)
         size, advance, grace, only_start = self.size_ms, self.advance_ms, self.grace_ms, self.start_ms
         store, drop, gave_none, emit = parts.store, environment.drop, parts.gave_none, parts.emit
@@ -87,8 +87,8 @@ class WindowAggregate(ObjectOperation):
         return process
 
     def _in_several(self, environment: OperatorEnvironment) -> Callable[..., None]:
-        """For windows that overlap. A record comes into all of its windows or, if the aggregator or the serde raises
-        for one of them, into none: in Java it is in those before."""
+        """The function for windows that overlap. A record is added to all of its windows, or to none if the
+        aggregator or the serde raises for one of them: in Java the earlier windows keep it."""
         parts = _Parts(self, environment)
         size, advance, grace = self.size_ms, self.advance_ms, self.grace_ms
         store, drop, gave_none, emit = parts.store, environment.drop, parts.gave_none, parts.emit
@@ -114,7 +114,7 @@ class WindowAggregate(ObjectOperation):
                 if start + size <= close_time:
                     drop("its window has closed")
                     continue
-                # Writing makes it recently used, after those before it, as in Java, which reads and writes by turns.
+                # ``peek`` leaves the cache's order alone. The write below marks the entry as recently used, as in Java.
                 entry = peek(key_bytes, start)
                 old, new_timestamp = (initialize(), timestamp) if entry is None else entry
                 if timestamp > new_timestamp:
@@ -135,7 +135,7 @@ class WindowAggregate(ObjectOperation):
 
 
 class _Parts:
-    """What an aggregation works with in one task."""
+    """The parts of an aggregation in one task."""
 
     __slots__ = ("aggregate", "emit", "forward_change", "forwards", "gave_none", "store", "takes_key")
 
@@ -146,7 +146,7 @@ class _Parts:
             self.emit = emit_time_windows(environment, store, operation.size_ms, operation.advance_ms)
         else:
             forward_flushed_windows(environment, store, operation.send_old_values, operation.size_ms)
-        #: Changes are forwarded at once, not when a cache is flushed or a window closes.
+        #: Whether changes are forwarded at once, not when a cache is flushed or a window closes.
         self.forwards = self.emit is None and not store.cached
         copy = copier(environment, store, needed=self.forwards and operation.send_old_values)
         aggregator = on_a_copy(operation.aggregator, copy)

@@ -1,11 +1,11 @@
 """Emits windows once, when they have closed.
 
-How far the emission came is kept with the task's offsets as Kafka Streams keeps it (ProcessorMetadata, under the
-store's name), so either goes on where the other stopped.
+The progress of the emission is stored with the task's offsets in Kafka Streams' form (ProcessorMetadata, under the
+store's name), so that pystreams and Kafka Streams can continue each other's work.
 
 The record that closes windows is written before they are emitted, and may move the store's time past their retention:
-Kafka Streams then loses them. Here the store *holds* what has not been emitted: it does not delete it, and shows it to
-the emission. The order of all that touches the cache stays Kafka Streams'.
+Kafka Streams then loses them. Here the store *holds* windows that have not been emitted: it does not delete them, and
+lets the emission read them. The order of all cache accesses is the same as in Kafka Streams.
 
 Source: AbstractKStreamTimeWindowAggregateProcessor, KStreamWindowAggregate, KStreamSlidingWindowAggregate,
 KStreamSessionWindowAggregate (fetchAndEmit).
@@ -20,12 +20,12 @@ from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder
 from pystreams.record import NO_HEADERS, Headers
 
-#: Called after each record with the time before which windows have closed, and the record's headers.
+#: Called after each record with the time before which windows are closed, and with the record's headers.
 EmitClosed = Callable[[int, Headers], None]
 
 
 def emit_time_windows(environment: OperatorEnvironment, store: Any, size: int, advance: int) -> EmitClosed:
-    """For tumbling and hopping windows: those that end at the close time or before."""
+    """For tumbling and hopping windows: emits those that end at the close time or before."""
     forward_windows = _window_forwarder(environment, store)
     last = environment.load_metadata(store.name)
     environment.save_metadata(store.name, lambda: last)
@@ -41,7 +41,7 @@ def emit_time_windows(environment: OperatorEnvironment, store: Any, size: int, a
             if last >= close_time:
                 return
             before = lower - 1
-            # The windows that a time is in are the same for both: none has closed since.
+            # Both times are in the same windows, so no window has closed since.
             if upper // advance == before // advance and _first(upper) == _first(before):
                 return
         forward_windows(lower, upper, headers)
@@ -55,7 +55,7 @@ def emit_time_windows(environment: OperatorEnvironment, store: Any, size: int, a
 
 
 def emit_sliding_windows(environment: OperatorEnvironment, store: Any, difference: int) -> EmitClosed:
-    """For sliding windows: those that end before the close time."""
+    """For sliding windows: emits those that end before the close time."""
     forward_windows = _window_forwarder(environment, store)
     last = environment.load_metadata(store.name)
     environment.save_metadata(store.name, lambda: last)
@@ -75,8 +75,8 @@ def emit_sliding_windows(environment: OperatorEnvironment, store: Any, differenc
 
 
 def _beginning(store: Any) -> int:
-    """Where the first emission begins. A store may have windows that were emitted otherwise, before the program was
-    changed: of those the ones that it shows."""
+    """The time where the first emission starts. Before the program was changed, windows may have been emitted in
+    another way: of these, the first emission includes those that the store still shows."""
     first: int = store.first_visible_ms
     return max(0, first)
 
@@ -94,7 +94,7 @@ def _window_forwarder(environment: OperatorEnvironment, store: Any) -> Callable[
 def _readable(
     environment: OperatorEnvironment, entries: Iterator[tuple[Any, Any]]
 ) -> Iterator[tuple[Any, Any]]:
-    """The entries but for those that cannot be read: the handler is asked about them, and the others are emitted."""
+    """The entries that can be deserialized. For the others the handler decides, and the emission continues."""
     cell, failed = environment.cell, environment.failed_waiting
     while True:
         try:
@@ -111,7 +111,7 @@ def _readable(
 
 
 def emit_sessions(environment: OperatorEnvironment, store: Any) -> EmitClosed:
-    """For sessions: those that end before the close time."""
+    """For sessions: emits those that end before the close time."""
     forward_change, rows = change_forwarder(environment), store.without_headers()
     last = environment.load_metadata(store.name)
     environment.save_metadata(store.name, lambda: last)

@@ -211,9 +211,9 @@ def test_a_repartition_topic_has_at_least_one_partition(lines, wrong):
 def test_nothing_follows_the_default_branch(lines):
     split = lines.split()
     split.default()
-    with pytest.raises(TopologyError, match="default branch already"):
+    with pytest.raises(TopologyError, match="already has its default branch"):
         split.branch(str.isupper)
-    with pytest.raises(TopologyError, match="default branch already"):
+    with pytest.raises(TopologyError, match="already has its default branch"):
         split.default()
 
 

@@ -53,7 +53,7 @@ def test_nothing_comes_late_unless_a_grace_is_given() -> None:
 
 def test_one_end_may_be_negative_as_long_as_the_window_is_not() -> None:
     assert JoinWindows.of(10).before(-10).size_ms == 0
-    with pytest.raises(TopologyError, match="ends before it begins"):
+    with pytest.raises(TopologyError, match="ends before it starts"):
         JoinWindows.of(10).before(-11)
 
 
