@@ -34,7 +34,7 @@ def _summary(rows: Sequence[Row]) -> str:
     if not ratios:
         return "Nothing to compare: Java was not measured."
     return (
-        f"With one thread pystreams does {min(ratios):.1f} to {max(ratios):.1f} times the records of Java."
+        f"With one thread, pystreams processes {min(ratios):.1f} to {max(ratios):.1f} times as many records as Java."
         if len(ratios) > 1
-        else f"With one thread pystreams does {ratios[0]:.1f} times the records of Java."
+        else f"With one thread, pystreams processes {ratios[0]:.1f} times as many records as Java."
     )

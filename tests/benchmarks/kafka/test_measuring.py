@@ -186,7 +186,7 @@ def test_the_table_and_the_page_show_every_row():
     for text in (printed.getvalue(), page):
         assert "250,000" in text
         assert "2.50" in text
-    assert "pystreams does 2.5 times the records of Java" in page
+    assert "pystreams processes 2.5 times as many records as Java" in page
     assert "| processor | abacus |" in page
 
 
