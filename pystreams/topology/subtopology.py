@@ -21,7 +21,7 @@ N = TypeVar("N", SourceNode, SinkNode)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TopologyParts:
     """The contents of a ``Topology``: its nodes by sub-topology, its stores, the internal topics (without application
     id) and the sources whose topics must be co-partitioned."""
 
@@ -50,13 +50,13 @@ class Serdes:
         return found.configured(self.settings) if self.settings else found
 
 
-def build(plan: Plan, application_id: str, serdes: Serdes) -> BuiltTopology:
+def build(parts: TopologyParts, application_id: str, serdes: Serdes) -> BuiltTopology:
     """Add the application id to internal topics, resolve serdes, and order everything as Java does."""
-    builder = _Builder(plan, application_id, serdes)
-    of_tasks = [nodes for nodes in plan.groups if nodes[0].name not in plan.global_stores]
+    builder = _Builder(parts, application_id, serdes)
+    of_tasks = [nodes for nodes in parts.groups if nodes[0].name not in parts.global_stores]
     subtopologies = tuple(builder.subtopology(i, nodes) for i, nodes in enumerate(of_tasks))
     global_stores = tuple(
-        builder.global_store(nodes) for nodes in plan.groups if nodes[0].name in plan.global_stores
+        builder.global_store(nodes) for nodes in parts.groups if nodes[0].name in parts.global_stores
     )
     _check_former_names([spec for sub in subtopologies for spec in sub.stores])
     digest = fingerprint(subtopologies, global_stores)
@@ -80,8 +80,8 @@ def _check_former_names(stores: Sequence[StoreSpec]) -> None:
 
 
 class _Builder:
-    def __init__(self, plan: Plan, application_id: str, serdes: Serdes) -> None:
-        self._plan = plan
+    def __init__(self, parts: TopologyParts, application_id: str, serdes: Serdes) -> None:
+        self._parts = parts
         self._application_id = application_id
         self._serdes = serdes
 
@@ -110,11 +110,11 @@ class _Builder:
         source, processor = (self._node(node) for node in group)
         assert isinstance(source, SourceNode)
         assert isinstance(processor, ProcessorNode)
-        spec = self._store(self._plan.global_stores[source.name])
+        spec = self._store(self._parts.global_stores[source.name])
         return GlobalStore(spec, source.topics[0], source, processor)
 
     def _node(self, node: Node) -> Node:
-        with declared_at(self._plan.places[node.name]):
+        with declared_at(self._parts.places[node.name]):
             return self._resolved(node)
 
     def _resolved(self, node: Node) -> Node:
@@ -141,10 +141,10 @@ class _Builder:
     def _stores(self, nodes: Sequence[Node]) -> tuple[StoreSpec, ...]:
         stores: dict[str, StoreSpec] = {}
         for node in nodes:
-            with declared_at(self._plan.places[node.name]):
+            with declared_at(self._parts.places[node.name]):
                 for name in node.stores if isinstance(node, ProcessorNode) else ():
                     if name not in stores:
-                        stores[name] = self._store(self._plan.stores[name])
+                        stores[name] = self._store(self._parts.stores[name])
         return tuple(stores.values())
 
     def _store(self, spec: StoreSpec) -> StoreSpec:
@@ -154,19 +154,19 @@ class _Builder:
         return replace(spec, key_serde=key, value_serde=value)
 
     def _decorate(self, topic: str) -> str:
-        return f"{self._application_id}-{topic}" if topic in self._plan.internal_topics else topic
+        return f"{self._application_id}-{topic}" if topic in self._parts.internal_topics else topic
 
     def _internal_topics(self) -> dict[str, InternalTopic]:
         return {
             self._decorate(topic): InternalTopic(self._decorate(topic), partitions, "repartition")
-            for topic, partitions in self._plan.internal_topics.items()
+            for topic, partitions in self._parts.internal_topics.items()
         }
 
     def _copartitioned(self, sources: Sequence[SourceNode]) -> tuple[frozenset[str], ...]:
         """The groups with any of these sources; overlapping groups are united."""
         names = {node.name for node in sources}
         groups: list[frozenset[str]] = []
-        for group in self._plan.copartitioned:
+        for group in self._parts.copartitioned:
             if group <= names:
                 overlapping = [g for g in groups if g & group]
                 groups = [g for g in groups if not g & group]

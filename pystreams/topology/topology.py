@@ -31,7 +31,7 @@ from pystreams.topology.built import BuiltTopology
 from pystreams.topology.deferred import DeferredSerde
 from pystreams.topology.describe import describe
 from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
-from pystreams.topology.subtopology import Plan, Serdes, build
+from pystreams.topology.subtopology import Serdes, TopologyParts, build
 from pystreams.topology.wiring import Wiring
 from pystreams.topology.wrapping import WrapperSetting, provided_stores, wrapped_supplier
 from pystreams.topology.wrapping import processor_wrapper as wrapper_of
@@ -91,7 +91,7 @@ class Topology(Wiring):
         of the settings) sources read bytes, text stays text, and any other unknown type is a ``TopologyError`` that
         names the step. ``serde_settings`` are passed to all serdes.
         """
-        plan = Plan(
+        parts = TopologyParts(
             self.node_groups(),
             self._stores,
             self._internal_topics,
@@ -102,7 +102,7 @@ class Topology(Wiring):
         serdes = Serdes(
             default_serde(default_key_serde), default_serde(default_value_serde), serde_settings or {}
         )
-        return build(plan, application_id, serdes)
+        return build(parts, application_id, serdes)
 
     def configured(self, config: StreamsConfig) -> Topology:
         """A copy whose DSL stores follow ``default_dsl_store`` and ``dsl_store_format``, and which is ``wrapped`` by

@@ -20,8 +20,8 @@ from uuid import uuid4
 from pystreams.backfill.archive.checks import other_topic, require_own, require_same_topics
 from pystreams.backfill.archive.pieces import ArchiveJob, write_piece
 from pystreams.backfill.sources.archive_log import ArchivedFile, ArchiveEntry, ArchiveLog
+from pystreams.backfill.sources.file_index import Index
 from pystreams.backfill.sources.folder import Folder
-from pystreams.backfill.sources.index import Index
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import Source, Span
 from pystreams.clock import Clock, SystemClock

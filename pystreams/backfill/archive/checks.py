@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pystreams.backfill.sources.file_index import Index
 from pystreams.backfill.sources.folder import Folder
-from pystreams.backfill.sources.index import Index
 from pystreams.backfill.sources.parquet_files import ParquetSource
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import Source

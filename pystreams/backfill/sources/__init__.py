@@ -3,8 +3,9 @@
 - ``source``: the interface of a source. Begin here. ``ranges``: the offsets that are read of a partition.
 - ``logs``: Kafka and the embedded log. ``memory``: records of this process. ``by_topic``: several sources as one.
 - Archives in files: ``parquet_files``, ``csv_files`` and ``json_files``, with what they have in common
-  (``file_source``, ``text_files``, ``columns``). ``folder``: files on this machine or in object stores. ``index``: the
-  files that hold a range of a partition. ``archive_log``: the log of an archive that pystreams wrote.
+  (``file_source``, ``text_files``, ``file_columns``). ``folder``: files on this machine or in object stores.
+  ``file_index``: the files that hold a range of a partition. ``archive_log``: the log of an archive that pystreams
+  wrote.
 - ``last_records``: the record before the cut, by which a log is recognised later.
 """
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from pystreams.backfill.sources.file_index import Index, Piece
 from pystreams.backfill.sources.folder import Folder
-from pystreams.backfill.sources.index import Index, Piece
 from pystreams.backfill.sources.source import Span
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from pystreams.backfill.exchange.rows import Arrow, headers_column
-from pystreams.backfill.sources.columns import encoded, headers_of_text
+from pystreams.backfill.sources.file_columns import encoded, headers_of_text
 from pystreams.backfill.sources.source import BATCH_ROWS
 from pystreams.backfill.sources.text_files import TextSource, packed
 from pystreams.errors import ConfigError

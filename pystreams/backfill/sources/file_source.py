@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow, pc
 from pystreams.backfill.locations import absolute, shown
-from pystreams.backfill.sources.columns import record_columns
+from pystreams.backfill.sources.file_columns import record_columns
+from pystreams.backfill.sources.file_index import Found, Index, Piece, index_of, numbered, out_of_order
 from pystreams.backfill.sources.folder import Folder, hive_values
-from pystreams.backfill.sources.index import Found, Index, Piece, index_of, numbered, out_of_order
 from pystreams.backfill.sources.last_records import Spans, before, last_record
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.backfill.sources.source import Span, within

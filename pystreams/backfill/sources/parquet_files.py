@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
 from pystreams.backfill.sources.archive_log import ArchiveLog, settled
+from pystreams.backfill.sources.file_index import Found, Index, Piece, joined, summaries
 from pystreams.backfill.sources.file_source import FileSource, of_partition
-from pystreams.backfill.sources.index import Found, Index, Piece, joined, summaries
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import BATCH_ROWS
 from pystreams.errors import ConfigError, OffsetOutOfRangeError

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pystreams.backfill.exchange.rows import Arrow
-from pystreams.backfill.sources.columns import check_encoding
+from pystreams.backfill.sources.file_columns import check_encoding
+from pystreams.backfill.sources.file_index import Found, summaries
 from pystreams.backfill.sources.file_source import FileSource, of_partition
-from pystreams.backfill.sources.index import Found, summaries
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.errors import OffsetOutOfRangeError
 from pystreams.ids import TopicPartition

@@ -3,7 +3,7 @@
 - ``executor``: runs the tasks of a slice, one Spark partition for each. Begin here. ``worker``: the code that runs in
   Spark's Python workers. ``shipping``: the application as bytes for them.
 - ``staging``: slices as Parquet datasets. ``packing``: many rows in one row of Spark. ``arrow``: rows as Arrow on both
-  sides. ``files``: small files on Spark's file systems.
+  sides. ``hadoop_folder``: small files on Spark's file systems.
 - ``archive``: archives that Spark's workers write. ``datasource``: topics and stores as tables of Spark.
 - ``session``: a Spark session for programs that have none. ``progress``: the progress of running tasks. ``failures``:
   errors on their way from workers to people.

@@ -17,7 +17,7 @@ from pystreams.backfill.exchange.order import ORDER, in_order
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.spark.arrow import mapped, table_of
-from pystreams.backfill.spark.files import HadoopFolder, reaching
+from pystreams.backfill.spark.hadoop_folder import HadoopFolder, reaching
 from pystreams.backfill.spark.packing import PACKED_DDL, Packed, unpacked
 from pystreams.backfill.spark.worker import plain_rows
 from pystreams.backfill.staging.port import Selection

@@ -18,7 +18,7 @@ from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.sources import EmbeddedSource, ParquetSource
 from pystreams.backfill.spark.archive import SparkArchiver
 from pystreams.backfill.spark.executor import SparkExecutor
-from pystreams.backfill.spark.files import HadoopFolder
+from pystreams.backfill.spark.hadoop_folder import HadoopFolder
 from pystreams.backfill.spark.session import spark_session
 from tests.backfill.kit import Backfill, everything
 from tests.backfill.live import append, create, left_on

@@ -11,7 +11,7 @@ import pytest
 
 from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.spark.executor import SparkExecutor
-from pystreams.backfill.spark.files import HadoopFolder
+from pystreams.backfill.spark.hadoop_folder import HadoopFolder
 from pystreams.errors import StateCorruptedError, StateError
 from tests.backfill.kit import Backfill, everything, lines, memory
 from tests.backfill.programs import history, word_count
