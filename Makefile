@@ -8,7 +8,7 @@ SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill bench bench-micro bench-backfill lock package docker clean
+.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill bench bench-micro bench-backfill lock package docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,12 @@ backfill-demo: .venv/.backfill ## Ten months of flights on Spark, two months liv
 # ones, which have few, for the end, when only one of two processes has something to do.
 test: .venv/.dev ## Run all tests, two files at a time (ARGS='-k name' to choose); those that ask Java skip where there is none
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# Whole folders, without the tests in them that are marked: what a change breaks shows here first, nearly always.
+FAST := tests/unit tests/broker tests/semantics tests/conformance tests/live tests/log
+
+test-fast: .venv/.dev ## Tests that need neither Java, Kafka nor Spark, and no patience: under three minutes (ARGS='-k name' to choose)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder -m "not slow and not oracle and not kafka" $(ARGS) $(FAST)
 
 chaos: .venv/.dev ## kill -9 the flights app in every way (about ten minutes; ARGS='--seed 1' repeats a run)
 	@$(BIN)/python -m tests.chaos $(ARGS)

@@ -18,6 +18,9 @@ from tests.kafka.server import KafkaServer, why_not
 if TYPE_CHECKING:
     from tests.kafka.support import Cluster
 
+#: For processes of Java that live for a test or some: compiling their code well costs more than it gives back.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 #: What the fixture ``log`` may be asked for: ``both_logs`` and the contract of the broker's port run on each.
 BOTH_LOGS = ("embedded", pytest.param("kafka", marks=pytest.mark.kafka))
 
@@ -39,7 +42,10 @@ def why_no_oracle() -> str | None:
 
 def pytest_configure() -> None:
     """Have what tests start hear Ctrl-C and a closed terminal: a shell that runs the tests in the background has all of
-    them ignore the one, nohup the other. The tests themselves go on without their terminal."""
+    them ignore the one, nohup the other. The tests themselves go on without their terminal. Spark that they start, in
+    whatever process, starts quickly."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", QUICK_JAVA)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:

@@ -13,7 +13,6 @@ import pytest
 from tests.docs.manual import DOCS
 from tests.docs.shell import Shell
 from tests.docs.walk import walk
-from tests.kafka.server import KafkaServer, why_not
 
 PAGES = sorted((DOCS / "tutorial").glob("*.md"))
 ON_KAFKA = "08-kafka.md"
@@ -47,17 +46,6 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         yield Reader(folder, shell)
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    reason = why_not()
-    if reason is not None:
-        pytest.skip(reason)
-    server = KafkaServer(tmp_path_factory.mktemp("kafka"))
-    server.start()
-    yield server.bootstrap_servers
-    server.stop()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
 def test_each_page_works_behind_those_before(
@@ -65,7 +53,8 @@ def test_each_page_works_behind_those_before(
 ) -> None:
     if page.name == ON_SPARK and shutil.which("java") is None:
         pytest.skip("Spark needs Java")
-    reader.read_to(page, request.getfixturevalue("kafka") if page.name == ON_KAFKA else "")
+    kafka = request.getfixturevalue("cluster").bootstrap_servers if page.name == ON_KAFKA else ""
+    reader.read_to(page, kafka)
 
 
 def test_the_first_page_of_all_lists_each_page_and_each_leads_to_the_next() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,16 @@ from pystreams.broker.kafka import KafkaBroker
 from tests.broker.following import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from tests.live.support import Log, eventually
 
+#: By default, who has read everything is told so after half a second.
+QUICK_READS = {"fetch.max.wait.ms": "20"}
 
-def connect(bootstrap_servers: str, **settings: Any) -> KafkaBroker:
+
+def connect(
+    bootstrap_servers: str, *, client_settings: Mapping[str, Any] | None = None, **settings: Any
+) -> KafkaBroker:
     quick = {"session_timeout_ms": SESSION_TIMEOUT_MS, "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS}
-    return KafkaBroker(bootstrap_servers, **{**quick, **settings})
+    reading = {**QUICK_READS, **(client_settings or {})}
+    return KafkaBroker(bootstrap_servers, **{**quick, **settings}, client_settings=reading)
 
 
 class Cluster(Log):

@@ -150,11 +150,15 @@ def eventually(condition: Callable[[], Any], what: str = "", timeout_s: float = 
 
 
 def running(streams: Streams) -> None:
-    """Wait until a client runs; raise what made it end instead."""
-    streams.wait_for(lambda: streams.state is ClientState.RUNNING or streams.finished, 1000 * TIMEOUT_S)
+    """Wait until a client runs; raise what made it end instead. It may rebalance again the moment after: while its
+    threads join, it does."""
+    runs = streams.wait_for(
+        lambda: streams.state is ClientState.RUNNING or streams.finished, 1000 * TIMEOUT_S
+    )
     if streams.failure is not None:
         raise streams.failure
-    assert streams.state is ClientState.RUNNING
+    assert runs, streams.state
+    assert not streams.finished
 
 
 def processed(streams: Streams, records: int) -> None:

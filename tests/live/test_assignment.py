@@ -67,6 +67,10 @@ def test_exactly_one_task_moves_to_a_process_that_joins_and_back_when_it_leaves(
     assert stayed.items() <= owners(one).items()
 
 
+def idle_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [message for message in caplog.messages if "has nothing to do: " in message]
+
+
 def test_a_thread_too_many_runs_idle_and_says_why(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     log.create("in", partitions=5)
     app = log.app("idle", num_stream_threads=6)
@@ -81,10 +85,12 @@ def test_a_thread_too_many_runs_idle_and_says_why(log: Log, caplog: pytest.LogCa
             lambda: {t.state for t in streams.metadata_for_local_threads()} == {ThreadState.RUNNING},
             "the idle thread runs, too",
         )
-    assert any(
-        "has nothing to do: " in message and "5 tasks, there are 6 threads" in message
-        for message in caplog.messages
-    )
+        # It may have been given nothing before all threads had joined, and hear later that all have what they get.
+        eventually(
+            lambda: [m for m in idle_messages(caplog) if "5 tasks, there are 6 threads" in m], "it says why"
+        )
+    # Who only waits until others give up what it is to get is not told that there is nothing.
+    assert all("there are 6 threads" in message for message in idle_messages(caplog))
     streams.remove_stream_thread()
     eventually(lambda: sorted(map(len, tasks_of(streams).values())) == [1, 1, 1, 1, 1], "no thread is idle")
 

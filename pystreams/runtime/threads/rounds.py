@@ -209,7 +209,8 @@ class Rounds:
             _listed(set(now) - set(before)),
             _listed(set(before) - set(now)),
         )
-        if not now:
+        # With as many tasks as threads it waits for what others have still to give up.
+        if not now and members > tasks:
             log.info(
                 "[%s] has nothing to do: by the partitions of its input topics the application's work is divided into"
                 " %d task%s, there are %d threads, and a task runs in one thread at a time",

@@ -66,7 +66,8 @@ from tests.backfill.spark.conftest import SETTINGS
 
 shipped, staging = sys.argv[1:]
 sys.path.insert(0, str(Path(shipped).parent))
-settings = {**SETTINGS, "spark.executor.memory": "1g"}
+quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+settings = {**SETTINGS, "spark.executor.memory": "1g", "spark.executor.extraJavaOptions": quick}
 with spark_session("local-cluster[2,1,1200]", app_name="cluster", conf=settings) as session:
     executor = SparkExecutor(session, py_files=[shipped])
     source = memory(history("word count", 5, partitions=3))
