@@ -31,12 +31,12 @@ def tables() -> str:
     """Everything from the mark on."""
     lines = [
         MARK,
-        *_table(("setting", "default", "what it is"), _application()),
+        *_table(("setting", "default", "meaning"), _application()),
         "## Settings of Kafka's clients\n",
-        *_table(("setting", "clients", "default", "told to the clients as"), _clients()),
-        "## Not here\n",
-        "Named by Kafka Streams or its clients, and refused by pystreams:\n",
-        *_table(("setting", "why, and what to do instead"), _not_here()),
+        *_table(("setting", "clients", "default", "name in the clients"), _clients()),
+        "## Refused settings\n",
+        "Kafka Streams or its clients have these settings; pystreams refuses them:\n",
+        *_table(("setting", "reason, and alternative"), _not_here()),
     ]
     return "\n".join(lines)
 
