@@ -1,19 +1,19 @@
-"""State of a task: stores, the cache before them, the overlay between two commits, RocksDB and memory below.
+"""State of a task: its stores, the cache before them, the overlay with uncommitted writes, RocksDB and memory below.
 
-Read from the top down, as a record's write goes:
+In the order that a record's write takes:
 
-- ``task_state``: ``TaskState`` opens the stores of a task and commits, aborts and restores them together. Begin here.
-- ``spec``: a store as data, as the topology holds it. ``store``: a store as operators and processors see it.
-- ``stores/``: the kinds of stores, which know keys and values, and ``Stores``, which makes specs of them.
-- ``cache/``: the write-back cache of a thread, which decides what is emitted when.
-- ``layers/``: how the entries of a store lie in its table, so that they are found, and expire, by key or by time.
-- ``overlay``: what was written since the last commit. ``table``: the committed rest, in memory or on disk.
-- ``disk/``: RocksDB, the memory that it uses, the state directory and its locks.
-- ``begun``, ``conversion``: what is on disk from an earlier run follows another beginning, or lies in another form.
-- ``sorted_files``: a task's stores written at once from sorted entries, as a backfill does.
-- ``formats``, ``value_forms``: the bytes of keys and values. ``iterators``, ``sorted_map``, ``window_reads``: walks.
+- ``task_state``: ``TaskState`` opens the stores of a task, and commits, aborts and restores them together. Begin here.
+- ``spec``: a store as data in the topology. ``store``: a store for operators and processors.
+- ``stores/``: the kinds of stores, with keys and values as objects, and ``Stores``, which makes specs of them.
+- ``cache/``: the write-back cache of a thread. It decides when results are emitted.
+- ``layers/``: the arrangement of a store's entries in its table, for look-ups and expiry by key or by time.
+- ``overlay``: the writes since the last commit. ``table``: the committed entries, in memory or on disk.
+- ``disk/``: RocksDB, its memory, the state directory and its locks.
+- ``begun``, ``conversion``: local state of an earlier run that is obsolete, or has another format.
+- ``sorted_files``: a task's stores, built at once from sorted entries by a backfill.
+- ``formats``, ``value_forms``: the bytes of keys and values. ``iterators``, ``sorted_map``, ``window_reads``: scans.
 
-Nothing here knows of brokers, topics or threads.
+This package does not know brokers, topics or threads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tells the content that a store has from what lies on a disk from before: its content began anew, or was another's.
+"""Detects local state from before the store's content was reset or replaced, and removes it.
 
-Each machine finds out when it opens a task: a mark beside the store says which beginning it follows. Who is killed in
-between finds the mark missing, and does it again.
+Each machine does so when it opens a task: a mark beside the store names the beginning that the store's content follows.
+If the process is killed meanwhile, the mark is missing, and the next start repeats the work.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from pystreams.state.spec import StoreSpec
 
 log = logging.getLogger(__name__)
 
-#: What the metadata of a task's stores has for each of them.
+#: The prefixes of a store's metadata entries.
 _OF_CONTENT: Final = (b"offset/", b"layer/", b"layout/", b"form/", b"converting/")
 
 
 class Begun(NamedTuple):
-    """``id`` names a beginning; ``was`` is the name that the content had until then, empty if there was none."""
+    """``id`` identifies a beginning; ``was`` is the former name of the content, empty if it had none."""
 
     id: str
     was: str = ""
 
 
 def mark_of(store: str, begun: Begun) -> tuple[bytes, bytes]:
-    """The metadata that says which beginning a store follows."""
+    """The metadata entry that names the beginning of a store's content."""
     return b"begun/" + store.encode(), begun.id.encode()
 
 
@@ -37,10 +37,10 @@ def begin_anew(
     begun: Mapping[str, Begun],
     stored: dict[bytes, bytes],
 ) -> None:
-    """Empty the stores that follow an older beginning; one that no topic restores takes over what lies under its former
-    name. ``stored`` is the database's metadata, and changed with it."""
+    """Empty the stores that follow an older beginning. A store that cannot be restored from a topic takes over the
+    content under its former name. ``stored`` is the database's metadata, and is updated with it."""
     by_name = {spec.name: spec for spec in specs if spec.persistent}
-    # Those that are gone last: others may take their content over.
+    # Removed stores come last, because other stores may take over their content.
     for store in sorted(begun, key=lambda name: name not in by_name):
         one = begun[store]
         name, id = mark_of(store, one)
@@ -52,7 +52,7 @@ def begin_anew(
         spec = by_name.get(store)
         if spec is not None and one.was and not spec.restorable:
             database.copy(one.was, store)
-            log.info("store %s has on this disk what %s had", store, one.was)
+            log.info("store %s takes over the local content of %s", store, one.was)
             for mark in _marks(one.was, stored):
                 kind = mark.partition(b"/")[0]
                 changes[kind + b"/" + store.encode()] = stored[mark]

@@ -1,8 +1,9 @@
-"""Brings the values of a store on disk into the form that they are to have, when a setting or the program has changed.
+"""Converts the values of a persistent store to another form, after a change of a setting or of the program.
 
-It is done when the store is opened, some entries at a time, each time in one write with how far it came: who is killed
-in between goes on from there. Java converts each entry when it is written next (RocksDBTimestampedStoreWithHeaders,
-RocksDBMigratingWindowStoreWithHeaders, RocksDBMigratingSessionStoreWithHeaders), and refuses the way back.
+This happens when the store is opened, some entries at a time; each write also stores the progress, so that the
+conversion continues after a crash. Java converts each entry when it is next written
+(RocksDBTimestampedStoreWithHeaders, RocksDBMigratingWindowStoreWithHeaders, RocksDBMigratingSessionStoreWithHeaders),
+and refuses the reverse conversion.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from pystreams.state.value_forms import FORMS, ValueForm
 
 log = logging.getLogger(__name__)
 
-#: A write of so many entries is never cut in two.
+#: A write of at most this many entries is atomic.
 _ENTRIES: Final = SLICE_ENTRIES - 1
-#: Stands between a form and the key of the last entry that has it.
+#: Separates a form and the key of the last converted entry.
 _BETWEEN: Final = b"\x00"
-#: Values that come without a time get this one. Source: HeadersBytesStore.convertFromPlainToHeaderFormat.
+#: The timestamp of values without one. Source: HeadersBytesStore.convertFromPlainToHeaderFormat.
 _NO_TIME: Final = -1
 
 
 def bring_into_form(
     database: RocksDatabase, table: RocksTable, layer: Layer, stored: Mapping[bytes, bytes]
 ) -> None:
-    """Convert what is not in the layer's form yet. ``stored`` is the database's metadata.
+    """Convert all values that do not have the layer's form yet. ``stored`` is the database's metadata.
 
-    Raises ``StateError`` where the disk does not let us, ``StateCorruptedError`` for values that cannot be read.
+    Raises ``StateError`` if the disk cannot be used, ``StateCorruptedError`` for values that cannot be read.
     """
     spec = layer.spec
     name = spec.name.encode()
@@ -41,7 +42,7 @@ def bring_into_form(
     if form_mark in stored:
         found = FORMS[stored[form_mark].decode()]
     target, _, last = stored.get(progress_mark, b"").partition(_BETWEEN)
-    # What was begun is brought to its end, even if something else is wanted now.
+    # A conversion that has started is finished first, even if another form is wanted now.
     steps = [(FORMS[target.decode()], last)] if target else []
     if (steps[-1][0] if steps else found) is not layer.form:
         steps.append((layer.form, b""))
@@ -59,7 +60,7 @@ def bring_into_form(
             count += len(changes)
         database.write((), metadata={form_mark: to.name.encode(), progress_mark: b""})
         if count:
-            log.info("store %s: %d values were %s, and are %s now", spec.name, count, found.name, to.name)
+            log.info("store %s: %d values converted from %s to %s", spec.name, count, found.name, to.name)
         found = to
 
 

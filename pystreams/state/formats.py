@@ -17,23 +17,23 @@ unpack_int64 = _INT64.unpack_from
 pack_window_suffix = _WINDOW_SUFFIX.pack
 unpack_window_suffix = _WINDOW_SUFFIX.unpack_from
 
-#: Bytes behind the record key in a window store's changelog: int64 window start, int32 sequence number.
+#: Size of the suffix of a record key in a window store's changelog: int64 window start, int32 sequence number.
 WINDOW_SUFFIX_BYTES = 12
 TIMESTAMP_BYTES = 8
 SEQUENCE_MAX = 0x7FFFFFFF
 
 
 class ValueAndTimestamp(NamedTuple, Generic[V]):
-    """What a timestamped store holds for a key; the timestamp in milliseconds. A plain tuple (value, timestamp) does
-    as well wherever one is asked for."""
+    """The value of a key in a timestamped store; the timestamp is in milliseconds. Arguments of this type may also be
+    plain tuples (value, timestamp)."""
 
     value: V
     timestamp: int
 
 
 class ValueTimestampHeaders(NamedTuple, Generic[V]):
-    """What a timestamped store with headers holds for a key. A plain tuple does as well wherever one is asked for, with
-    headers or without."""
+    """The value of a key in a timestamped store with headers. Arguments of this type may also be plain tuples, with or
+    without headers."""
 
     value: V
     timestamp: int
@@ -41,7 +41,7 @@ class ValueTimestampHeaders(NamedTuple, Generic[V]):
 
 
 class AggregationWithHeaders(NamedTuple, Generic[V]):
-    """What a session store with headers holds for a session."""
+    """The value of a session in a session store with headers."""
 
     aggregation: V
     headers: Headers = NO_HEADERS

@@ -1,4 +1,4 @@
-"""Iterators over stores, and how one layer of a store hides another."""
+"""Iterators over stores, and merging of a store's layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _END: Any = object()
 
 class StoreIterator(Generic[K, V]):
     """(key, value) pairs of a store, in the order of their bytes. Close it, or use it in ``with``: until then it may
-    hold a snapshot of the database. Read to its end, it closes itself; when its store closes, it closes too."""
+    keep a snapshot of the database. It closes itself at its end, and when its store closes."""
 
     __slots__ = ("__weakref__", "_closed", "_decode", "_pairs", "_peeked", "_store")
 
@@ -47,7 +47,7 @@ class StoreIterator(Generic[K, V]):
         return self._decode(key, value)
 
     def peek_key(self) -> K | None:
-        """The key that comes next, without moving on; None at the end."""
+        """The next key, without moving on; None at the end."""
         if self._peeked is _FETCH:
             try:
                 self._peeked = next(self)
@@ -57,7 +57,7 @@ class StoreIterator(Generic[K, V]):
         return key
 
     def close(self) -> None:
-        """Let go of what the iterator holds. Reading on raises ``StateError``."""
+        """Release the iterator's resources. A later read raises ``StateError``."""
         self._closed = True
         self._peeked = _FETCH
         self._pairs = iter(())
@@ -72,7 +72,7 @@ class StoreIterator(Generic[K, V]):
 def override(
     changes: Iterable[tuple[Any, bytes | None]], stored: Iterator[tuple[Any, bytes]], *, reverse: bool
 ) -> Iterator[tuple[Any, bytes]]:
-    """Merge changes over what is stored, both in order: a change hides the stored entry, None deletes it."""
+    """Merge changes over stored entries, both in order: a change replaces the stored entry, None deletes it."""
     left = iter(changes)
     change = next(left, None)
     for entry in stored:
@@ -105,12 +105,12 @@ def merge_cached(
     *,
     reverse: bool,
 ) -> Iterator[tuple[Any, Any, bool]]:
-    """(key, item, from cache) of a cache over a store; where both have a key, the cache's.
+    """(key, item, from cache) of a cache merged over a store; if both have a key, the cache wins.
 
-    ``order`` gives what keys are compared by. Cached entries are read when their turn comes, not before. Equal to
-    Kafka Streams' AbstractMergedSortedCacheStoreIterator also in what it does to tombstones in reverse: one that sorts
-    before the next stored key is skipped (and no longer hides its own stored entry), one that sorts behind it comes
-    out as None. Programs see the same there and here.
+    ``order`` returns the sort key of a key. Cached entries are read one by one, not in advance. Like Kafka Streams'
+    AbstractMergedSortedCacheStoreIterator, it treats tombstones specially in reverse order: one that sorts before the
+    next stored key is skipped (and no longer hides its own stored entry), one that sorts after it is returned as None.
+    Programs see the same as in Java.
     """
     top: Any = _FETCH
     bottom: Any = _FETCH
@@ -131,7 +131,7 @@ def merge_cached(
             if found == 0:
                 bottom = _FETCH
             continue
-        # An end that is reached decides alone; else the direction does.
+        # If one side has ended, the other is read. Otherwise the direction decides.
         from_cache = bottom is _END or (top is not _END and (found == 0 or (found < 0) is not reverse))
         if not from_cache:
             key, item = bottom

@@ -1,4 +1,4 @@
-"""A store's writes since the last commit, over the table that holds what was committed."""
+"""A store's writes since the last commit, over the table with the committed entries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pystreams.state.table import MemoryTable, Split, Table
 #: Stands for "no change of this key", where None stands for "deleted".
 UNCHANGED: Any = object()
 
-#: What an entry costs in memory beside its key and value: two objects and a slot of a dictionary.
+#: Memory per entry in addition to key and value: two objects and a slot of a dictionary.
 ENTRY_COST_BYTES = 150
 
 
 class Overlay:
-    """Reads see the changes first, then the table. A commit takes the changes, an abort drops them."""
+    """Reads see the changes first, then the table. A commit writes the changes to the table, an abort drops them."""
 
     __slots__ = ("_keys", "_split", "_times", "changes", "size_bytes", "table")
 
@@ -54,7 +54,7 @@ class Overlay:
             self.size_bytes += (len(value) if value else 0) - (len(before) if before else 0)
 
     def clear(self) -> None:
-        """Forget the changes: they are committed, or never will be."""
+        """Drop the changes: they have been committed, or are aborted."""
         self.changes.clear()
         self.size_bytes = 0
         self._keys.clear()
@@ -62,7 +62,8 @@ class Overlay:
             self._times.clear()
 
     def approximate_count(self) -> int:
-        """Roughly how many entries there are: a changed key counts as a new one where the table can only guess."""
+        """Roughly the number of entries: a changed key counts as a new one if the table's number is only an
+        estimate."""
         changes, table = self.changes, self.table
         count = table.approximate_count()
         if isinstance(table, MemoryTable):
@@ -74,7 +75,7 @@ class Overlay:
     def scan(
         self, lower: Any, upper: Any, *, upper_inclusive: bool = True, reverse: bool = False
     ) -> Iterator[tuple[Any, bytes]]:
-        """(key, value) in order, as of now. None leaves an end open."""
+        """(key, value) in order, as of the call. None leaves an end open."""
         changes = self.changes
         stored = self.table.scan(lower, upper, upper_inclusive=upper_inclusive, reverse=reverse)
         if not changes:
@@ -87,8 +88,9 @@ class Overlay:
         return override([(key, changes[key]) for key in keys], stored, reverse=reverse)
 
     def walk(self, lower: Any) -> Iterator[tuple[Any, bytes]]:
-        """(key, value) in order from a key on, for who stops soon: unlike ``scan`` it looks at no more than is asked
-        for. Until then nobody else may read in order, and nothing may change but what has been passed."""
+        """(key, value) in order from a key on, for readers that stop early: unlike ``scan`` it reads only the entries
+        that are asked for. Until it ends, no other ordered read is allowed, and only entries that it has passed may
+        change."""
         changes = self.changes
         stored = self.table.walk(lower)
         if not changes:

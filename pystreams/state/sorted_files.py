@@ -1,4 +1,4 @@
-"""A task's stores out of files: entries sorted as a table has them, which RocksDB takes over as they are."""
+"""Builds a task's stores from sorted files of table entries, which RocksDB ingests."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from pystreams.state.spec import EXPIRING_KINDS, StoreKind, StoreSpec, value_for
 from pystreams.state.task_state import TaskState
 from pystreams.state.value_forms import ValueForm, with_headers_apart
 
-#: Entries are sorted in memory, so many bytes at a time.
+#: Entries are sorted in memory in batches of this size.
 SORTED_BYTES = 32 * 1024 * 1024
-#: So many entries are restored at once.
+#: Entries are restored in batches of this many.
 _RESTORED_ENTRIES = 10_000
-#: What Python needs for an entry beside the bytes themselves: a tuple, two headers of bytes, their place in a list.
+#: Python's memory per entry in addition to its bytes: a tuple, two bytes headers, a slot in a list.
 _ENTRY_BYTES = 2 * sys.getsizeof(b"") + sys.getsizeof(()) + 3 * 8
 
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """How a persistent store of this kind and retention keeps what its changelog holds. ``by_time``: with an index."""
+    """How a persistent store of this kind and retention stores its changelog's entries. ``by_time``: with an index."""
 
     kind: StoreKind
     retention_ms: int
@@ -48,26 +48,26 @@ class TableFormat:
 
     @classmethod
     def of(cls, spec: StoreSpec) -> TableFormat:
-        """That of a store."""
+        """The format of a store."""
         return cls(spec.kind, spec.retention_ms, spec.by_time, spec.headers)
 
     @property
     def form(self) -> ValueForm:
-        """How values lie in the table."""
+        """The form of values in the table."""
         return value_form(self.kind, headers=self.headers)
 
     @property
     def timestamped(self) -> bool:
-        """The table holds the timestamps of changes."""
+        """Whether the table has the records' timestamps."""
         return self.form.timestamped
 
     @property
     def expires(self) -> bool:
-        """The entries are windows or sessions."""
+        """Whether the entries are windows or sessions."""
         return self.kind in EXPIRING_KINDS
 
     def time_of(self, changelog_key: bytes) -> int:
-        """The start of the window, or the end of the session (ms), that a key of the changelog is about."""
+        """The start of the window, or the end of the session (ms), in a key of the changelog."""
         suffix_bytes = SESSION_SUFFIX_BYTES if self.kind == "session" else WINDOW_SUFFIX_BYTES
         time: int = unpack_int64(changelog_key, len(changelog_key) - suffix_bytes)[0]
         return time
@@ -78,7 +78,7 @@ class TableFormat:
         return layout(self.retention_ms, by_time=self.by_time)
 
     def to_table(self, key: bytes, value: bytes, timestamp: int) -> list[tuple[bytes, bytes]]:
-        """Keys and values of the table for those of the changelog (see ``store.Logged``)."""
+        """The table's keys and values for a changelog entry (see ``store.Logged``)."""
         stored = self.form.of_logged(value, timestamp)
         if not self.expires:
             return [(key, stored)]
@@ -87,13 +87,13 @@ class TableFormat:
         return [(physical, stored), *([(layout.index_of(physical), b"")] if self.by_time else ())]
 
     def from_table(self, key: bytes, value: bytes) -> tuple[bytes, bytes, int | None] | None:
-        """Back; the timestamp is None where the table has none. None: it is an entry of an index."""
+        """The changelog entry; its timestamp is None if the table has none. None for an index entry."""
         found = self._layout.to_changelog(key) if self.expires else key
         return None if found is None else (found, *self.form.logged_value(value))
 
 
 class SortedFiles:
-    """Files ``<name>-0.sst`` and so on in a folder, in the making. Each key is added once, in any order."""
+    """Writes files ``<name>-0.sst`` and so on into a folder. Each key is added once, in any order."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
@@ -136,11 +136,11 @@ def build_stores(
     files: Mapping[str, Sequence[Path]],
     restored: Mapping[str, Iterable[tuple[bytes, bytes | None, int]]],
 ) -> None:
-    """Make the directory of a task whose persistent stores hold what is in ``files``, which are moved.
+    """Create the directory of a task whose persistent stores consist of ``files``, which are moved.
 
-    ``restored`` are entries (as the changelog has them) that a store is to take note of besides: of stores of windows
-    or sessions those of the greatest time and sequence number, by which the store knows its time; of versioned stores
-    all, in the order of time, because they have no files.
+    ``restored`` are further entries (as in the changelog) that a store must process: of window and session stores those
+    with the greatest time and sequence number, which determine the store's time; of versioned stores all entries, in
+    the order of time, because they have no files.
     """
     with_headers = {spec.name for spec in specs if spec.headers}
     state = TaskState.open(directory, specs, cell=ContextCell(), cache=None, log_change=lambda _: None)
@@ -159,10 +159,10 @@ def build_stores(
 
 
 def install_stores(source: Path, directory: Path, changelog_offsets: Mapping[str, int], origin: str) -> None:
-    """Put stores that were built elsewhere into a task's directory, in place of what is there. ``changelog_offsets``
-    say by store up to where they hold what is in its changelog.
+    """Replace a task's directory by stores that were built elsewhere. ``changelog_offsets`` are, by store, the
+    changelog offsets that they correspond to.
 
-    Raises ``StateLockedError`` while somebody has the task open.
+    Raises ``StateLockedError`` while another thread or process has the task open.
     """
     lock = DirectoryLock(directory)
     try:
@@ -176,7 +176,7 @@ def install_stores(source: Path, directory: Path, changelog_offsets: Mapping[str
             database.write((), metadata=marks)
         finally:
             database.close()
-        # Last: a directory without this file is refused, so one that is half there is never taken for whole.
+        # This comes last: a directory without this file is refused, so incomplete state is never taken for complete.
         write_json(directory / OFFSETS_FILE, {"format": FORMAT_VERSION, "offsets": dict(changelog_offsets)})
     finally:
         lock.release()

@@ -1,4 +1,4 @@
-"""A dictionary that can be walked in the order of its keys."""
+"""A dictionary whose keys can be read in order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from sortedcontainers import SortedList
 
 K = TypeVar("K")
 
-#: Where more than one key of so many has changed, merging all in at once beats one by one.
+#: If more than one of this many keys has changed, merging all changes at once is faster than one by one.
 _MERGED_SHARE = 8
 
 
 class SortedKeys(Generic[K]):
-    """What an iterable gives, such as the keys of a mapping, in order: kept only once somebody asks, so that who never
-    looks pays one test per new key. From then on a key costs what a binary search does, however many there are.
+    """The elements of an iterable, such as the keys of a mapping, in order. The order is built at the first read, so
+    that without reads a new key costs only one test. From then on a key costs a binary search.
 
-    The owner calls ``added`` for each key that comes, ``removed`` for each that goes, ``clear`` when all have gone.
+    The owner calls ``added`` for each new key, ``removed`` for each removed one, ``clear`` when all are removed.
     """
 
     __slots__ = ("_keys", "_pending", "_source")
@@ -26,21 +26,21 @@ class SortedKeys(Generic[K]):
     def __init__(self, source: Iterable[K]) -> None:
         self._source = source
         self._keys: SortedList | None = None
-        #: Keys that came (True) or went (False) since they were last put in order.
+        #: Keys that were added (True) or removed (False) since the order was last updated.
         self._pending: dict[Any, bool] = {}
 
     def added(self, key: K) -> None:
-        """``key`` is in the mapping now and was not before."""
+        """Called when ``key`` was added to the mapping."""
         if self._keys is not None and self._pending.pop(key, True):
             self._pending[key] = True
 
     def removed(self, key: K) -> None:
-        """``key`` has left the mapping."""
+        """Called when ``key`` was removed from the mapping."""
         if self._keys is not None and not self._pending.pop(key, False):
             self._pending[key] = False
 
     def clear(self) -> None:
-        """The mapping is empty, or quite another."""
+        """Called when the mapping was emptied or replaced."""
         self._keys = None
         self._pending = {}
 
@@ -49,7 +49,7 @@ class SortedKeys(Generic[K]):
         return list(self._ordered().irange(lower, upper, (True, upper_inclusive)))
 
     def walk(self, lower: K) -> Iterator[Any]:
-        """The keys from ``lower`` on, one by one: who stops soon pays for no more. Nobody else may ask meanwhile."""
+        """The keys from ``lower`` on, one by one, for readers that stop early. No other read is allowed meanwhile."""
         keys: Iterator[Any] = self._ordered().irange(lower)
         return keys
 
@@ -73,9 +73,9 @@ class SortedKeys(Generic[K]):
 
 
 class TimesByKey:
-    """For each record key of a window store, its (start, sequence) in order; built when first asked for.
+    """For each record key of a window store, its (start, sequence) in order; built at the first read.
 
-    ``split`` takes a key of the mapping apart into record key, window start and sequence number; None: not a window.
+    ``split`` splits a key of the mapping into record key, window start and sequence number; None: not a window.
     """
 
     __slots__ = ("_source", "_split", "_times")
@@ -88,12 +88,12 @@ class TimesByKey:
         self._times: dict[bytes, list[tuple[int, int, Any]]] | None = None
 
     def added(self, physical: Any) -> None:
-        """``physical`` is in the mapping now and was not before."""
+        """Called when ``physical`` was added to the mapping."""
         if self._times is not None:
             self._insert(self._times, physical)
 
     def removed(self, physical: Any) -> None:
-        """``physical`` has left the mapping."""
+        """Called when ``physical`` was removed from the mapping."""
         if self._times is not None:
             found = self._split(physical)
             if found is None:
@@ -105,7 +105,7 @@ class TimesByKey:
                 del self._times[key]
 
     def clear(self) -> None:
-        """The mapping is empty, or quite another."""
+        """Called when the mapping was emptied or replaced."""
         self._times = None
 
     def _insert(self, times: dict[bytes, list[tuple[int, int, Any]]], physical: Any) -> None:
@@ -116,7 +116,7 @@ class TimesByKey:
         insort(times.setdefault(key, []), (start, sequence, physical))
 
     def between(self, key: bytes, time_from: int, time_to: int) -> list[tuple[int, int, Any]]:
-        """(start, sequence, key of the mapping) of the windows of ``key`` that start in a span, both ends included."""
+        """(start, sequence, key of the mapping) of the windows of ``key`` that start in a span, both inclusive."""
         times = self._times
         if times is None:
             times = self._times = {}

@@ -1,4 +1,4 @@
-"""What all stores have in common."""
+"""The base of all stores."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ log = logging.getLogger(__name__)
 #: Appends (key, value, timestamp, headers) to a store's changelog; value None deletes.
 LogChange: TypeAlias = Callable[[bytes, "bytes | None", "int | None", Headers], None]
 
-#: What a store's changelog says of a key last: key, value, timestamp (None: the store keeps none). Of a versioned store
-#: all that it says of a key's versions; a value None deletes. Of a store with headers they stand before the value
+#: The last record of a key in a store's changelog: key, value, timestamp (None: the store keeps none). In a versioned
+#: store, all records of a key's versions; a value None deletes. In a store with headers they precede the value
 #: (``headers_and_value``).
 Logged: TypeAlias = "tuple[bytes, bytes | None, int | None]"
 
-#: The byte before which no key sorts and behind which every longer key with that prefix sorts.
+#: The greatest byte value.
 _BYTE_MAX = 0xFF
 
 
 @dataclass(frozen=True, slots=True)
 class StoreContext:
-    """What a store is given by its task.
+    """The context that a task gives its store.
 
-    ``topic`` is the changelog's name, which serdes are told; ``log`` is None for stores without a changelog,
-    ``cache`` None where caching is off; ``namespace`` names the store among all of the thread; ``expired`` is called
-    for each write that a window store drops because its window is past its retention.
+    ``topic`` is the changelog's name, which serdes receive; ``log`` is None for stores without a changelog, ``cache``
+    None if caching is off; ``namespace`` is unique among the stores of the thread; ``expired`` is called for each write
+    that a window store drops because its window is past its retention.
     """
 
     spec: StoreSpec
@@ -48,32 +48,33 @@ class StoreContext:
 
     @property
     def cached(self) -> bool:
-        """True if the store has a cache, which holds one value per window: with duplicates there are several."""
+        """Whether the store has a cache. Stores with duplicates have none, because a cache holds one value per
+        window."""
         return self.spec.cached and self.cache is not None and not self.spec.retain_duplicates
 
     @property
     def log_change(self) -> LogChange:
-        """``log``, or what stands in where there is none."""
+        """``log``, or a function without effect if there is no changelog."""
         return self.log or no_log
 
 
 def no_log(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
-    """The log of a store that has none."""
+    """The function for stores without a changelog: does nothing."""
 
 
 class Store:
-    """A store of one task. Used by the task's thread only."""
+    """A store of one task. Only the task's thread uses it."""
 
     __slots__ = ("_iterators", "cache", "cached", "decode_key", "encode_key", "name", "spec")
 
-    #: The changelog is written with each commit, not with each change.
+    #: Whether the changelog is written at each commit, instead of at each change.
     logs_at_commit: ClassVar[bool] = False
 
     def __init__(self, context: StoreContext) -> None:
         spec = context.spec
         self.spec = spec
         self.name = spec.name
-        #: Serialised key of a key, and back.
+        #: Serializes and deserializes a key.
         self.encode_key: Callable[[Any], bytes] = spec.key_serde.key_serializer(context.topic)
         self.decode_key: Callable[[bytes], Any] = spec.key_serde.deserializer(context.topic)
         self.cached = context.cached
@@ -85,16 +86,16 @@ class Store:
 
     @property
     def persistent(self) -> bool:
-        """True if the store survives its process."""
+        """Whether the store survives the process."""
         return self.spec.persistent
 
     def logged(self) -> Iterator[Logged]:
-        """All that the store holds in the format of its changelog, without windows past their retention. Call it with
-        the cache flushed."""
+        """All entries of the store in the format of its changelog, without windows past their retention. The cache must
+        be flushed before."""
         raise NotImplementedError
 
     def without_headers(self) -> Self:
-        """The same store for programs that are to see no headers, to be read."""
+        """The same store for programs that read values without headers."""
         return self
 
     def _with_items(self, items: object) -> Self:
@@ -103,20 +104,20 @@ class Store:
         return cast("Self", twin)
 
     def flush_cache(self) -> None:
-        """Forward and log the cached entries that have changed, in the order of their last update."""
+        """Forward and log the dirty entries of the cache, in the order of their last update."""
         if self.cache is not None:
             self.cache.flush()
 
     def log_changes(self) -> None:
-        """Log what has changed since the last call, if the store ``logs_at_commit``."""
+        """Log the changes since the last call, if the store ``logs_at_commit``."""
 
     def abort_cache(self) -> None:
-        """Forget the cached entries."""
+        """Drop all entries of the cache."""
         if self.cache is not None:
             self.cache.clear()
 
     def close(self) -> None:
-        """Close open iterators and leave the thread's cache, without a flush."""
+        """Close open iterators and unregister from the thread's cache, without a flush."""
         for iterator in list(self._iterators):
             iterator.close()
         if self.cache is not None:
@@ -124,7 +125,7 @@ class Store:
 
     def _encoded(self, key: Any) -> bytes:
         if key is None:
-            # The caller's mistake, for the processing handler to judge: the store itself is sound.
+            # A mistake of the caller, which the processing handler decides about: the store itself is intact.
             raise TypeError(f"the key must not be None in store {self.name}, a {self.spec.kind} store")
         try:
             return self.encode_key(key)
@@ -134,7 +135,7 @@ class Store:
             raise self.wrong_key(key) from error
 
     def wrong_key(self, key: Any) -> TypeError:
-        """What it means that ``key`` cannot be written."""
+        """The error for a ``key`` that cannot be serialized."""
         return TypeError(
             f"a key of type {type(key).__name__} does not fit store {self.name}, "
             f"whose keys are {self.spec.key_serde!r}: give the store or table the type of its keys (key=)"
@@ -144,7 +145,7 @@ class Store:
         return None if key is None else self._encoded(key)
 
     def _ms(self, time: object) -> int:
-        """A time that a program gave."""
+        """A time given by a program, checked."""
         if not isinstance(time, int):
             raise TypeError(
                 f"times of store {self.name} are whole numbers of milliseconds since 1970, not {time!r}"
@@ -152,11 +153,11 @@ class Store:
         return time
 
     def _reversed_bounds(self, lower: bytes | None, upper: bytes | None) -> bool:
-        """True, with a warning, if a range is empty because its first key sorts behind its last."""
+        """Whether a range is empty because its first key sorts after its last; logs a warning."""
         if lower is None or upper is None or lower <= upper:
             return False
         log.warning(
-            "store %s: a range whose first key sorts behind its last is empty; keys sort by their bytes, in which "
+            "store %s: a range is empty because its first key sorts after its last; keys sort by their bytes, in which "
             "negative numbers follow the positive ones",
             self.name,
         )
@@ -168,7 +169,7 @@ class Store:
 
 
 def wrong_value(spec: StoreSpec, value: object, error: Exception | str, form: str = "") -> TypeError:
-    """What it means that a value which a program puts into a store cannot be written. ``form``: what it stands in."""
+    """The error for a value of a program that a store cannot serialize. ``form``: the tuple that contains the value."""
     takes = f"{form} with values" if form else "values"
     why = error if isinstance(error, str) else ": ".join(filter(None, (summarize(error), reason(error))))
     return TypeError(
@@ -177,12 +178,12 @@ def wrong_value(spec: StoreSpec, value: object, error: Exception | str, form: st
 
 
 def plain_pairs(pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[Logged]:
-    """Stored pairs of a store that keeps values alone, as its changelog has them."""
+    """Stored pairs of a store with plain values, in the form of its changelog."""
     return ((key, stored, None) for key, stored in pairs)
 
 
 def after_prefix(prefix: bytes) -> bytes | None:
-    """The smallest key behind all keys that begin with ``prefix``; None if there is none (only 0xFF bytes)."""
+    """The smallest key after all keys with this prefix; None if there is none (only 0xFF bytes)."""
     stripped = prefix.rstrip(bytes((_BYTE_MAX,)))
     if not stripped:
         return None

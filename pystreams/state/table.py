@@ -1,4 +1,4 @@
-"""Where a store's committed entries live: the contract, and the table in memory. rocksdb.py has the persistent one."""
+"""The committed entries of a store: the interface, and the table in memory. rocksdb.py has the persistent one."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Any, NoReturn, Protocol
 from pystreams.errors import StateError
 from pystreams.state.sorted_map import SortedKeys, TimesByKey
 
-#: Takes a physical key of a window store apart into record key, window start, sequence number; of a session store into
-#: record key, end, and what orders equal ends. None: it belongs to an index.
+#: Splits a physical key of a window store into record key, window start, sequence number; of a session store into
+#: record key, end, and the sort key among equal ends. None: the key belongs to an index.
 Split = Callable[[Any], "tuple[bytes, int, int] | None"]
 
 
 class Table(Protocol):
-    """Committed entries of one store, by physical key: bytes, or for window stores in memory a tuple that sorts as
-    Kafka Streams' in-memory window store does. Only a commit or a restore changes it."""
+    """Committed entries of one store, by physical key: bytes, or, for window stores in memory, a tuple that sorts as in
+    Kafka Streams' in-memory window store. Only a commit or a restore changes it."""
 
     def get(self, key: Any) -> bytes | None:
         """The value, None if there is none."""
         ...
 
     def refuse(self, error: Exception) -> NoReturn:
-        """Raise what it means that ``get`` raised."""
+        """Raise the error for an exception of ``get``."""
         ...
 
     def scan(
         self, lower: Any, upper: Any, *, upper_inclusive: bool, reverse: bool
     ) -> Iterator[tuple[Any, bytes]]:
-        """(key, value) in order, as of now whatever is written meanwhile. None leaves an end open."""
+        """(key, value) in order, as of the call, whatever is written meanwhile. None leaves an end open."""
         ...
 
     def walk(self, lower: Any) -> Iterator[tuple[Any, bytes]]:
-        """(key, value) from a key on, for who stops soon, before the table changes or is read again."""
+        """(key, value) from a key on, for readers that stop before the table changes or is read again."""
         ...
 
     def windows(
         self, key: bytes, lower: Any, upper: Any, span: tuple[int, int], *, reverse: bool
     ) -> Iterator[tuple[Any, bytes]]:
-        """Entries of window stores between two physical keys; at least those of record key ``key`` whose window start
-        lies in ``span`` (both ends included), maybe other keys' between them."""
+        """Entries of window stores between two physical keys: all of record key ``key`` whose window start is in
+        ``span`` (both inclusive), and perhaps others."""
         ...
 
     def approximate_count(self) -> int:
@@ -109,7 +109,7 @@ class MemoryTable:
         return len(self._data)
 
     def close(self, store: str) -> None:
-        """Drop everything; a later ``get`` raises ``StateError``."""
+        """Drop all entries; a later ``get`` raises ``StateError``."""
         self._data.clear()
         self._keys.clear()
         if self._times:

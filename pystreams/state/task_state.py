@@ -1,8 +1,8 @@
 """All stores of one task: opened together, committed together, restored one by one.
 
-A write goes to its store's overlay and to the changelog. Once the broker has committed, ``commit`` moves all overlays
-and the offsets into the tables; ``abort`` drops them instead. So a table never holds what was not committed, and a
-crash never costs local state.
+A write goes to its store's overlay and to the changelog. After the broker's commit, ``commit`` writes all overlays and
+the offsets to the tables; ``abort`` drops the overlays instead. So a table never has uncommitted entries, and a crash
+never costs local state.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from pystreams.state.store import LogChange, Store, StoreContext
 from pystreams.state.stores.kinds import open_store, split_of
 from pystreams.state.table import MemoryTable
 
-#: The small file with the offsets is written anew when they have moved this far. Source: StateManagerUtil.
+#: The file with the offsets is rewritten when they have advanced by this many records. Source: StateManagerUtil.
 OFFSETS_FILE_DELTA = 10_000
 
-#: Stores that are still written to after so many flushes in a row would be for ever.
+#: If a store is still dirty after this many flushes in a row, the flushes would never end.
 _FLUSHES_MAX = 1_000
 
 
 class _Part:
-    """One store with what is below it."""
+    """One store with its layer and overlay."""
 
     __slots__ = ("layer", "overlay", "spec", "store", "table")
 
@@ -60,17 +60,17 @@ class _Part:
 
 
 def _nothing() -> None:
-    """Nobody counts expired records."""
+    """The default for ``expired``: expired records are not counted."""
 
 
 class TaskState:
-    """The stores of one task. Open it with ``TaskState.open``; belongs to the thread that did."""
+    """The stores of one task. Open it with ``TaskState.open``; only the thread that did so may use it."""
 
     def __init__(
         self, directory: Path | None, lock: DirectoryLock | None, database: RocksDatabase | None
     ) -> None:
         self.directory = directory
-        #: By name, in the order of the specs: the order in which caches are flushed.
+        #: By name, in the order of the specs, in which caches are flushed.
         self.stores: dict[str, Store] = {}
         self._lock = lock
         self._database = database
@@ -100,13 +100,13 @@ class TaskState:
         """Open the stores that ``specs`` describe.
 
         ``directory`` is the task's own; None keeps everything in memory. ``task_id`` (default: the directory's name)
-        keeps apart the tasks that share a cache. ``cache`` None (or one of 0 bytes) means that no store is cached.
-        ``log_change`` gives the function that appends to a store's changelog, None for a store without one;
-        ``topic_of`` names the topic that a store's serdes are told (default: the store's name), unless it is filled
-        from one; ``expired`` is called for each write that a window store drops because it is too late. Local state
-        that was begun under another ``origin`` (a log, behind a space the hand-over that it must follow) is taken for
-        damaged, and so is that of another ``beginning``, which is of before a reset; None: whatever it was. A store
-        that ``begun`` names is emptied if what it has is of before.
+        distinguishes tasks that share a cache. ``cache`` None (or one of 0 bytes): no store is cached. ``log_change``
+        returns the function that appends to a store's changelog, None for a store without one. ``topic_of`` returns the
+        topic name for a store's serdes (default: the store's name), unless the store is filled from a topic.
+        ``expired`` is called for each write that a window store drops because it is too late. Local state with
+        another ``origin`` (a log, and after a space the hand-over that it follows), or with another ``beginning``
+        (from before a reset), counts as damaged; None accepts any. A store in ``begun`` is emptied if its content has
+        an older beginning.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
@@ -170,8 +170,8 @@ class TaskState:
     def _of_this_time(
         self, stored: Mapping[bytes, bytes], origin: bytes | None, beginning: str | None
     ) -> dict[bytes, bytes]:
-        """The marks of the log and of the time that the stores follow. Raises ``StateError`` for others than theirs:
-        offsets of changelogs mean nothing in others that have their names."""
+        """The marks of the log and of the beginning that the stores follow. Raises ``StateError`` if the local state
+        has others: changelog offsets of one log have no meaning in another with the same topic names."""
         if self._database is None:
             return {}
         marks = {}
@@ -185,15 +185,15 @@ class TaskState:
             marks[b"beginning"] = beginning.encode()
             if stored.get(b"beginning", beginning.encode()) != beginning.encode():
                 raise StateCorruptedError(
-                    "the local state of a task is of the time before the application was reset",
+                    "the local state of a task is from before the application was reset",
                     where=str(self.directory),
-                    why="its changelogs were deleted since, perhaps from another machine",
-                    hint="the task's stores will be deleted and restored; one that nothing restores starts empty",
+                    why="its changelogs were deleted since then, perhaps from another machine",
+                    hint="the task's stores will be deleted and restored; a store that no topic restores starts empty",
                 )
         return marks
 
     def _load(self, stored: Mapping[bytes, bytes], following: Mapping[bytes, bytes]) -> None:
-        """``following`` are the marks of what the stores follow."""
+        """Load the stores; ``following`` are the marks of their log and beginning."""
         database = self._database
         if database is None:
             return
@@ -206,7 +206,7 @@ class TaskState:
             if found is not None and found != mark:
                 raise self._disagreement(
                     f"store {name} was written in another layout",
-                    f"it is {found.decode()} there and {mark.decode()} in the topology",
+                    f"it is {found.decode()} on disk and {mark.decode()} in the topology",
                 )
             if found is None:
                 marks[b"layout/" + name.encode()] = mark
@@ -231,18 +231,18 @@ class TaskState:
         log, _, hand_over = origin.partition(" ")
         if not hand_over or found.partition(" ")[0] != log:
             return self._disagreement("the local state of a task belongs to another log", why)
-        # Who handed over has decided: a store without a changelog gets nothing, and what it has is of another time.
-        hint = "the task's stores will be deleted and restored; one that nothing restores starts empty"
-        what = "the local state of a task is of the time before a backfill's hand-over"
+        # The user has chosen to hand over: a store without a changelog gets nothing, and its old content is obsolete.
+        hint = "the task's stores will be deleted and restored; a store that no topic restores starts empty"
+        what = "the local state of a task is from before a backfill's hand-over"
         return StateCorruptedError(what, where=str(self.directory), why=why, hint=hint)
 
     def _disagreement(self, what: str, why: str) -> StateError:
-        """Only the user can decide to lose what no changelog can bring back."""
+        """The error for local state that does not fit. If no changelog can restore it, only the user can decide."""
         where = str(self.directory)
         if all(part.spec.restorable for part in self._parts.values() if part.durable):
             hint = "the task's stores will be deleted and restored from their changelogs"
             return StateCorruptedError(what, where=where, why=why, hint=hint)
-        hint = "a store of this task has no changelog: delete the directory to start anew"
+        hint = "a store of this task has no changelog: delete the directory to start with an empty store"
         return StateError(what, where=where, why=why, hint=hint)
 
     @property
@@ -251,18 +251,19 @@ class TaskState:
         return sum(part.overlay.size_bytes for part in self._parts.values())
 
     def changelog_offset(self, store: str) -> int | None:
-        """The changelog offset from which to restore ``store``; None: nothing is here, restore from the beginning."""
+        """The changelog offset from which to restore ``store``; None: restore from the beginning."""
         return self._offsets.get(store)
 
     def metadata(self, name: str) -> bytes | int | None:
-        """What the last commit stored under ``name``. Lost with the process if the task has no persistent store."""
+        """The value that the last commit stored under ``name``. Lost with the process if no store is persistent."""
         return self._metadata.get(name)
 
     def flush_caches(self) -> None:
         """Forward and log every cached change: store by store, each in the order of last update.
 
-        A flush forwards, which may change a store that was flushed before it: gone through again until all is clean,
-        because a commit follows. Stores that log at a commit do so then. Raises ``StateError`` if that has no end.
+        A flush forwards records, which may change a store that was flushed before: the flushes are repeated until all
+        caches are clean, because a commit follows. Then stores that log at a commit do so. Raises ``StateError`` if the
+        repetition does not end.
         """
         caches = [store.cache for store in self.stores.values() if store.cache is not None]
         for cache in caches:
@@ -275,9 +276,9 @@ class TaskState:
         else:
             again = ", ".join(s.name for s in self.stores.values() if s.cache is not None and s.cache.dirty)
             raise StateError(
-                f"store {again} is written to again whenever its cache is flushed ({_FLUSHES_MAX} times)",
-                why="what a flush forwards reaches a step that writes to the same store",
-                hint="write only what differs from what is there, or keep the store without a cache (cached=False)",
+                f"store {again} is written again whenever its cache is flushed ({_FLUSHES_MAX} times)",
+                why="the flushed records reach a step that writes to the same store",
+                hint="write only values that have changed, or keep the store without a cache (cached=False)",
             )
         for store in self.stores.values():
             if store.logs_at_commit:
@@ -286,9 +287,9 @@ class TaskState:
     def commit(
         self, changelog_offsets: Mapping[str, int], metadata: Mapping[str, bytes | int] | None = None
     ) -> None:
-        """Make all writes since the last commit durable, with the changelog offset of each store behind them.
+        """Make all writes since the last commit durable, with the corresponding changelog offset of each store.
 
-        Call it after the broker has committed, with the caches flushed. ``metadata`` is kept beside the offsets.
+        Call it after the broker's commit, with flushed caches. ``metadata`` is stored beside the offsets.
         """
         database, parts = self._database, self._parts
         entries = {
@@ -340,32 +341,32 @@ class TaskState:
         return marks
 
     def abort(self) -> None:
-        """Forget all writes since the last commit, in the caches too."""
+        """Drop all writes since the last commit, also in the caches."""
         for part in self._parts.values():
             part.store.abort_cache()
             part.layer.abort()
 
     def limit_time(self, stream_time_ms: int) -> None:
-        """Tell the stream time of the last commit before restoring from changelogs that may hold more than that.
+        """Set the stream time of the last commit before restoring from changelogs that may have later records.
 
-        The records since are processed again, and their windows must not have expired by then: window stores keep what
-        was alive at this time.
+        Later records will be processed again, and their windows must not have expired then: window stores keep all
+        windows that were live at this time.
         """
         for part in self._parts.values():
             part.layer.limit_time(stream_time_ms)
 
     def hold(self, emitted: Mapping[str, int]) -> None:
-        """Tell, before restoring, by the stores' names up to which time windows had closed when they were last emitted:
-        those that close later are kept, expired or not."""
+        """Set, before restoring, by store name the time up to which closed windows have been emitted: windows that
+        close later are kept, even if they have expired."""
         for name, time_ms in emitted.items():
             part = self._parts.get(name)
             if part is not None and part.spec.by_time:
                 part.layer.hold(time_ms - part.spec.window_size_ms)
 
     def restore(self, store: str, batch: RecordBatch) -> None:
-        """Apply records of the store's changelog; nothing is logged or forwarded. Applied twice, they change nothing.
+        """Apply records of the store's changelog; nothing is logged or forwarded. Applying them twice has no effect.
 
-        The changelog offset moves on to ``batch.next_offset``, in the same write.
+        The same write sets the changelog offset to ``batch.next_offset``.
         """
         part = self._parts[store]
         changes = part.layer.restored_batch(batch)
@@ -379,23 +380,23 @@ class TaskState:
         self._offsets[store] = batch.next_offset
 
     def ingest(self, store: str, files: Iterable[Path]) -> None:
-        """Take over sorted files of entries as a persistent store's table has them. Open it anew before it is used."""
+        """Ingest sorted files of a persistent store's table entries. The task must be opened again before use."""
         self._parts[store].table.ingest(files)
 
     def as_logged(self, store: str, key: bytes, time: int) -> AsLogged | None:
-        """See ``Layer.as_logged``. Call it with the caches flushed."""
+        """See ``Layer.as_logged``. The caches must be flushed before."""
         return self._parts[store].layer.as_logged(key, time)
 
     def expires(self, store: str) -> bool:
-        """True if the store's entries expire, and its changelog deletes by their time."""
+        """Whether the store's entries expire, and its changelog deletes by time."""
         return self._parts[store].spec.kind in EXPIRING_KINDS
 
     def keeps_versions(self, store: str) -> bool:
-        """True if several records of a key make up what the store holds, not the last one alone."""
+        """Whether the store's content depends on several records of a key, not only on the last one."""
         return self._parts[store].spec.kind == "versioned"
 
     def restore_checkpoint(self) -> None:
-        """Bring the small file with the offsets, which other processes read, up to date."""
+        """Update the file with the offsets, which other processes read."""
         if self.directory is None or self._database is None:
             return
         offsets = {
@@ -408,7 +409,7 @@ class TaskState:
             self._written_offsets = offsets
 
     def close(self) -> None:
-        """Close the stores and release the directory. What was not committed is forgotten; nothing is flushed."""
+        """Close the stores and release the directory. Uncommitted writes are dropped; nothing is flushed."""
         if self._closed:
             return
         self._closed = True
@@ -437,7 +438,7 @@ class TaskState:
 def _refuse_unmarked(directory: Path) -> None:
     if (directory / ROCKSDB_DIRECTORY).exists():
         raise StateCorruptedError(
-            "a task's directory has stores, but not the file that tells their format",
+            "a task's directory has stores, but not the file with their format version",
             where=str(directory / OFFSETS_FILE),
             hint="the stores will be deleted and restored from their changelogs",
         )

@@ -1,6 +1,7 @@
-"""How stores keep values with what their changelog has beside them: nothing, timestamps, headers, or both.
+"""The forms in which stores keep values: plain, or with timestamps, headers or both, which the changelog has
+separately.
 
-Headers stand before the rest, with their length before them; without any that is one zero byte.
+Headers come first, after their length; without headers this is a single zero byte.
 Source: KIP-258, KIP-1271, HeadersSerializer, ValueTimestampHeadersSerializer, AggregationWithHeadersSerializer.
 """
 
@@ -15,16 +16,16 @@ from pystreams.record import NO_HEADERS, Headers, RecordBatch
 from pystreams.serde.varint import pack_varint, varint_at
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 
-#: Value, timestamp (None: the form has none), headers.
+#: Value, timestamp (None if the form has none), headers.
 Parts: TypeAlias = tuple[bytes, "int | None", Headers]
 
-#: The length of no headers.
+#: The length of empty headers.
 _NONE: Final = b"\x00"
 _NULL_LENGTH: Final = -1
 
 
 def packed_headers(headers: Headers) -> bytes:
-    """Headers, their length before them."""
+    """Headers, after their length."""
     if not headers:
         return _NONE
     parts = [pack_varint(len(headers))]
@@ -37,24 +38,24 @@ def packed_headers(headers: Headers) -> bytes:
 
 
 def headers_and_value(headers: Headers, value: bytes) -> bytes:
-    """Both as one, for what carries entries of any store from one place to another."""
+    """Headers and value as one byte string, for transport of entries of any store."""
     return packed_headers(headers) + value
 
 
 def headers_apart(both: bytes) -> tuple[Headers, bytes]:
-    """Headers and value, which ``headers_and_value`` made one."""
+    """Headers and value of the result of ``headers_and_value``."""
     headers, position = headers_before(both)
     return headers, both[position:]
 
 
 def with_headers_apart(batch: RecordBatch) -> RecordBatch:
-    """Entries of a store with headers as records of its changelog."""
+    """Entries of a store with headers, converted to records of its changelog."""
     apart = [(NO_HEADERS, None) if value is None else headers_apart(value) for value in batch.values]
     return replace(batch, values=[value for _, value in apart], headers=[headers for headers, _ in apart])
 
 
 def with_headers_joined(batch: RecordBatch) -> list[bytes | None]:
-    """The values of a changelog's records as entries of a store with headers have them."""
+    """The values of a changelog's records, converted to entries of a store with headers."""
     headers = batch.headers or [NO_HEADERS] * len(batch)
     return [
         None if value is None else headers_and_value(of_value, value)
@@ -63,7 +64,7 @@ def with_headers_joined(batch: RecordBatch) -> list[bytes | None]:
 
 
 def after_headers(stored: bytes) -> int:
-    """Where headers end in bytes that begin with them."""
+    """The position after the headers in bytes that start with them."""
     if stored[0] == 0:
         return 1
     length, position = varint_at(stored, 0)
@@ -71,7 +72,7 @@ def after_headers(stored: bytes) -> int:
 
 
 def headers_before(stored: bytes) -> tuple[Headers, int]:
-    """The headers that bytes begin with, and where they end."""
+    """The headers at the start of the bytes, and the position after them."""
     if stored[0] == 0:
         return NO_HEADERS, 1
     try:
@@ -102,7 +103,8 @@ def _sized_at(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 @dataclass(frozen=True, slots=True)
 class ValueForm:
-    """The bytes of a value in a store, ``to_stored`` from value, timestamp and headers, and ``parts`` of them."""
+    """The form of stored values: ``to_stored`` makes bytes of value, timestamp and headers, ``parts`` is the
+    reverse."""
 
     name: str
     timestamped: bool
@@ -117,7 +119,7 @@ class ValueForm:
         timestamps: Sequence[int],
         headers: Sequence[Headers] | None,
     ) -> list[tuple[bytes, bytes | None]]:
-        """Columns of a changelog as (key, stored value); a null key has no place in a store."""
+        """Columns of a changelog as (key, stored value); records with a null key are left out."""
         if self.headers:
             to_stored = self.to_stored
             return [
@@ -136,17 +138,17 @@ class ValueForm:
         return [(key, value) for key, value in zip(keys, values, strict=True) if key is not None]
 
     def logged(self, pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes, int | None]]:
-        """(key, stored value) as key, value and timestamp; headers stand before the value, if there may be any."""
+        """(key, stored value) as key, value and timestamp; if the form has headers, they precede the value."""
         logged_value = self.logged_value
         return ((key, *logged_value(stored)) for key, stored in pairs)
 
     def logged_value(self, stored: bytes) -> tuple[bytes, int | None]:
-        """The same of a stored value."""
+        """Value and timestamp of a stored value, as ``logged`` returns them."""
         value, timestamp, headers = self.parts(stored)
         return headers_and_value(headers, value) if self.headers else value, timestamp
 
     def of_logged(self, value: bytes, timestamp: int) -> bytes:
-        """Back."""
+        """The stored value for a logged value: the reverse of ``logged_value``."""
         headers, value = headers_apart(value) if self.headers else (NO_HEADERS, value)
         return self.to_stored(value, timestamp, headers)
 
@@ -193,7 +195,7 @@ FORMS: Final = {form.name: form for form in (PLAIN, TIMESTAMPED, WITH_HEADERS, T
 
 
 def form_of(*, timestamped: bool, headers: bool) -> ValueForm:
-    """The form that has what is asked for."""
+    """The form with timestamps, headers, or both."""
     if headers:
         return TIMESTAMPED_WITH_HEADERS if timestamped else WITH_HEADERS
     return TIMESTAMPED if timestamped else PLAIN

@@ -1,7 +1,7 @@
-"""What is read of a window store, and between which places of its cache Kafka Streams then walks.
+"""The wanted windows of a read, and the range of the cache that Kafka Streams walks through for it.
 
-A walk looks at more windows than those that are wanted, and whatever it looks at becomes recently used: that decides
-which windows a small cache evicts first, and so what is emitted when.
+A walk passes more windows than the wanted ones, and makes all of them recently used. This determines which windows a
+small cache evicts first, and so which results are emitted when.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ ReadOf: TypeAlias = Literal["key", "range", "all"]
 
 
 class WindowRead(NamedTuple):
-    """Keys (None: open) and starts of the windows that are wanted, all ends included.
+    """The wanted windows: a range of keys (None: open end) and of starts, all inclusive.
 
-    ``of``: one key's; those of a range of keys, which may be a single one; or those of all keys.
+    ``of``: one key; a range of keys, which may be a single one; or all keys.
     """
 
     key_from: bytes | None
@@ -30,7 +30,7 @@ class WindowRead(NamedTuple):
     reverse: bool = False
 
     def wants(self, window: tuple[bytes, int]) -> bool:
-        """True if a window, by key and start, is one of them."""
+        """Whether a window, given by key and start, is wanted."""
         key, start = window
         return (
             self.time_from <= start <= self.time_to
@@ -40,19 +40,19 @@ class WindowRead(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """True for one key."""
+        """Whether the range is a single key."""
         return self.key_from is not None and self.key_from == self.key_to
 
     def segments(self, interval_ms: int, newest_ms: int) -> tuple[int, int]:
-        """The first and the last segment of the cache that are walked through, where no window is newer than
+        """The first and the last segment of the cache that the walk passes, if no window is newer than
         ``newest_ms``."""
         first, last = self.time_from // interval_ms, min(self.time_to, max(0, newest_ms)) // interval_ms
-        # A walk begins in the first one of its direction, whatever lies there.
+        # A walk starts in the first segment of its direction, even if it has no windows.
         return (min(first, last), last) if self.reverse else (first, max(first, last))
 
     def times_in(self, segment: int, interval_ms: int, newest_ms: int) -> tuple[int, int]:
-        """The first and the last start between which one key's windows, or those in the order of time, are walked
-        through in a segment."""
+        """The first and the last start that a walk passes in a segment, for one key's windows or for those in the
+        order of time."""
         begin = segment * interval_ms
         floor = begin if self.reverse else max(begin, self.time_from)
         ceiling = min(self.time_to, begin + interval_ms - 1)
@@ -60,14 +60,14 @@ class WindowRead(NamedTuple):
 
     @property
     def lower(self) -> bytes | None:
-        """Where windows lie by key: what is walked through begins here. Source: OrderedBytes.lowerRange."""
+        """The start of the walk in an order by key. Source: OrderedBytes.lowerRange."""
         return None if self.key_from is None else self.key_from + _SUFFIX_MIN
 
     @property
     def upper(self) -> bytes | None:
-        """Where it ends: keys may be followed by others that are longer. Source: OrderedBytes.upperRange.
+        """The end of the walk: longer keys may follow a key. Source: OrderedBytes.upperRange.
 
-        If zero bytes end the last key, windows of keys that it begins with lie behind: who walks asks ``wants``, too.
+        If the last key ends with zero bytes, windows of its prefixes lie behind it: callers must also check ``wants``.
         """
         key = self.key_to
         if key is None:
@@ -80,17 +80,17 @@ class WindowRead(NamedTuple):
 
 
 def place_by_key(window: tuple[bytes, int]) -> bytes:
-    """Where a window lies in a segment whose windows are in the order of their keys."""
+    """The place of a window in a segment whose windows are sorted by key."""
     key, start = window
     return key + pack_window_suffix(start, 0)
 
 
 def place_by_time(window: tuple[bytes, int]) -> tuple[int, bytes]:
-    """The same in the order of their starts."""
+    """The place of a window in an order by start."""
     key, start = window
     return start, key + _SEQUENCE_MIN
 
 
 _SEQUENCE_MIN = bytes(WINDOW_SUFFIX_BYTES - 8)
-#: Behind the key of any place by time.
+#: Sorts after the key of any place by time.
 SEQUENCE_END = SEQUENCE_MAX.to_bytes(WINDOW_SUFFIX_BYTES - 8, "big")

@@ -75,6 +75,6 @@ def test_a_store_that_no_changelog_can_bring_back_is_not_deleted(tmp_path: Path)
         if name == "first":
             run_to_the_end(log, app)
         else:
-            with pytest.raises(StateError, match="delete the directory to start anew"):
+            with pytest.raises(StateError, match="delete the directory to start with an empty store"):
                 Streams(app, broker=log.broker).run(until_caught_up=True)
         log.close()

@@ -1,7 +1,7 @@
 """The cache of a window store on disk that is read in the order of time and keeps headers.
 
-In Kafka Streams such a store has an index by key, whose entries are cached, too: each window has two places in the
-cache, of which either may be evicted first. What is flushed is the window, once. Source: TimeOrderedCachingWindowStore,
+In Kafka Streams such a store has an index by key, whose entries are cached, too: each window has two entries in the
+cache, and either may be evicted first. A flush forwards the window once. Source: TimeOrderedCachingWindowStore,
 RocksDbIndexedTimeOrderedWindowBytesStoreSupplier.
 """
 
@@ -16,14 +16,14 @@ from pystreams.state.cache.window_cache import ByTime, TimeOrderedWindowCache, W
 from pystreams.state.sorted_map import SortedKeys, TimesByKey
 from pystreams.state.window_reads import WindowRead, place_by_key
 
-#: Behind a window's key and start, in the key of its entry of the index.
+#: Follows a window's key and start in the key of its index entry.
 _INDEX: Final = True
-#: What an entry of the index is.
+#: The value of an index entry.
 _EMPTY: Final = b""
 
 
 class _Windows:
-    """The keys of a cache without those of its index."""
+    """The keys of a cache without index entries."""
 
     __slots__ = ("_entries",)
 
@@ -35,7 +35,7 @@ class _Windows:
 
 
 def is_index(key: Any) -> bool:
-    """True if a key of a window store's cache is one of its index."""
+    """Whether a key of a window store's cache is that of an index entry."""
     return len(key) > 2
 
 
@@ -44,7 +44,7 @@ def _split(key: Any) -> tuple[bytes, int, int] | None:
 
 
 class IndexedWindowCache(TimeOrderedWindowCache):
-    """Windows by (key, start), their entries of the index by (key, start, True)."""
+    """Windows by (key, start), their index entries by (key, start, True)."""
 
     __slots__ = ()
 
@@ -65,7 +65,7 @@ class IndexedWindowCache(TimeOrderedWindowCache):
         return self._by_index(read, self._walk_index(read, interval_ms))
 
     def _by_index(self, read: WindowRead, windows: list[Window]) -> Iterator[tuple[Window, Any]]:
-        """Each place of the index is used, then the window's own."""
+        """Each index entry becomes recently used, then the window itself."""
         for window in windows:
             if self.get((*window, _INDEX)) is not None:
                 entry = self.get(window)
@@ -101,8 +101,8 @@ class IndexedWindowCache(TimeOrderedWindowCache):
             super().removed(key)
 
     def handed_on(self, batch: list[DirtyEntry]) -> list[DirtyEntry]:
-        """Each window once, where it or its entry of the index comes first; not those that were evicted, and so
-        flushed, before."""
+        """Each window once, at the place where it or its index entry comes first; without windows that were evicted,
+        and thereby flushed, before."""
         windows: dict[tuple[bytes, int], DirtyEntry] = {}
         for key, item, context in batch:
             window = key[:2]

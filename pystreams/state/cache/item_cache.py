@@ -1,4 +1,4 @@
-"""The cache before a store: its items as they were last written, by address."""
+"""The cache of a store: the last written items, by address."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from pystreams.state.formats import TIMESTAMP_BYTES
 
 
 class ItemCache(NamedCache):
-    """Items by address (see ``Items``): objects that cannot be changed in place, else their bytes.
+    """Items by address (see ``Items``): objects if they are immutable, else their bytes.
 
-    Subclasses keep the indexes that their kind of store is scanned by.
+    Subclasses keep the indexes for scans of their kind of store.
     """
 
-    #: What an address weighs beside its record key.
+    #: The weight of an address in addition to its record key.
     address_bytes = 0
 
     __slots__ = ("_below", "_cell", "_decode", "_overhead_bytes", "_serialize")
@@ -44,7 +44,7 @@ class ItemCache(NamedCache):
         self._overhead_bytes = ENTRY_OVERHEAD_BYTES + self.address_bytes
 
     def read(self, address: Any) -> Any:
-        """The item at ``address``; None if it is deleted or was never set."""
+        """The item at ``address``; None if it was deleted or never set."""
         entry = self._get(address)
         if entry is None:
             return self._load(address)
@@ -56,9 +56,9 @@ class ItemCache(NamedCache):
         return None if raw is None else self._decode(raw)
 
     def write(self, address: Any, value: Any, timestamp: int, key: bytes | None = None) -> None:
-        """Set the item ``(value, timestamp)``; ``key`` is the record key where the address is more than that.
+        """Set the item ``(value, timestamp)``; ``key`` is the record key, if the address is not the record key itself.
 
-        The same as ``put``, written out: this is the hot path of every aggregation, and the call would add 10 %.
+        It repeats the code of ``put``: this is the hot path of every aggregation, and a call would cost 10 %.
         """
         context = self._cell.record
         topic = context[0]
@@ -70,7 +70,7 @@ class ItemCache(NamedCache):
         item = None
         if value is not None:
             item = (value, timestamp)
-            # Written only to be measured, which also refuses what could not be written at the flush.
+            # Serialized only to get the size. This also refuses values that could not be serialized at the flush.
             size += TIMESTAMP_BYTES + len(self._serialize(value))
         clock = self._clock = self._clock + 1
         owner = self._owner

@@ -1,8 +1,8 @@
 """Write-back cache of a stream thread: one byte budget, one least-recently-used list per store.
 
-Writes stay here until a commit or an eviction flushes them; then each store forwards its dirty entries in the order
-of their last update. What is counted, what is evicted and what is flushed with it equal Kafka Streams
-(org.apache.kafka.streams.state.internals.ThreadCache, NamedCache), because they decide which results are emitted.
+Writes stay here until a commit or an eviction flushes them; then each store forwards its dirty entries in the order of
+their last update. The weights, evictions and flushes are those of Kafka Streams
+(org.apache.kafka.streams.state.internals.ThreadCache, NamedCache), because they determine which results are emitted.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import Any, TypeAlias
 
 from pystreams.record import RecordContext
 
-#: What an entry weighs beside its key, value, topic name and headers: three references (24), the dirty flag (1),
-#: timestamp and offset (16), partition (4).
+#: The weight of an entry in addition to its key, value, topic name and headers: three references (24), the dirty flag
+#: (1), timestamp and offset (16), partition (4).
 ENTRY_OVERHEAD_BYTES = 45
 
 #: Key, item (None: deleted) and record context of an entry that is being flushed.
 DirtyEntry: TypeAlias = tuple[Any, Any, RecordContext]
 
-#: Context of an entry that was read from the store below: it weighs nothing and is never forwarded.
+#: The context of an entry that was read from the store below: it has no weight and is never forwarded.
 CLEAN_CONTEXT: RecordContext = ("", -1, -1, -1, ())
 
 _by_update = attrgetter("updated")
 
 
 def header_bytes(context: RecordContext) -> int:
-    """What the headers of a record weigh in the cache: names in characters, values in bytes."""
+    """The weight of a record's headers in the cache: names in characters, values in bytes."""
     return sum(len(name) + (len(value) if value is not None else 0) for name, value in context[4])
 
 
 def entry_bytes(key_bytes: int, value_bytes: int, context: RecordContext) -> int:
-    """What an entry weighs. Source: NamedCache.LRUNode, LRUCacheEntry, ProcessorRecordContext."""
+    """The weight of an entry. Source: NamedCache.LRUNode, LRUCacheEntry, ProcessorRecordContext."""
     return ENTRY_OVERHEAD_BYTES + key_bytes + value_bytes + len(context[0] or "") + header_bytes(context)
 
 
@@ -52,9 +52,9 @@ class CacheEntry:
 
 
 class ThreadCache:
-    """The byte budget that all stores of one thread share. Used by that thread alone.
+    """The byte budget that all stores of one thread share. Only that thread uses it.
 
-    A store evicts only its own entries: the one that overflows the budget pays for it.
+    A store evicts only its own entries: the store whose write exceeds the budget pays for it.
     """
 
     __slots__ = ("_caches", "loads", "max_bytes", "size_bytes")
@@ -62,12 +62,12 @@ class ThreadCache:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.size_bytes = 0
-        #: Whether what is read from below is kept here.
+        #: Whether entries that are read from the store below are cached.
         self.loads = True
         self._caches: dict[str, NamedCache] = {}
 
     def named(self, namespace: str) -> NamedCache:
-        """The cache of one store of one task; made at the first call."""
+        """The cache of one store of one task; created at the first call."""
         cache = self._caches.get(namespace)
         if cache is None:
             cache = NamedCache(self, namespace)
@@ -75,8 +75,8 @@ class ThreadCache:
 
     @contextmanager
     def without_loading(self) -> Iterator[None]:
-        """Within the block reading fills no cache, so it evicts and flushes nothing: for readers that are not the
-        topology. Source: CachingKeyValueStore.getInternal."""
+        """Inside, reading does not fill caches, and so does not evict or flush: for readers outside of the topology.
+        Source: CachingKeyValueStore.getInternal."""
         self.loads = False
         try:
             yield
@@ -84,7 +84,7 @@ class ThreadCache:
             self.loads = True
 
     def resize(self, max_bytes: int) -> None:
-        """Change the budget. Where it shrinks, the stores evict in turn, an entry each, until it fits."""
+        """Change the budget. If it shrinks, the stores evict one entry each in turn, until the rest fits."""
         self.max_bytes = max_bytes
         while self.size_bytes > max_bytes and any(self._caches.values()):
             for cache in list(self._caches.values()):
@@ -93,21 +93,21 @@ class ThreadCache:
                 cache.evict()
 
     def add(self, cache: NamedCache) -> None:
-        """Count ``cache`` in. Called by its constructor."""
+        """Register ``cache``. Called by its constructor."""
         if cache.name in self._caches:
             raise ValueError(f"two stores named {cache.name} in one thread")
         self._caches[cache.name] = cache
 
     def remove(self, cache: NamedCache) -> None:
-        """Forget ``cache``, which is empty. Called when it closes."""
+        """Unregister ``cache``, which is empty. Called when it closes."""
         self._caches.pop(cache.name, None)
 
 
 class NamedCache:
     """The entries of one store, least recently used first.
 
-    ``listener`` gets the dirty entries of a flush at once and in order; it may read and write the cache again.
-    Subclasses add what a kind of store reads and writes per record, without further calls.
+    ``listener`` gets the dirty entries of a flush as one list, in order; it may read and write the cache again.
+    Subclasses add the reads and writes per record of a kind of store, without further calls.
     """
 
     __slots__ = ("_clock", "_dirty", "_get", "_owner", "_touch", "entries", "listener", "name", "size_bytes")
@@ -129,23 +129,23 @@ class NamedCache:
 
     @property
     def dirty(self) -> bool:
-        """True if a flush would hand something to the listener."""
+        """Whether a flush would pass entries to the listener."""
         return bool(self._dirty)
 
     @property
     def dirty_keys(self) -> list[Any]:
-        """Keys that the next flush will hand to the listener, in its order."""
+        """The keys of the entries that the next flush will pass to the listener, in its order."""
         return [entry.key for entry in sorted(self._dirty, key=_by_update)]
 
     def get(self, key: Any) -> CacheEntry | None:
-        """The entry of ``key``, which becomes the most recently used."""
+        """The entry of ``key``, which becomes the most recently used one."""
         entry = self._get(key)
         if entry is not None:
             self._touch(key)
         return entry
 
     def put(self, key: Any, item: Any, context: RecordContext, size: int, *, dirty: bool) -> None:
-        """Set an entry of ``size`` bytes (see ``entry_bytes``); evicts this store's own entries past the budget."""
+        """Set an entry of ``size`` bytes (see ``entry_bytes``). Evicts entries of this store beyond the budget."""
         entry = self._get(key)
         if entry is None:
             entry = self.entries[key] = CacheEntry(key, item, context, size, 0)
@@ -171,14 +171,14 @@ class NamedCache:
         self._clock = entry.updated = self._clock + 1
 
     def added(self, key: Any) -> None:
-        """A key has come that was not cached; for subclasses that keep an index."""
+        """Called when a key is added to the cache; for subclasses with an index."""
 
     def removed(self, key: Any) -> None:
-        """A key is no longer cached; for subclasses that keep an index."""
+        """Called when a key is removed from the cache; for subclasses with an index."""
 
     def _shrink(self) -> None:
         owner, entries = self._owner, self.entries
-        # A flush may fill other stores' caches; once this one is empty, it has nothing more to give.
+        # A flush may fill other stores' caches. When this one is empty, it has nothing more to evict.
         while owner.size_bytes > owner.max_bytes and entries:
             key, entry = entries.popitem(last=False)
             self.removed(key)
@@ -186,11 +186,11 @@ class NamedCache:
             self.size_bytes -= size
             if entry.updated:
                 self._flush(entry)
-            # Only now: what the flush makes other stores cache is weighed against a budget that still has this entry.
+            # The size is subtracted only now: entries that the flush adds to other caches count on top of this one.
             owner.size_bytes -= size
 
     def evict(self) -> None:
-        """Drop the least recently used entry; if it is dirty, flush it first and then every other dirty one."""
+        """Remove the least recently used entry. If it is dirty, all dirty entries are flushed, this one first."""
         if self.entries:
             key, entry = self.entries.popitem(last=False)
             self.removed(key)
@@ -200,19 +200,20 @@ class NamedCache:
             self._owner.size_bytes -= entry.size
 
     def flush(self) -> None:
-        """Hand all dirty entries to the listener in the order of their last update; drop the tombstones among them."""
+        """Pass all dirty entries to the listener in the order of their last update, and remove the tombstones among
+        them."""
         if self._dirty:
             self._flush(None)
 
     def _flush(self, evicted: CacheEntry | None) -> None:
         if self.listener is None:
-            raise ValueError(f"{self.name}: nobody listens to what its cache flushes")
+            raise ValueError(f"{self.name}: its cache has no listener for a flush")
         dirty = self._dirty
         dirty.sort(key=_by_update)
         if evicted is not None:
             dirty.remove(evicted)
             dirty.insert(0, evicted)
-        # The listener may write here again: to a clean slate, and without changing what is being flushed.
+        # The listener may write to this cache again: it needs an empty list, and the flushed batch must not change.
         self._dirty = []
         batch = [(entry.key, entry.item, entry.context) for entry in dirty]
         for entry in dirty:
@@ -226,23 +227,24 @@ class NamedCache:
                 self._owner.size_bytes -= entry.size
 
     def handed_on(self, batch: list[DirtyEntry]) -> list[DirtyEntry]:
-        """What of the entries that a flush begins with the listener gets; for subclasses that cache more than that."""
+        """The entries of a batch that the listener gets; for subclasses that also cache other entries."""
         return batch
 
     def clear(self) -> None:
-        """Forget everything, dirty or not: what a transaction that is aborted has written."""
+        """Remove all entries, dirty or not: they belong to an aborted transaction."""
         self._owner.size_bytes -= self.size_bytes
         self.size_bytes = 0
         self.entries.clear()
         self._dirty = []
 
     def close(self) -> None:
-        """Forget everything and leave the thread's cache."""
+        """Remove all entries and unregister from the thread's cache."""
         self.clear()
         self._owner.remove(self)
 
     def snapshot(self, keys: list[Any]) -> Iterator[tuple[Any, Any]]:
-        """(key, item) of ``keys``, each as it is when its turn comes and touched then; evicted ones are skipped."""
+        """(key, item) of ``keys``, read one by one; an item becomes recently used when it is read. Evicted ones are
+        skipped."""
         for key in keys:
             entry = self.get(key)
             if entry is not None:

@@ -18,7 +18,7 @@ def _split_cache_key(key: Window) -> tuple[bytes, int, int]:
 
 
 class ByTime:
-    """The windows in a cache as (start, key), which sorts as Kafka Streams' store in memory does."""
+    """The windows in a cache as (start, key), sorted as in Kafka Streams' in-memory store."""
 
     __slots__ = ("_entries",)
 
@@ -30,10 +30,10 @@ class ByTime:
 
 
 class WindowCache(ItemCache):
-    """The cache of a window store, by (key, window start). Unlike a key-value store's it holds only what was written:
-    what is read from below is not kept. Source: CachingWindowStore."""
+    """The cache of a window store, by (key, window start). Unlike a key-value store's cache it contains only written
+    entries: entries read from the store below are not cached. Source: CachingWindowStore."""
 
-    #: The segment is before the store's key (SegmentedCacheFunction).
+    #: The segment before the store's key (SegmentedCacheFunction) counts.
     address_bytes = 8 + WINDOW_SUFFIX_BYTES
 
     __slots__ = ("_newest_ms", "by_time", "times")
@@ -42,11 +42,11 @@ class WindowCache(ItemCache):
         super().__init__(*settings)
         self.times = TimesByKey(self.entries, _split_cache_key)
         self.by_time: SortedKeys[tuple[int, bytes]] = SortedKeys(ByTime(self.entries))
-        #: The latest start of all that were ever here.
+        #: The latest window start ever cached.
         self._newest_ms = -1
 
     def read_window(self, key: bytes, start: int) -> Any:
-        """``read``, written out: the call would add 5 % to a windowed aggregation."""
+        """As ``read``, but repeats its code: a call would cost a windowed aggregation 5 %."""
         window = (key, start)
         entry = self._get(window)
         if entry is None:
@@ -55,9 +55,9 @@ class WindowCache(ItemCache):
         return entry.item
 
     def read_windows(self, read: WindowRead, interval_ms: int) -> Iterator[tuple[Window, Any]]:
-        """((key, start), item) of what is wanted, each as it is when its turn comes. What is walked through on the way
-        becomes recently used. ``interval_ms``: how long a segment of the store is, 1 in memory."""
-        # As ``snapshot``, written out, because a walk may be long.
+        """((key, start), item) of the wanted windows, read one by one. All windows that the walk passes become recently
+        used. ``interval_ms``: the length of a segment of the store, 1 in memory."""
+        # Repeats the code of ``snapshot``, because a walk may be long.
         get, touch = self._get, self._touch
         key_from, key_to, time_from, time_to, *_ = read
         for window in self.walk(read, interval_ms):
@@ -74,7 +74,7 @@ class WindowCache(ItemCache):
                 yield window, entry.item
 
     def walk(self, read: WindowRead, interval_ms: int) -> list[Window]:
-        """The windows that Kafka Streams walks through, in its order."""
+        """The windows that Kafka Streams passes in its walk, in its order."""
         if read.of == "all":
             windows = self._of_all(interval_ms)
         elif read.single and (interval_ms > 1 or read.of == "key"):
@@ -88,8 +88,8 @@ class WindowCache(ItemCache):
     def _of_all(self, interval_ms: int) -> list[Window]:
         if interval_ms > 1:
             return sorted(self.entries, key=lambda window: (window[1] // interval_ms, place_by_key(window)))
-        # In the order of the store in memory, which compares keys alone. Java's cache compares what follows them, too,
-        # and so is in another order where one key begins with another; merged, both would give windows twice.
+        # In the order of the in-memory store, which compares only keys. Java's cache also compares the bytes that
+        # follow them, so its order differs if one key is a prefix of another; merging the two would give windows twice.
         return [(key, start) for start, key in self.by_time.between(None, None, upper_inclusive=True)]
 
     def _of_key(self, read: WindowRead, interval_ms: int) -> list[Window]:
@@ -98,7 +98,7 @@ class WindowCache(ItemCache):
         if interval_ms > 1:
             first = read.time_from
             if read.reverse:
-                # To the beginning of its segment.
+                # To the start of its segment.
                 first = read.segments(interval_ms, self._newest_ms)[0] * interval_ms
             return [window for _, _, window in self.times.between(key, first, read.time_to)]
         times = self.by_time.between((read.time_from, key), (read.time_to, key), upper_inclusive=True)
@@ -111,7 +111,7 @@ class WindowCache(ItemCache):
         first, last = read.segments(interval_ms, self._newest_ms)
         if lower is not None and upper is not None:
             return self._of_keys(read, lower, upper, interval_ms)
-        # Where an end is open, all between the two ends, whatever their segments.
+        # With an open end, all between the two ends, in any segment.
         found = []
         for start, key in self.by_time.between(
             None if lower is None else (first * interval_ms, b""),
@@ -127,7 +127,7 @@ class WindowCache(ItemCache):
         return [window for _, window in found]
 
     def _of_keys(self, read: WindowRead, lower: bytes, upper: bytes, interval_ms: int) -> list[Window]:
-        """Of each segment what lies between two places."""
+        """The windows between two places of each segment."""
         first, last = read.segments(interval_ms, self._newest_ms)
         key_from, key_to, kept = read.key_from or b"", read.key_to or b"", upper[:-WINDOW_SUFFIX_BYTES]
         times = self.by_time.between(
@@ -136,7 +136,7 @@ class WindowCache(ItemCache):
         found = [
             (start // interval_ms, place_by_key((key, start)), (key, start))
             for start, key in times
-            # Keys that are nowhere near, as most are, cost no more than this.
+            # Most keys are far from the range: this comparison is all that they cost.
             if (key >= key_from or key_from.startswith(key)) and (key <= key_to or key.startswith(kept))
         ]
         found.sort()
@@ -145,7 +145,7 @@ class WindowCache(ItemCache):
         ]
 
     def _of_times(self, read: WindowRead) -> list[Window]:
-        """In memory: all from the first key at the beginning of time to the last key at the end of the span."""
+        """In memory: all windows from the first key at the earliest time to the last key at the end of the span."""
         lower, upper, time_to = read.lower, read.upper, read.time_to
         return [
             (key, start)
@@ -183,7 +183,7 @@ class WindowCache(ItemCache):
 class TimeOrderedWindowCache(WindowCache):
     """The cache of a window store that is also read in the order of time. Source: TimeOrderedCachingWindowStore."""
 
-    #: A byte stands before the store's key.
+    #: A byte before the store's key counts.
     address_bytes = WindowCache.address_bytes + 1
 
     __slots__ = ()
@@ -194,14 +194,14 @@ class TimeOrderedWindowCache(WindowCache):
         behind = (read.time_to + 1, b"")
         times = self.by_time.between((read.time_from, b""), behind, upper_inclusive=False)
         if read.key_to is None:
-            # What ends the walk is looked at, too, if it is in the last segment.
+            # The window that ends the walk becomes recently used, too, if it is in the last segment.
             after = next(self.by_time.walk(behind), None)
             if after is not None and after[0] // interval_ms == read.time_to // interval_ms:
                 times.append(after)
         found = [(key, start) for start, key in times]
         if read.key_from is None and read.key_to is None:
             return found
-        # Keys decide only where a segment, or the span, begins and ends.
+        # Keys matter only at the beginning and the end of a segment or of the span.
         edges, ends = (read.time_from, read.time_to), (0, interval_ms - 1)
         return [
             window
@@ -225,7 +225,7 @@ class TimeOrderedWindowCache(WindowCache):
         return found
 
     def _passes(self, read: WindowRead, window: Window, interval_ms: int) -> bool:
-        """Whether a walk comes by a window of its segments."""
+        """Whether a walk through the window's segment passes the window."""
         place, key_to = place_by_time(window), read.key_to
         floor, ceiling = read.times_in(window[1] // interval_ms, interval_ms, self._newest_ms)
         if place < (floor, read.key_from or b""):

@@ -1,5 +1,5 @@
-"""State on a disk: RocksDB (``rocksdb``) and the memory that its databases share (``rocksdb_memory``), the directory of
-an application with its locks (``directory``), and the numbers of the processes that share it (``worker_number``).
+"""State on disk: RocksDB (``rocksdb``), the memory that its databases share (``rocksdb_memory``), an application's
+directory with its locks (``directory``), and the numbers of the processes that share it (``worker_number``).
 
-Bytes and files alone: stores and specs are above.
+This package knows only bytes and files; stores and specs are above it.
 """

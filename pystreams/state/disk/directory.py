@@ -1,10 +1,10 @@
 """The state directory: ``<state_dir>/<application_id>/<task_id>/``, its locks, versions and offsets.
 
 <application_id>/process.json          format version and process id, shared by all workers of one run directory
-<application_id>/topology.json         format version, and what tells the topology that ran last from others
-<application_id>/0_1/.lock             held (flock) while a thread of any process has the task's stores open
-<application_id>/0_1/offsets.json      format version, and the changelog offsets of its stores, roughly
-<application_id>/0_1/rocksdb/          the stores; their exact offsets are inside
+<application_id>/topology.json         format version, and the shape of the topology that ran last
+<application_id>/0_1/.lock             locked (flock) while a thread of any process has the task's stores open
+<application_id>/0_1/offsets.json      format version, and roughly the changelog offsets of its stores
+<application_id>/0_1/rocksdb/          the stores, with their exact offsets
 <application_id>/global-1/             the same for the global stores of one client: each process has its own
 """
 
@@ -24,7 +24,7 @@ from pystreams.clock import Clock, SystemClock
 from pystreams.errors import StateCorruptedError, StateError, StateLockedError, reason, summarize
 from pystreams.ids import TaskId
 
-#: Version of everything below the state directory. A directory of another version is refused, never guessed at.
+#: The format version of all files in the state directory. A directory with another version is refused.
 FORMAT_VERSION = 1
 
 LOCK_FILE = ".lock"
@@ -38,7 +38,7 @@ class DirectoryLock:
     """Exclusive use of a task's directory, across threads and processes; the kernel releases it if the process dies."""
 
     def __init__(self, directory: Path) -> None:
-        """Take the lock, making the directory if need be. Raises ``StateLockedError`` if somebody holds it."""
+        """Take the lock; creates the directory if necessary. Raises ``StateLockedError`` if another holder exists."""
         self.directory = directory
         self._descriptor: int | None = None
         while self._descriptor is None:
@@ -50,7 +50,7 @@ class DirectoryLock:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except FileNotFoundError:
-            return None  # deleted by a cleaner just after it was made
+            return None  # A cleaner deleted it just after it was created.
         except OSError as error:
             unusable(self.directory, error)
         try:
@@ -61,12 +61,12 @@ class DirectoryLock:
                 f"the state of task {self.directory.name} is in use",
                 where=str(self.directory),
                 why="another thread or process has not closed the task yet",
-                hint="this is tried again; if it lasts, look for a second instance with the same state_dir",
+                hint="pystreams tries again; if it lasts, look for a second instance with the same state_dir",
             ) from None
         except OSError as error:
             os.close(descriptor)
             unusable(self.directory, error)
-        # Whoever deletes the directory unlinks the file under its lock: ours must be the one that is there now.
+        # Whoever deletes the directory unlinks the file while locking it: check that our file is still the current one.
         try:
             if os.fstat(descriptor).st_ino == path.stat().st_ino:
                 return descriptor
@@ -76,7 +76,7 @@ class DirectoryLock:
         return None
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -84,8 +84,8 @@ class DirectoryLock:
     def delete_contents(self) -> None:
         """Delete everything but the lock."""
         try:
-            # First: stores without this file are refused, so what an interrupted deletion leaves is never taken for
-            # whole.
+            # This comes first: stores without this file are refused, so an interrupted deletion is never taken for
+            # complete state.
             (self.directory / OFFSETS_FILE).unlink(missing_ok=True)
             for entry in self.directory.iterdir():
                 if entry.name == LOCK_FILE:
@@ -104,7 +104,7 @@ class DirectoryLock:
             (self.directory / LOCK_FILE).unlink()
             self.directory.rmdir()
         except OSError as error:
-            # Somebody may have begun to use the directory again once the lock's file was gone: then it stays.
+            # If another user has created files there since the lock's file was deleted, the directory stays.
             if error.errno != errno.ENOTEMPTY:
                 unusable(self.directory, error)
         finally:
@@ -112,7 +112,7 @@ class DirectoryLock:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory and its parents. Raises ``StateError`` if that cannot be."""
+    """Create a directory and its parents. Raises ``StateError`` if this fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -120,7 +120,7 @@ def make_directory(path: Path) -> None:
 
 
 def unusable(path: Path, error: OSError) -> NoReturn:
-    """Raise what a failed operation on the state directory means for people."""
+    """Raise a ``StateError`` for a failed operation on the state directory."""
     hint = "set state_dir to a directory that this user may write to"
     if error.errno == errno.ENOSPC:
         hint = "free some space, or set state_dir to a larger disk"
@@ -130,8 +130,8 @@ def unusable(path: Path, error: OSError) -> NoReturn:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Replace a small file at once: readers see the old content or the new. One writer at a time."""
-    # Always the same name: what a killed writer leaves, the next one overwrites.
+    """Replace a small file atomically: readers see the old or the new content. For one writer at a time."""
+    # The name is always the same, so that the next writer overwrites the draft of a killed one.
     draft = path.with_name(f"{path.name}.new")
     try:
         draft.write_text(json.dumps(content), encoding="utf-8")
@@ -141,8 +141,8 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The content of a small file, None if there is none. Raises ``StateCorruptedError`` if it is not a JSON object,
-    ``StateError`` if its format is not ours."""
+    """The content of a small file, None if it does not exist. Raises ``StateCorruptedError`` if it is not a JSON
+    object, ``StateError`` if it has another format version."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -152,14 +152,14 @@ def read_json(path: Path) -> dict[str, Any] | None:
     except ValueError as error:
         raise _damaged(path, str(error)) from error
     if not isinstance(content, dict):
-        raise _damaged(path, "it holds no JSON object")
+        raise _damaged(path, "it does not contain a JSON object")
     version = content.get("format")
     if version != FORMAT_VERSION:
         raise StateError(
-            f"the state directory has format {version}, this version of pystreams reads {FORMAT_VERSION}",
+            f"the state directory has format {version}, but this version of pystreams reads format {FORMAT_VERSION}",
             where=str(path),
-            why="it was written by another version of pystreams",
-            hint=f"use that version, or delete {path.parent} to have its stores restored from their changelogs",
+            why="another version of pystreams wrote it",
+            hint=f"use that version, or delete {path.parent}: its stores are then restored from their changelogs",
         )
     return content
 
@@ -181,14 +181,14 @@ class StateDirectory:
 
     @property
     def process_id(self) -> str:
-        """The id (a UUID) of all processes that work in this directory; made at the first use, the same ever after."""
+        """The id (a UUID) of all processes that work in this directory; created at the first use, and then fixed."""
         make_directory(self.path)
         path = self.path / PROCESS_FILE
         if not path.exists():
             draft = self.path / f"{PROCESS_FILE}.{uuid.uuid4()}"
             write_json(draft, {"format": FORMAT_VERSION, "process_id": str(uuid.uuid4())})
             try:
-                # A link, unlike a rename, fails where a sibling was quicker: all must see the same id.
+                # Unlike a rename, a link fails if another process was faster: all must get the same id.
                 os.link(draft, path)
             except FileExistsError:
                 pass
@@ -204,17 +204,17 @@ class StateDirectory:
                 "the process id of the state directory is damaged",
                 where=str(path),
                 why=reason(error) or summarize(error),
-                hint="delete the file; the process gets a new id and its tasks may move once",
+                hint="delete the file; the process then gets a new id, and its tasks may move once",
             ) from error
 
     def topology(self) -> dict[str, Any] | None:
-        """What ``remember_topology`` was told last, with the ``application_id``; None: nothing."""
+        """The argument of the last ``remember_topology``, with the ``application_id``; None if there is none."""
         return read_json(self.path / TOPOLOGY_FILE)
 
     def remember_topology(self, told: Mapping[str, Any]) -> None:
-        """Keep what tells the ``topology`` that runs from others, for the next version to be compared with."""
+        """Store the shape of the running ``topology``, with which the next version will be compared."""
         make_directory(self.path)
-        # Workers of one application write the same, maybe at once: each under a name of its own.
+        # Workers of one application write the same content, perhaps at the same time: each uses its own draft file.
         draft = self.path / f"{TOPOLOGY_FILE}.{uuid.uuid4()}"
         write_json(draft, {"format": FORMAT_VERSION, "application_id": self.path.name, **told})
         try:
@@ -223,13 +223,13 @@ class StateDirectory:
             unusable(self.path, error)
 
     def task_directory(self, task_id: TaskId) -> Path:
-        """Where the task's stores are."""
+        """The directory of the task's stores."""
         return self.path / str(task_id)
 
     def local_tasks(self) -> dict[TaskId, dict[str, int]]:
-        """The tasks that have state here, each with the changelog offsets of its stores as of some commit.
+        """The tasks that have state here, each with the changelog offsets of its stores at some commit.
 
-        They may be behind what the stores hold, never ahead. A task whose offsets cannot be read is left out.
+        The offsets may be lower than the stores' real ones, never higher. Tasks without readable offsets are left out.
         """
         tasks: dict[TaskId, dict[str, int]] = {}
         if not self.path.is_dir():
@@ -257,7 +257,7 @@ class StateDirectory:
         DirectoryLock(self.path / name).delete()
 
     def clean_up(self, unused_ms: int, clock: Clock | None = None) -> list[TaskId]:
-        """Delete the state of tasks that nobody has open and that did not change for ``unused_ms``; gives their ids."""
+        """Delete the state of tasks that are not open and did not change for ``unused_ms``. Returns their ids."""
         deleted = []
         now_ms = (clock or SystemClock()).now_ms()
         for task_id in self.local_tasks():

@@ -14,7 +14,7 @@ import rocksdict
 from pystreams.errors import StateCorruptedError, StateError, StateLockedError
 from pystreams.state.disk.rocksdb_memory import RocksResources
 
-#: rocksdict holds the interpreter's lock while it writes a batch: past this many entries a commit is cut in slices.
+#: rocksdict holds the GIL while it writes a batch, so a larger commit is written in slices of this many entries.
 SLICE_ENTRIES = 1000
 
 _PREFIX = "store-"
@@ -25,7 +25,7 @@ _INFO_LOG_BYTES = 1024 * 1024
 
 
 class RocksTable:
-    """One column family. ``get`` is rocksdict's own method, without anything between."""
+    """One column family. ``get`` is rocksdict's own method, without a wrapper."""
 
     __slots__ = ("_database", "_family", "get", "handle", "name")
 
@@ -39,7 +39,7 @@ class RocksTable:
     def scan(
         self, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool, reverse: bool
     ) -> Iterator[tuple[bytes, bytes]]:
-        # The iterator is made here and not at the first read: it shows the database as it is from its making on.
+        # The iterator is created now, not at the first read, because it shows the database as of its creation.
         try:
             if reverse:
                 items = self._family.items(backwards=True, from_key=upper)
@@ -47,7 +47,7 @@ class RocksTable:
                 items = self._family.items(from_key=lower)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             _fail(error, "read", self._database.path)
-        # rocksdict encodes the bounds of ReadOptions as typed keys, which raw keys never match: bounded by hand.
+        # rocksdict encodes the bounds of ReadOptions as typed keys, which raw keys never match: check the bounds here.
         bounded = (
             self._down_to(items, lower, upper, upper_inclusive=upper_inclusive)
             if reverse
@@ -84,7 +84,7 @@ class RocksTable:
         _check_end(self._family, key, self._database.path, reverse=True)
 
     def refuse(self, error: Exception) -> NoReturn:
-        """Raise what a failed ``get`` means."""
+        """Raise the error for a failed ``get``."""
         if isinstance(error, StateError):
             raise error
         _fail(error, "read", self._database.path)
@@ -95,7 +95,7 @@ class RocksTable:
         return self.scan(lower, upper, upper_inclusive=True, reverse=reverse)
 
     def ingest(self, files: Iterable[Path]) -> None:
-        """Take sorted files (``sorted_files``) into the table; they are moved."""
+        """Move sorted files (``sorted_files``) into the table."""
         options = rocksdict.IngestExternalFileOptions()
         options.set_move_files(True)
         try:
@@ -108,7 +108,7 @@ class RocksTable:
         return self._family.property_int_value("rocksdb.estimate-num-keys") or 0
 
     def close(self) -> None:
-        """Let go of the database: its lock lives as long as any handle on it."""
+        """Release the database: it stays locked as long as any handle to it exists."""
         self.handle = None
 
         def closed(_: bytes) -> bytes | None:
@@ -119,8 +119,8 @@ class RocksTable:
 
 
 def _check_end(family: Any, last: bytes | None, path: Path, *, reverse: bool) -> None:
-    """Items of rocksdict end at a damaged block as they do at the end of the table: go behind the last one again and
-    ask which it was. Raises ``StateCorruptedError``."""
+    """Iterators of rocksdict end at a damaged block as at the end of the table. So seek again beyond the last key, and
+    check that it is the last. Raises ``StateCorruptedError``."""
     cursor = None
     try:
         cursor = family.iter()
@@ -140,12 +140,12 @@ def _check_end(family: Any, last: bytes | None, path: Path, *, reverse: bool) ->
 
 
 class RocksDatabase:
-    """All stores of one task. Opening raises ``StateCorruptedError`` for damaged files, ``StateLockedError`` if
-    somebody has it open, ``StateError`` if the disk does not let us."""
+    """All stores of one task. Opening raises ``StateCorruptedError`` for damaged files, ``StateLockedError`` if the
+    database is open elsewhere, ``StateError`` if the disk cannot be used."""
 
     def __init__(self, path: Path, stores: Iterable[str], resources: RocksResources) -> None:
         self.path = path
-        #: Open iterators. Each holds the database and its lock until it is closed.
+        #: Open iterators. Each keeps the database open, and thereby locked, until it is closed.
         self.scans: weakref.WeakSet[Any] = weakref.WeakSet()
         self.tables: dict[str, RocksTable] = {}
         self._db: Any = None
@@ -173,7 +173,7 @@ class RocksDatabase:
         )
 
     def empty(self, store: str) -> None:
-        """Delete all entries of a store, one that was not opened included. Raises as opening does."""
+        """Delete all entries of a store, even of one that was not opened. Raises the same errors as opening."""
         family = _PREFIX + store
         if family not in self._families:
             return
@@ -189,7 +189,7 @@ class RocksDatabase:
             _fail(error, "write", self.path)
 
     def copy(self, store: str, to: str) -> None:
-        """Copy the entries of a store that is not opened, if there are any, to one that is."""
+        """Copy the entries of a store that is not opened, if there are any, to a store that is."""
         if _PREFIX + store not in self._families:
             return
         self._open_table(store)
@@ -202,7 +202,7 @@ class RocksDatabase:
             source.close()
 
     def metadata(self) -> dict[bytes, bytes]:
-        """Everything that was stored under ``metadata`` of a write."""
+        """All entries that were written as ``metadata``."""
         entries = dict(self._db.items())
         _check_end(self._db, max(entries, default=None), self.path, reverse=False)
         return entries
@@ -213,9 +213,9 @@ class RocksDatabase:
         expired: Iterable[tuple[RocksTable, bytes, bytes]] = (),
         metadata: Mapping[bytes, bytes | None] | None = None,
     ) -> None:
-        """Write changes, deletions of all keys from one up to another, and metadata (None: deleted): in slices, of
-        which the last has all that is not changes. After a crash in between, the log's tail gives the same entries once
-        more."""
+        """Write changes, deletions of key ranges (end exclusive), and metadata (None deletes). The write is cut into
+        slices; the last one has the deletions and metadata. After a crash in between, restoring from the changelog
+        writes the same entries again."""
         batch = handle = None
         try:
             batch = rocksdict.WriteBatch(raw_mode=True)
@@ -241,12 +241,12 @@ class RocksDatabase:
                     batch.put(name, value)
             self._db.write(batch)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
-            # Who keeps the error keeps this frame, whose handles would keep the database open, and locked.
+            # A kept exception keeps this frame, whose handles would keep the database open, and locked.
             batch = handle = None
             _fail(error, "write", self.path)
 
     def close(self) -> None:
-        """Close iterators, tables and database; the lock is free afterwards."""
+        """Close iterators, tables and database, which releases the lock."""
         for scan in list(self.scans):
             scan.close()
         self.scans.clear()
@@ -254,7 +254,8 @@ class RocksDatabase:
         if self._db is not None:
             closers.append(self._db.close)
             self._db = None
-        # Closing writes what is in memory: where that fails the handle is released all the same, as must the others.
+        # Closing flushes memory to disk. If that fails for one handle, the handle is still released, and so are the
+        # others.
         failure: Exception | None = None
         for close in closers:
             try:
@@ -291,14 +292,14 @@ def _fail(error: Exception, doing: str, path: Path) -> NoReturn:
             f"cannot {doing} a task's stores: the database is in use",
             where=where,
             why=text,
-            hint="another process, or a store iterator that was not closed, holds it",
+            hint="another process, or a store iterator that was not closed, holds its lock",
         ) from error
     if "no space left" in lowered or "writer has previous error" in lowered:
         raise StateError(
             f"cannot {doing} a task's stores: the disk is full",
             where=where,
             why=text,
-            hint="free some space, or set state_dir to a larger disk; nothing that was committed is lost",
+            hint="free some space, or set state_dir to a larger disk; no committed data is lost",
         ) from error
     if any(mark in lowered for mark in ("corruption", "no such file", "missing", "checksum", "bad magic")):
         raise StateCorruptedError(

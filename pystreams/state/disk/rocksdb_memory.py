@@ -1,4 +1,4 @@
-"""Memory that all RocksDB databases of a process share."""
+"""The memory that all RocksDB databases of a process share."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ DEFAULT_WRITE_BUFFER_BYTES = 64 * 1024 * 1024
 
 
 class RocksResources:
-    """One block cache for what is read, one budget for what is written and not yet in files, for all tasks.
+    """One block cache for reads, and one budget for the write buffers, for all tasks.
 
-    Make one per process. The write buffers are counted in their own budget; RocksDB flushes the largest past it.
+    Create one per process. The write buffers have their own budget; when it is exceeded, RocksDB flushes the largest.
     """
 
     def __init__(
@@ -31,11 +31,11 @@ class RocksResources:
 
     @cached_property
     def write_buffers(self) -> rocksdict.WriteBufferManager:
-        # A stall would hold the interpreter's lock: better to be over the budget for a moment.
+        # A stall would hold the GIL: exceeding the budget for a moment is better.
         return rocksdict.WriteBufferManager(self.write_buffer_bytes, False)
 
     def summary(self, cache_bytes: int, uncommitted_bytes: int) -> str:
-        """The memory budget in one line, for the log at start. All in bytes."""
+        """The memory budget in one line, for the log at the start. Sizes are in bytes."""
         total = self.block_cache_bytes + self.write_buffer_bytes + cache_bytes + uncommitted_bytes
         parts = (
             ("record caches", cache_bytes),
@@ -56,7 +56,7 @@ _shared: list[RocksResources] = []
 
 
 def shared_resources() -> RocksResources:
-    """The process's resources with default sizes, made at the first call: for stores opened without a runtime."""
+    """The process's resources with default sizes, created at the first call: for stores opened without a runtime."""
     with _shared_lock:
         if not _shared:
             _shared.append(RocksResources())

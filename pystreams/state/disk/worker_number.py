@@ -1,6 +1,6 @@
-"""Numbers for the processes that share a state directory: what makes their names differ.
+"""Numbers for the processes that share a state directory, so that their names differ.
 
-``<application_id>/worker-2.lock`` is held (flock) as long as a process has the number 2.
+``<application_id>/worker-2.lock`` is locked (flock) as long as a process has the number 2.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 from pystreams.errors import StateError
 from pystreams.state.disk.directory import make_directory, unusable
 
-#: Far more processes than a machine runs: who finds no number has another problem.
+#: Far more processes than a machine runs.
 NUMBER_MAX: Final = 10_000
 
 
 class WorkerNumber:
-    """A number that no other client has in this directory; the kernel frees it if the process dies, so that whoever
-    comes next has the same names as the one that is gone."""
+    """A number that no other client in this directory has. The kernel frees it if the process dies, so that the next
+    process gets the same names."""
 
     def __init__(self, directory: Path, wanted: int = 1) -> None:
-        """Take ``wanted`` or the next one above it that is free. Raises ``StateError`` if the directory is unusable."""
+        """Take ``wanted`` or the next free number above it. Raises ``StateError`` if the directory cannot be used."""
         make_directory(directory)
         for number in range(wanted, NUMBER_MAX):
             descriptor = _lock(directory / f"worker-{number}.lock")
@@ -33,19 +33,19 @@ class WorkerNumber:
         raise StateError(
             "the state directory has no number left for this process",
             where=str(directory),
-            why=f"{NUMBER_MAX - wanted} processes hold one",
+            why=f"{NUMBER_MAX - wanted} processes use all numbers",
             hint="stop some of them",
         )
 
     def release(self) -> None:
-        """Let others have it."""
+        """Free the number."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def _lock(path: Path) -> int | None:
-    """A descriptor that holds the lock, None if somebody else does. The file stays: it holds nothing."""
+    """A file descriptor that holds the lock; None if another process does. The file is empty, and is not deleted."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:

@@ -1,10 +1,10 @@
-"""Layers: how the entries of one store lie in its table, between the store and its overlay.
+"""Layers: the arrangement of one store's entries in its table, between the store and its overlay.
 
-Begin with ``layer``: keys as the changelog has them, and the interface of all layers.
+Begin with ``layer``: the keys of the changelog, and the interface of all layers.
 
 - ``time_layer``: entries that expire by their time, in segments. ``window_layer`` and ``session_layer`` build on it.
-- ``versioned_layer``: the versions of a key, which ``version_chain`` finds by time.
-- ``lru_layer``: a store in memory that keeps a number of entries.
+- ``versioned_layer``: the versions of a key; ``version_chain`` finds one by time.
+- ``lru_layer``: a store in memory with a maximum number of entries.
 
-A layer knows bytes. Serdes, values and records' contexts belong to ``stores``.
+A layer knows only bytes. Serdes, values and records' contexts belong to ``stores``.
 """

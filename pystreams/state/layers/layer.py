@@ -1,4 +1,4 @@
-"""What lies between a store, which knows keys and values, and its overlay, which knows bytes in an order."""
+"""The layer between a store, which has keys and values, and its overlay, which has sorted bytes."""
 
 from __future__ import annotations
 
@@ -9,55 +9,55 @@ from pystreams.record import Headers, RecordBatch
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
 
-#: Value (None: deleted), timestamp and headers, each of which is None if the store keeps none.
+#: Value (None: deleted), timestamp and headers; the last two are None if the store does not keep them.
 AsLogged: TypeAlias = "tuple[bytes | None, int | None, Headers | None]"
 
 
 class Layer:
-    """The bytes of one store. This one keeps them by the keys of the changelog; others arrange them in an order of
-    their own, and remember (``mark``) what their entries do not tell."""
+    """The bytes of one store. This class uses the changelog's keys; subclasses arrange entries in an order of their
+    own, and save (``mark``) the state that cannot be derived from the entries."""
 
     __slots__ = ("form", "overlay", "spec")
 
     def __init__(self, spec: StoreSpec, overlay: Overlay) -> None:
         self.spec = spec
         self.overlay = overlay
-        #: How values lie in the table.
+        #: The form of values in the table.
         self.form = spec.form
 
     @property
     def arrangement(self) -> str:
-        """How the entries lie in the table. Entries that lie otherwise cannot be read."""
+        """The name of the arrangement of entries in the table. Another arrangement cannot be read."""
         return f"{self.spec.kind}/0/{self.spec.retain_duplicates}"
 
     def mark(self) -> bytes | None:
-        """What a commit keeps beside the entries, for ``load``."""
+        """The state that a commit stores beside the entries, for ``load``."""
         return None
 
     def load(self, mark: bytes | None) -> None:
-        """Go on from what a commit has left in the table. None: there was none."""
+        """Continue from the state of the last commit; None: there was no commit."""
 
     def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
-        """Changes of the table for records of the changelog, whose values are as the store has them."""
+        """The changes of the table for changelog records whose values already have the store's form."""
         return dict(records)
 
     def restored_batch(self, batch: RecordBatch) -> Mapping[Any, bytes | None]:
-        """The same for records as the changelog has them."""
-        # An input topic has headers that nobody has put into the store.
+        """The changes of the table for records of the changelog."""
+        # Headers of an input topic do not belong to the store.
         headers = batch.headers if self.spec.source_topic is None else None
         return self.restored(self.form.all_to_stored(batch.keys, batch.values, batch.timestamps, headers))
 
     def physical(self, changelog_key: bytes) -> Any:
-        """The key in the table; None if such an entry has expired."""
+        """The key in the table; None if the entry has expired."""
         return changelog_key
 
     def is_index(self, physical: Any) -> bool:
-        """True if a key of the table has no value of its own."""
+        """Whether a key of the table belongs to an index, and so has no value."""
         return False
 
     def as_logged(self, changelog_key: bytes, time: int) -> AsLogged | None:
-        """What the changelog should hold last under one of its keys; of a store of versions, under the key and that
-        time. None if the store has no say, because the entry has expired."""
+        """The last record that the changelog should have for one of its keys; in a versioned store, for the key and
+        that time. None if the store cannot tell, because the entry has expired."""
         physical = self.physical(changelog_key)
         if physical is None:
             return None
@@ -68,18 +68,18 @@ class Layer:
         return value, timestamp, headers if self.form.headers else None
 
     def limit_time(self, time_ms: int) -> None:
-        """Have what is restored from now on move the store's time no further than this."""
+        """Limit the store's stream time for the records that are restored from now on."""
 
     def hold(self, time_ms: int) -> None:
-        """Have nothing deleted that is of this time or later, expired or not, until told otherwise."""
+        """Keep all entries of this time or later, even expired ones, until the next call."""
 
     def expiry(self) -> tuple[Any, Any] | None:
-        """The first key in the table that has expired, and the one before which everything has; None if nothing has."""
+        """The range of expired keys in the table (end exclusive); None if no key has expired."""
         return None
 
     def committed(self) -> None:
-        """The overlay is in the table now, and what had expired is gone."""
+        """Called when the overlay has been written to the table and expired entries have been deleted."""
 
     def abort(self) -> None:
-        """Back to the last commit."""
+        """Return to the state of the last commit."""
         self.overlay.clear()

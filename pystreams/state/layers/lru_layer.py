@@ -1,4 +1,4 @@
-"""Key-value stores in memory that keep a number of entries: those that were read or written last."""
+"""Key-value stores in memory with a maximum number of entries: the most recently used ones."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pystreams.state.store import StoreContext, no_log
 
 
 class LruLayer(Layer):
-    """Deletes the entry that was not used for longest when there is one too many. The changelog hears of it, unless the
-    entries have timestamps: then it keeps more than the map, which is bounded when it is restored, too.
+    """Evicts the least recently used entry when there is one too many. The eviction is logged to the changelog,
+    except in stores with timestamps: their changelog keeps more entries, which are evicted again at a restore.
 
-    Which were used last is not known after a restart: then they stand as they were last written.
+    The order of use is lost at a restart: then the order of the last writes counts.
     Source: MemoryLRUCache, ChangeLoggingKeyValueBytesStore.
     """
 
@@ -28,20 +28,20 @@ class LruLayer(Layer):
         super().__init__(context.spec, overlay)
         self._cell = context.cell
         self._max_entries = context.spec.max_entries or 0
-        # As in Java, where what keeps the timestamps hides the map from what logs.
+        # As in Java, where the wrapper that adds timestamps hides the map from the logging store.
         self._log = no_log if self.form.timestamped else context.log_change
-        #: The keys by when they were used. It has no bound of its own: a map of none must let go of its first key.
+        #: The keys in the order of use. It has no limit of its own, because with limit 0 it would evict its first key.
         self._used: LRUCache[bytes, None] = LRUCache(math.inf)
 
     def get(self, key: bytes) -> bytes | None:
-        """The bytes of a key, which is used by that."""
+        """The bytes of a key, which becomes the most recently used one."""
         value = self.overlay.get(key)
         if value is not None:
             self._used[key] = None
         return value
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        """Set bytes; None deletes. May delete another key."""
+        """Set the bytes of a key; None deletes. May evict another key."""
         self.overlay.put(key, value)
         evicted = self._changed(key, value)
         if evicted is not None:
@@ -49,7 +49,7 @@ class LruLayer(Layer):
             self._log(evicted, None, self._cell.record[3], NO_HEADERS)
 
     def _changed(self, key: bytes, value: bytes | None) -> bytes | None:
-        """Note a change; gives the key that has to go for it."""
+        """Record a change. Returns the key to evict, if there is one."""
         used = self._used
         if value is None:
             used.pop(key, None)
@@ -70,6 +70,6 @@ class LruLayer(Layer):
         super().abort()
         kept, used = dict(self.overlay.scan(None, None)), self._used
         known = [used.popitem()[0] for _ in range(len(used))]
-        # Those that came back, then those that were there all the time.
+        # First the keys that came back, then those that were never removed.
         for key in (*kept, *(key for key in known if key in kept)):
             used[key] = None

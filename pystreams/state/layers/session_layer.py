@@ -1,4 +1,4 @@
-"""Sessions below the cache: in which order they lie, which of them have expired, and their bytes."""
+"""Sessions below the cache: their order, their expiry and their bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pystreams.state.layers.time_layer import TIME_MAX, Segments, TimeLayer, Tim
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
 
-#: Bytes behind the record key in the changelog: int64 end, int64 start (SessionKeySchema).
+#: Size of the suffix of the record key in the changelog: int64 end, int64 start (SessionKeySchema).
 SESSION_SUFFIX_BYTES = 16
 
 _SUFFIX = Struct(">qq")
@@ -31,19 +31,19 @@ def split_session_key(changelog_key: bytes) -> tuple[bytes, int, int]:
 
 
 class SessionLayout(TimeLayout, Protocol):
-    """How the changelog's key of a session becomes the physical key that a table sorts by."""
+    """Converts the changelog's key of a session to the physical key by which a table sorts, and back."""
 
     def to_changelog(self, physical: Any) -> bytes | None:
-        """Back; None for a key that is not a session's."""
+        """The changelog's key; None if the key is not a session's."""
         ...
 
     def split(self, physical: Any) -> tuple[bytes, int, int] | None:
-        """Record key, end, and what orders sessions of equal ends; None for a key that is not a session's."""
+        """Record key, end, and the sort key among sessions of equal ends; None if the key is not a session's."""
         ...
 
 
 class SegmentedSessions(Segments):
-    """In segments of ends by key, end and start: as Kafka Streams' RocksDB session stores."""
+    """Segments by end; within one, sessions by key, end and start, as in Kafka Streams' RocksDB session stores."""
 
     suffix_bytes = SESSION_SUFFIX_BYTES
 
@@ -74,7 +74,7 @@ class SegmentedSessions(Segments):
 
 
 class SessionsInMemory(TimeOrdered):
-    """By end, then key, the latest start first: as Kafka Streams' InMemorySessionStore."""
+    """Sessions by end, then key, the latest start first, as in Kafka Streams' InMemorySessionStore."""
 
     def of_changelog(self, key: bytes, time: int) -> tuple[int, bytes, int]:
         record_key, start, end = split_session_key(key)
@@ -90,14 +90,14 @@ class SessionsInMemory(TimeOrdered):
 
 
 def session_layout(spec: StoreSpec) -> SessionLayout:
-    """The layout that gives a store its order, whether or not it is kept on disk."""
+    """The layout that determines a store's order, whether it is persistent or not."""
     if spec.persistent:
         return SegmentedSessions(spec.retention_ms, by_time=spec.by_time)
     return SessionsInMemory(spec.retention_ms)
 
 
 class SessionLayer(TimeLayer):
-    """Bytes of sessions by the changelog's key, with their retention.
+    """The bytes of sessions by the changelog's key, with a retention.
 
     Sessions that end ``retention_ms`` or more before the store's time are hidden; a write is dropped if its whole
     segment (in memory: the session) is older. Source: RocksDBSessionStore, InMemorySessionStore.
@@ -112,14 +112,14 @@ class SessionLayer(TimeLayer):
         self.layout = layout
 
     def get(self, changelog_key: bytes) -> bytes | None:
-        """The session's bytes, None if there is none or it is past retention."""
+        """The session's bytes; None if it does not exist or is past its retention."""
         end = self._time_of(changelog_key)
         if end <= self.observed_ms - self._retention_ms:
             return None
         return self.overlay.get(self.layout.of_changelog(changelog_key, end))
 
     def put(self, changelog_key: bytes, value: bytes | None) -> bytes:
-        """Write a session's bytes, None deletes; gives the changelog's key. Late sessions are dropped, but logged."""
+        """Write a session's bytes, None deletes. Returns the changelog's key. Late sessions are dropped, but logged."""
         end = self._time_of(changelog_key)
         self.observed_ms = max(self.observed_ms, end)
         if self.layout.expired(end, self.observed_ms):
@@ -131,7 +131,8 @@ class SessionLayer(TimeLayer):
         return changelog_key
 
     def remove(self, changelog_key: bytes) -> None:
-        """Delete a session. Unlike a ``put`` of None this drops nothing, and in memory it moves no time."""
+        """Delete a session. Unlike ``put`` with None, this drops nothing, and in memory it does not advance the
+        time."""
         end = self._time_of(changelog_key)
         if self._interval_ms:
             self.observed_ms = max(self.observed_ms, end)
@@ -146,8 +147,8 @@ class SessionLayer(TimeLayer):
         *,
         reverse: bool = False,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """(changelog key, bytes) of the sessions of a range of keys (None: open) that end at ``earliest_end`` or later
-        and start at ``latest_start`` or earlier."""
+        """(changelog key, bytes) of the sessions in a range of keys (None: open end) that end at ``earliest_end`` or
+        later and start at ``latest_start`` or earlier."""
         first = self._first_visible(earliest_end)
         scans = self._scans(first, TIME_MAX, key_from, key_to, reverse=reverse)
         return self._matching(scans, key_from, key_to, first, latest_start)
@@ -170,8 +171,8 @@ class SessionLayer(TimeLayer):
                     yield changelog_key, value
 
     def find_ended(self, earliest_end: int, latest_end: int) -> Iterator[tuple[bytes, bytes]]:
-        """(changelog key, bytes) of the sessions that end in a span of time, both ends included, in the order of their
-        ends. Persistent stores show those past their retention, too, while their segment is there.
+        """(changelog key, bytes) of the sessions that end in a span of time, both inclusive, in the order of their
+        ends. Persistent stores also show sessions past their retention, as long as their segment exists.
 
         Raises ``StateError`` for a persistent store without an index by time.
         """
@@ -180,18 +181,18 @@ class SessionLayer(TimeLayer):
         if not self.spec.by_time:
             raise StateError(
                 f"store {self.spec.name} cannot be read by the end of its sessions",
-                why="only stores of aggregations that emit on window close, and stores in memory, keep that order",
+                why="only in-memory stores, and stores of aggregations that emit on window close, keep that order",
                 hint="find sessions by their key",
             )
         return self.find_held(max(0, earliest_end, self._first_live), latest_end)
 
     @property
     def _first_live(self) -> int:
-        """Where the first segment begins that has not expired."""
+        """The start of the first segment that has not expired."""
         return (self.observed_ms - self._retention_ms) // self._interval_ms * self._interval_ms
 
     def find_held(self, earliest_end: int, latest_end: int) -> Iterator[tuple[bytes, bytes]]:
-        """``find_ended``, with what is hidden because it has expired. For stores that have the order."""
+        """As ``find_ended``, including expired sessions that are held. For stores with that order."""
         if not self._interval_ms:
             return self._ended_in_memory(earliest_end, latest_end)
         pieces = self.layout.spans(earliest_end, latest_end, self.segments)
@@ -202,7 +203,7 @@ class SessionLayer(TimeLayer):
             yield session_key(key, -start, end), value
 
     def logged(self) -> Iterator[tuple[bytes, bytes]]:
-        """All sessions that something can still find, by their keys of the changelog."""
+        """All sessions that are still visible, by their keys of the changelog."""
         if not self._interval_ms:
             return self.find_held(self._first_logged, TIME_MAX)
         if not self.spec.by_time:
@@ -213,7 +214,7 @@ class SessionLayer(TimeLayer):
 def session_matches(
     changelog_key: bytes, key_from: bytes | None, key_to: bytes | None, earliest_end: int, latest_start: int
 ) -> bool:
-    """Whether a session is one of those that are looked for (SessionKeySchema.hasNextCondition)."""
+    """Whether a session is among the wanted ones (SessionKeySchema.hasNextCondition)."""
     key, start, end = split_session_key(changelog_key)
     return (
         end >= earliest_end

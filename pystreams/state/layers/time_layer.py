@@ -1,7 +1,7 @@
-"""Entries that belong to a time and expire: what the layers of window and session stores have in common.
+"""Entries that have a time and expire: the common part of the layers of window and session stores.
 
-The *time* of a window is its start, that of a session its end. It stands in the changelog's key, first of what follows
-the record key.
+The *time* of a window is its start, the time of a session its end. In the changelog's key it directly follows the
+record key.
 """
 
 from __future__ import annotations
@@ -15,64 +15,64 @@ from pystreams.state.layers.layer import Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
 
-#: Segments are no shorter than this (Stores.persistentWindowStore, persistentSessionStore).
+#: The minimum length of segments (Stores.persistentWindowStore, persistentSessionStore).
 SEGMENT_INTERVAL_MIN_MS = 60_000
 TIME_MAX = 0x7FFFFFFFFFFFFFFF
 NO_TIMESTAMP = -1
 
 _SEGMENTS_REMEMBERED_MAX = 1024
 
-#: How often stores in memory delete what has expired, while time passes by their retention.
+#: How many times per retention period stores in memory delete expired entries.
 _SWEEPS = 8
 
-#: Behind the segment, in stores that are read in the order of time: entries by key, then the same by time.
+#: Follows the segment in stores with an index by time: first all entries by key, then all by time.
 _BY_KEY, _BY_TIME, _BEHIND_BOTH = b"\x00", b"\x01", b"\x02"
 
-#: What a commit keeps: the store's stream time and the sequence number of its last duplicate.
+#: The state that a commit saves: the store's stream time, and the sequence number of its last duplicate.
 _MARK = Struct(">qi")
 
 
 class TimeLayout(Protocol):
-    """How entries lie in a table so that they expire by their time. ``interval_ms`` is the length of a segment."""
+    """The arrangement of entries that expire by time. ``interval_ms`` is the length of a segment."""
 
     interval_ms: int
 
     def of_changelog(self, key: bytes, time: int) -> Any:
-        """The physical key of a changelog's key."""
+        """The physical key for a key of the changelog."""
         ...
 
     def index_of(self, physical: Any) -> Any:
-        """The key by which the entry is also found in the order of time; None where there is no such index."""
+        """The key of the entry in the index by time; None if there is no index."""
         ...
 
     def expired(self, time: int, observed: int) -> bool:
-        """True if an entry of that time is too old to be written."""
+        """Whether an entry with this time is too old to be written."""
         ...
 
     def expiry_bound(self, observed: int) -> Any:
-        """Physical keys below this one may be deleted."""
+        """The physical key below which all keys may be deleted."""
         ...
 
     def spans(self, time_from: int, time_to: int, segments: Iterable[int]) -> list[tuple[int, int, int]]:
-        """(segment, first and last time) of the pieces that a span of time is read in, in order."""
+        """A span of time as (segment, first and last time) pieces, which are read in this order."""
         ...
 
     def bounds(
         self, piece: tuple[int, int, int], key_from: bytes | None, key_to: bytes | None
     ) -> tuple[Any, Any]:
-        """Physical keys between which a piece's entries of keys from ``key_from`` to ``key_to`` lie, among others."""
+        """The range of physical keys with a piece's entries of keys ``key_from`` to ``key_to``, and perhaps others."""
         ...
 
 
 class Segments:
-    """Segments of time, in each the entries by key and time: as Kafka Streams' RocksDB stores, where a segment is a
-    database of its own. Here it is an 8-byte prefix, so that expiry is one deleted range.
+    """Segments of time, and in each the entries by key and time, as in Kafka Streams' RocksDB stores, where a segment
+    is a database of its own. Here it is an 8-byte prefix, so that expiry deletes a single range.
 
-    With ``by_time`` each entry has a second, empty one, by which a span of time is read without all the others
+    With ``by_time`` each entry also has an empty index entry, by which a span of time is read without reading others
     (AbstractRocksDBTimeOrderedSegmentedBytesStore). Source: AbstractRocksDBSegmentedBytesStore, AbstractSegments.
     """
 
-    #: What follows the record key in the changelog's.
+    #: The size of the suffix after the record key in the changelog's key.
     suffix_bytes: int
 
     def __init__(self, retention_ms: int, *, by_time: bool = False) -> None:
@@ -84,7 +84,7 @@ class Segments:
         self._prefixes: dict[int, bytes] = {}
 
     def prefix(self, segment: int) -> bytes:
-        """The first bytes of a segment's entries by key."""
+        """The common prefix of a segment's entries by key."""
         prefix = self._prefixes.get(segment)
         if prefix is None:
             if len(self._prefixes) >= _SEGMENTS_REMEMBERED_MAX:
@@ -98,7 +98,7 @@ class Segments:
         return (self.prefix(segment) if prefix is None else prefix) + key
 
     def to_changelog(self, physical: bytes) -> bytes | None:
-        """The changelog's key; None for an entry of the index by time."""
+        """The changelog's key; None for an index entry."""
         return None if self.by_time and physical[TIMESTAMP_BYTES] else physical[self._prefix_bytes :]
 
     def index_of(self, physical: bytes) -> bytes:
@@ -107,22 +107,22 @@ class Segments:
         return physical[:TIMESTAMP_BYTES] + _BY_TIME + self._time_first(key, suffix)
 
     def _time_first(self, key: bytes, suffix: bytes) -> bytes:
-        """Record key and what follows it, in an order of time."""
+        """Record key and suffix, converted to sort by time."""
         raise NotImplementedError
 
     def key_of_index(self, index: bytes) -> bytes:
-        """The changelog's key of an entry of the index by time."""
+        """The changelog's key for an index entry."""
         raise NotImplementedError
 
     def index_bounds(self, piece: tuple[int, int, int]) -> tuple[bytes, bytes]:
-        """Between which keys of the index a piece lies; the second is behind it."""
+        """The range of the index with a piece's entries; the end is exclusive."""
         segment, first, last = piece
         start = pack_int64(segment)
         end = _BEHIND_BOTH if last >= TIME_MAX else _BY_TIME + pack_int64(max(0, last + 1))
         return start + _BY_TIME + pack_int64(max(0, first)), start + end
 
     def end_of(self, segment: int) -> bytes:
-        """Behind all entries by key of a segment."""
+        """The key after all entries by key of a segment."""
         return pack_int64(segment) + _BY_TIME if self.by_time else pack_int64(segment + 1)
 
     def expired(self, time: int, observed: int) -> bool:
@@ -142,7 +142,7 @@ class Segments:
 
 
 class TimeOrdered:
-    """Entries by time, then key: as Kafka Streams' stores in memory."""
+    """Entries by time, then key, as in Kafka Streams' in-memory stores."""
 
     interval_ms = 1
 
@@ -169,10 +169,10 @@ class TimeOrdered:
 
 
 def expired_segments(segments: Iterable[int], first_live: int) -> tuple[bytes, bytes] | None:
-    """The keys between which the segments before the first live one lie; None if there are none.
+    """The range of keys of the segments before the first live one; None if there are none.
 
-    Not from the first key of all on: deleted ranges that overlap cost RocksDB the square of their number, at the next
-    read.
+    It does not start at the lowest possible key, because the cost of overlapping deleted ranges in RocksDB is
+    quadratic in their number, at the next read.
     """
     expired = [segment for segment in segments if segment < first_live]
     return (pack_int64(max(0, min(expired))), pack_int64(first_live)) if expired else None
@@ -210,21 +210,21 @@ class TimeLayer(Layer):
         self._time_layout = layout
         self._suffix_bytes = suffix_bytes
         self._expired = expired
-        #: Segments that hold entries, or did.
+        #: Segments that have entries, or had some.
         self.segments: set[int] = set()
         self.observed_ms = NO_TIMESTAMP
-        #: Of the last duplicate, in stores that keep them.
+        #: The sequence number of the last duplicate, in stores with duplicates.
         self.sequence = 0
         self._committed = (self.observed_ms, self.sequence)
         self._time_limit_ms = TIME_MAX
         self._held_ms = TIME_MAX
         self._swept_ms = NO_TIMESTAMP
         self._retention_ms = spec.retention_ms
-        #: What is so much before the store's time is hidden.
+        #: Entries that are older than the store's time by more than this are hidden.
         self._visible_ms = spec.retention_ms
         self._interval_ms: int = layout.interval_ms if isinstance(layout, Segments) else 0
         indexed = isinstance(layout, Segments) and layout.by_time
-        #: Sets the bytes at a physical key; None deletes.
+        #: Sets the bytes of a physical key; None deletes.
         self._store: Callable[[Any, bytes | None], None] = self._put_indexed if indexed else overlay.put
 
     @property
@@ -252,7 +252,7 @@ class TimeLayer(Layer):
 
     @property
     def first_visible_ms(self) -> int:
-        """What is of an earlier time is hidden."""
+        """The earliest visible time: older entries are hidden."""
         return self.observed_ms - self._visible_ms + 1
 
     def _first_visible(self, time_from: int) -> int:
@@ -260,13 +260,14 @@ class TimeLayer(Layer):
 
     @property
     def _first_logged(self) -> int:
-        """What is hidden, but held, is part of the state: it will be emitted."""
+        """The earliest time of the state to be logged: hidden entries that are held count, because they will be
+        emitted."""
         return max(0, min(self.first_visible_ms, self._held_ms))
 
     def _scans(
         self, first: int, last: int, key_from: bytes | None, key_to: bytes | None, *, reverse: bool
     ) -> list[Iterator[tuple[Any, bytes]]]:
-        """The entries of a span of time and a range of keys (None: open), piece by piece; maybe others between them."""
+        """The entries of a span of time and a range of keys (None: open end), piece by piece, and perhaps others."""
         pieces = self._time_layout.spans(first, last, self.segments)
         if reverse:
             pieces.reverse()
@@ -286,8 +287,8 @@ class TimeLayer(Layer):
         *,
         reverse: bool,
     ) -> Iterator[tuple[bytes, bytes]]:
-        """(changelog key, bytes) of pieces of a layout with an index by time; ``wanted`` tells by the key which ones
-        (None: all)."""
+        """(changelog key, bytes) of pieces, in a layout with an index by time; ``wanted`` selects entries by key (None:
+        all)."""
         layout, get = self._time_layout, self.overlay.get
         assert isinstance(layout, Segments), "only segments have an index by time"
         for piece in reversed(pieces) if reverse else pieces:
@@ -309,11 +310,11 @@ class TimeLayer(Layer):
         self._held_ms = time_ms
 
     def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
-        """Moves stream time on."""
+        """Also advances stream time."""
         times = [self._time_of(key) for key, _ in records]
         written: Iterable[int] = times
         if self.spec.retain_duplicates and self._interval_ms:
-            # On disk, a null among duplicates is logged, but no write: it did not move stream time either.
+            # On disk, a null in a store with duplicates is logged but not written, so it did not advance stream time.
             written = (time for (_, value), time in zip(records, times, strict=True) if value is not None)
         latest = min(max(written, default=NO_TIMESTAMP), self._time_limit_ms)
         observed = self.observed_ms = max(self.observed_ms, latest)
@@ -341,7 +342,7 @@ class TimeLayer(Layer):
         )
         if not self._interval_ms:
             return
-        # Hop from segment to segment: the first key at or behind each gives the next one that exists.
+        # Seek from segment to segment: the first key at or after a segment's start shows the next existing segment.
         lower: bytes | None = None
         while True:
             found = next(self.overlay.table.scan(lower, None, upper_inclusive=False, reverse=False), None)
@@ -353,7 +354,8 @@ class TimeLayer(Layer):
 
     @property
     def _sweeps(self) -> bool:
-        """In memory each deletion goes through all entries; those that have expired are hidden until there are more."""
+        """Whether to delete now. In memory a deletion scans all entries, so expired ones are only hidden for a
+        while."""
         return self.observed_ms - self._swept_ms >= self._retention_ms // _SWEEPS
 
     def _expiry_bound(self) -> Any:

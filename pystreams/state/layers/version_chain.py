@@ -1,8 +1,8 @@
-"""The versions of a key that one segment of a versioned store holds: what Java's segment value is.
+"""The versions of a key in one segment of a versioned store: the segment value in Java.
 
-Versions follow each other without gaps, from the earliest one's time up to ``until``, where the last one ends; one
-without a value is a deletion. A chain that begins where it ends holds nothing but the deletion that is the key's latest
-version. Source: RocksDBVersionedStoreSegmentValueFormatter.
+Versions are contiguous, from the earliest one's start to ``until``, where the last one ends; a version without a value
+is a deletion. A chain that ends at its start contains only the deletion that is the key's latest version. Source:
+RocksDBVersionedStoreSegmentValueFormatter.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _DELETED = -1
 
 
 class Version(NamedTuple):
-    """From when a value is the key's one, and the value; None: the key was deleted then."""
+    """The time from which a value is valid, and the value; None: the key was deleted then."""
 
     since: int
     value: bytes | None
 
 
 class VersionChain:
-    """Versions of a key, the latest first. There is always one."""
+    """Versions of a key, the latest first. There is at least one."""
 
     __slots__ = ("until", "versions")
 
@@ -33,7 +33,7 @@ class VersionChain:
 
     @classmethod
     def of_deletion(cls, time: int) -> VersionChain:
-        """The chain of a deletion that nothing follows or precedes."""
+        """The chain of a single deletion, without versions before or after it."""
         return cls(time, [Version(time, None)])
 
     @property
@@ -46,7 +46,7 @@ class VersionChain:
         return self.since == self.until
 
     def find(self, time: int) -> tuple[int, int]:
-        """The place of the version that was valid at ``time``, and when it ended. The time must be within."""
+        """The index of the version that was valid at ``time``, and its end. The time must be within the chain."""
         until = self.until
         for place, version in enumerate(self.versions):
             if version.since <= time:
@@ -55,7 +55,7 @@ class VersionChain:
         raise AssertionError("the time lies before the chain")
 
     def add_latest(self, since: int, until: int, value: bytes | None) -> None:
-        """Add a version behind all others. What lies between is a deletion."""
+        """Add a version after all others. A gap before it becomes a deletion."""
         if since < self.until:
             self._cut(since)
         if self._is_deletion:
@@ -66,13 +66,13 @@ class VersionChain:
         self.until = until
 
     def add_earliest(self, since: int, value: bytes | None) -> None:
-        """Add a version before all others, which it ends at."""
+        """Add a version before all others. It ends where the chain starts."""
         if self._is_deletion:
             self.versions = []
         self.versions.append(Version(since, value))
 
     def _cut(self, time: int) -> None:
-        """Forget what begins at ``time`` or later: it was written, but what should have followed was not."""
+        """Remove the versions from ``time`` on: they are the result of an incomplete write."""
         self.versions = [version for version in self.versions if version.since < time]
         self.until = time
         if not self.versions:
@@ -89,7 +89,7 @@ class VersionChain:
 
     @classmethod
     def unpacked(cls, data: bytes) -> VersionChain:
-        """Back."""
+        """The chain for the bytes in a table."""
         until, count = _HEAD.unpack_from(data)
         position = _HEAD.size
         versions: list[Version] = []

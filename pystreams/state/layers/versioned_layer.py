@@ -1,4 +1,4 @@
-"""The bytes of versioned stores: the latest version of each key apart, earlier ones by the segment in which they ended.
+"""The bytes of versioned stores: the latest version of each key by itself, earlier ones in the segment of their end.
 
 Source: RocksDBVersionedStore.
 """
@@ -16,16 +16,16 @@ from pystreams.state.layers.version_chain import Version, VersionChain
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
 
-#: What a put gives for the latest version, which nothing has ended yet, and for one that came too late to be put.
+#: Results of a put: for the latest version, which has no end yet, and for a version that was too late to be stored.
 VALID_TO_UNDEFINED: Final = -1
 NOT_PUT: Final = -(1 << 63)
 
-#: Before the keys of latest versions: behind all segments, so that these expire without them.
+#: The prefix of latest versions. It sorts after all segments, so that segments expire without them.
 _LATEST = pack_int64(TIME_MAX)
 
 
 def segment_interval_ms(history_ms: int) -> int:
-    """How long a segment is. Source: RocksDbVersionedKeyValueBytesStoreSupplier.defaultSegmentInterval."""
+    """The length of a segment, in ms. Source: RocksDbVersionedKeyValueBytesStoreSupplier.defaultSegmentInterval."""
     if history_ms <= 60_000:
         return max(history_ms // 3, 2_000)
     if history_ms <= 300_000:
@@ -51,7 +51,7 @@ class VersionedLayer(Layer):
         super().__init__(spec, overlay)
         self._history_ms = spec.history_ms or 0
         self._interval_ms = spec.segment_ms or segment_interval_ms(self._history_ms)
-        #: Those that hold versions, or did.
+        #: Segments that have versions, or had some.
         self._segments: set[int] = set()
         self.observed_ms = self._committed_ms = NO_TIMESTAMP
         self._time_limit_ms = TIME_MAX
@@ -70,7 +70,7 @@ class VersionedLayer(Layer):
         return Version(unpack_int64(stored)[0], stored[TIMESTAMP_BYTES:])
 
     def as_of(self, key: bytes, time: int) -> tuple[Version, int] | None:
-        """The version that was valid at ``time``, and when it ended. None: there was none, or history is too short."""
+        """The version that was valid at ``time``, and its end; None if there was none, or the history is too short."""
         latest = self.latest(key)
         if latest is not None and latest.since <= time:
             return latest, VALID_TO_UNDEFINED
@@ -89,7 +89,7 @@ class VersionedLayer(Layer):
         return None
 
     def history(self, key: bytes) -> Iterator[tuple[Version, int]]:
-        """All versions with when they ended, the earliest first."""
+        """All versions with their ends, the earliest first."""
         for segment in sorted(self._live_from(0)):
             chain = self._chain(segment, key)
             if chain is not None:
@@ -107,15 +107,15 @@ class VersionedLayer(Layer):
             yield key[len(_LATEST) :], Version(unpack_int64(stored)[0], stored[TIMESTAMP_BYTES:])
 
     def versions(self) -> Iterator[tuple[bytes, int, bytes | None]]:
-        """(key, since, value) of all versions that are still kept, of deletions (value None), too. Put in the order of
-        time, those of one key and time as they come, they give the same history."""
+        """(key, since, value) of all versions that are kept, including deletions (value None). Putting them in the
+        order of time, and at equal times in this order, gives the same history."""
         for segment in sorted(self._live_from(0)):
             lower, upper = pack_int64(segment), pack_int64(segment + 1)
             for place, packed in self.overlay.scan(lower, upper, upper_inclusive=False):
                 key, chain = place[TIMESTAMP_BYTES:], VersionChain.unpacked(packed)
                 following = self._begin_behind(segment, key)
                 end = TIME_MAX if following is None else following
-                # A deletion on its own begins where it ends, and a version may begin there, too.
+                # A deletion on its own ends at its start, and another version may start there, too.
                 alone = chain.since == chain.until
                 for since, value in reversed(chain.versions):
                     if since < end or (alone and since == end):
@@ -126,7 +126,7 @@ class VersionedLayer(Layer):
             yield key, version.since, version.value
 
     def _begin_behind(self, segment: int, key: bytes) -> int | None:
-        """The time of the first version of a key that a later segment holds, or that is the latest."""
+        """The start of the key's first version after this segment: in a later segment, or the latest version."""
         for later in sorted(one for one in self._segments if one > segment):
             chain = self._chain(later, key)
             if chain is not None:
@@ -147,7 +147,7 @@ class VersionedLayer(Layer):
         return max(0, observed - self._history_ms) // self._interval_ms
 
     def _live_from(self, segment: int) -> list[int]:
-        """The segments from one on that have not expired, the latest first."""
+        """The live segments from this one on, the latest first."""
         first = max(segment, self._first_live(self.observed_ms))
         return sorted((one for one in self._segments if one >= first), reverse=True)
 
@@ -158,11 +158,11 @@ class VersionedLayer(Layer):
     # Writing
 
     def too_late(self, time: int) -> bool:
-        """True if a version of that time is not put any more."""
+        """Whether a version with this time is too late to be put."""
         return time < self.observed_ms - self._history_ms
 
     def put(self, key: bytes, value: bytes | None, time: int) -> int:
-        """Put a version (None: a deletion) that is not too late; gives when it ends."""
+        """Put a version (None: a deletion) that is not too late. Returns its end."""
         self.observed_ms = max(self.observed_ms, time)
         return self._put(key, value, time)
 
@@ -203,7 +203,7 @@ class VersionedLayer(Layer):
         if before.since == time:
             chain.versions[place] = Version(time, value)
         elif time // self._interval_ms != segment:
-            # What the new version ends belongs to an earlier segment from now on.
+            # The version that the new one ends moves to an earlier segment.
             self._end(time, key, before)
             chain.versions[place] = Version(time, value)
         else:
@@ -212,7 +212,7 @@ class VersionedLayer(Layer):
         return until
 
     def _put_before(self, until: int, key: bytes, value: bytes | None, time: int) -> int:
-        """Put a version that another one ends, where there is none of its time yet."""
+        """Put a version that an existing one ends, if there is none with its time yet."""
         segment = self._live(until)
         if segment is None:
             return NOT_PUT
@@ -227,7 +227,7 @@ class VersionedLayer(Layer):
         return until
 
     def _put_deletion(self, key: bytes, time: int) -> int:
-        """Put a deletion behind all versions."""
+        """Put a deletion after all versions."""
         segment = self._live(time)
         if segment is None:
             return NOT_PUT
@@ -240,7 +240,7 @@ class VersionedLayer(Layer):
         return VALID_TO_UNDEFINED
 
     def _end(self, time: int, key: bytes, version: Version) -> None:
-        """Keep a version that ends at ``time``, unless history has forgotten it already."""
+        """Store a version that ends at ``time``, unless it is past the history."""
         segment = self._live(time)
         if segment is None:
             return
@@ -265,7 +265,7 @@ class VersionedLayer(Layer):
         self._time_limit_ms = time_ms
 
     def restored_batch(self, batch: RecordBatch) -> Mapping[Any, bytes | None]:
-        """Moves stream time on."""
+        """Also advances stream time."""
         for key, value, time in zip(batch.keys, batch.values, batch.timestamps, strict=True):
             if key is not None and not self.too_late(time):
                 self.observed_ms = max(self.observed_ms, min(time, self._time_limit_ms))
@@ -276,7 +276,7 @@ class VersionedLayer(Layer):
         return changes
 
     def as_logged(self, changelog_key: bytes, time: int) -> AsLogged | None:
-        """The version that was valid at that time, as one of its own."""
+        """The version that was valid at that time, as a record of its own."""
         found = self.as_of(changelog_key, time)
         if found is None and self.too_late(time):
             return None

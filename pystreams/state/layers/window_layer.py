@@ -1,4 +1,4 @@
-"""Windows below the cache: in which order they lie, which of them have expired, and their bytes."""
+"""Windows below the cache: their order, their expiry and their bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SUFFIX_MAX = b"\xff" * (WINDOW_SUFFIX_BYTES + 1)
 
 
 class Layout(TimeLayout, Protocol):
-    """How (record key, window start, sequence number) becomes the physical key that a table sorts by."""
+    """Converts (record key, window start, sequence number) to the physical key by which a table sorts, and back."""
 
     def physical(self, key: bytes, start: int, sequence: int) -> Any:
         """The physical key."""
@@ -35,7 +35,7 @@ class Layout(TimeLayout, Protocol):
 
 
 class SegmentedLayout(Segments):
-    """In segments of time by key and start: as Kafka Streams' RocksDB window stores."""
+    """Segments of time; within one, windows by key and start, as in Kafka Streams' RocksDB window stores."""
 
     suffix_bytes = WINDOW_SUFFIX_BYTES
 
@@ -63,7 +63,7 @@ class SegmentedLayout(Segments):
         segment, time_from, time_to = piece
         prefix = self.prefix(segment)
         if key_from is not None and key_from == key_to:
-            # Negative times have no windows; as an int64 they would sort behind all others.
+            # There are no windows with negative times; as an int64 they would sort after all others.
             lower = prefix + key_from + pack_window_suffix(max(0, time_from), 0)
             return lower, prefix + key_from + pack_window_suffix(max(0, time_to), SEQUENCE_MAX)
         lower = prefix if key_from is None else prefix + key_from
@@ -72,7 +72,7 @@ class SegmentedLayout(Segments):
 
 
 class TimeOrderedLayout(TimeOrdered):
-    """By start, then key: as Kafka Streams' InMemoryWindowStore."""
+    """Windows by start, then key, as in Kafka Streams' InMemoryWindowStore."""
 
     def physical(self, key: bytes, start: int, sequence: int) -> tuple[int, bytes, int]:
         return start, key, sequence
@@ -86,14 +86,14 @@ class TimeOrderedLayout(TimeOrdered):
 
 
 def layout_of(spec: StoreSpec) -> Layout:
-    """The layout that gives a store its order, whether or not it is kept on disk."""
+    """The layout that determines a store's order, whether it is persistent or not."""
     if spec.persistent:
         return SegmentedLayout(spec.retention_ms, by_time=spec.by_time)
     return TimeOrderedLayout(spec.retention_ms)
 
 
 def split_of_windows(spec: StoreSpec) -> Callable[[Any], tuple[bytes, int, int] | None]:
-    """What takes any key of a window store's table apart; None for those of an index."""
+    """A function that splits any key of a window store's table; it returns None for index entries."""
     layout = layout_of(spec)
     if not isinstance(layout, SegmentedLayout) or not layout.by_time:
         return layout.split
@@ -107,11 +107,11 @@ def split_of_windows(spec: StoreSpec) -> Callable[[Any], tuple[bytes, int, int] 
 
 
 class WindowLayer(TimeLayer):
-    """Bytes of windows by (record key, window start), with their retention.
+    """The bytes of windows by (record key, window start), with a retention.
 
-    A fetch hides windows that start ``retention_ms`` or more before the store's time (one millisecond less where the
-    store is read by time: AbstractDualSchemaRocksDBSegmentedBytesStore.getActualFrom); a write is dropped if its whole
-    segment (in memory: its window) is older.
+    A fetch hides windows that start ``retention_ms`` or more before the store's time (one millisecond less if the
+    store is read by time: AbstractDualSchemaRocksDBSegmentedBytesStore.getActualFrom); a write is dropped if its
+    whole segment (in memory: its window) is older.
     """
 
     __slots__ = ("_by_time", "_duplicates", "layout")
@@ -127,14 +127,14 @@ class WindowLayer(TimeLayer):
             self._visible_ms += 1
 
     def get(self, window: tuple[bytes, int]) -> bytes | None:
-        """The window's bytes, None if there are none or it is past retention."""
+        """The window's bytes; None if it does not exist or is past its retention."""
         key, start = window
         if start <= self.observed_ms - self._visible_ms:
             return None
         return self.overlay.get(self.layout.physical(key, start, self.sequence))
 
     def put(self, window: tuple[bytes, int], value: bytes | None) -> bytes:
-        """Write a window's bytes, None deletes; gives the changelog's key. Late windows are dropped, but logged."""
+        """Write a window's bytes, None deletes. Returns the changelog's key. Late windows are dropped, but logged."""
         key, start = window
         if self._duplicates:
             self.sequence = (self.sequence + 1) & SEQUENCE_MAX
@@ -145,12 +145,12 @@ class WindowLayer(TimeLayer):
         observed = self.observed_ms
         if start > observed:
             self.observed_ms = observed = start
-        # With a retention of 0, in memory, even the newest has expired.
+        # In memory, with a retention of 0, even the newest window has expired.
         if start <= observed - self._retention_ms and self.layout.expired(start, observed):
             self._expired()
             return changelog_key
         if nothing_to_delete:
-            # Java's store in memory looks at the time before it finds that there is nothing to do.
+            # Java's in-memory store advances its time before it finds that there is nothing to do.
             return changelog_key
         if self._interval_ms:
             self.segments.add(start // self._interval_ms)
@@ -160,7 +160,7 @@ class WindowLayer(TimeLayer):
     def fetch(
         self, key: bytes, time_from: int, time_to: int, *, reverse: bool = False
     ) -> Iterator[tuple[int, bytes]]:
-        """(window start, bytes) of one key's windows that start in a span, both ends included, in time order."""
+        """(window start, bytes) of one key's windows that start in a span, both inclusive, in the order of time."""
         first = self._first_visible(time_from)
         if time_to < first:
             return iter(())
@@ -173,23 +173,23 @@ class WindowLayer(TimeLayer):
         split = self.layout.split
         for scan in scans:
             for physical, value in scan:
-                # Between two physical keys of one record key may lie those of a longer one.
+                # Keys of a longer record key may lie between two physical keys of this one.
                 key, start, _ = split(physical)
                 if key == wanted and time_from <= start <= time_to:
                     yield start, value
 
     def read_windows(self, read: WindowRead) -> Iterator[tuple[tuple[bytes, int], bytes]]:
-        """((key, window start), bytes) of what is wanted."""
+        """((key, window start), bytes) of the wanted windows."""
         return self._read(read._replace(time_from=self._first_visible(read.time_from)))
 
     def fetch_held(self, time_from: int, time_to: int) -> Iterator[tuple[tuple[bytes, int], bytes]]:
-        """``read_windows`` of all keys, with what is hidden because it has expired."""
+        """``read_windows`` of all keys, including expired windows that are held."""
         return self._read(WindowRead(None, None, time_from, time_to, "all"))
 
     def _read(self, read: WindowRead) -> Iterator[tuple[tuple[bytes, int], bytes]]:
         if read.time_to < read.time_from:
             return iter(())
-        # One key's windows come in the order of time anyway.
+        # One key's windows are in the order of time anyway.
         if self._in_order_of_time(read.of) and not read.single:
             return self._by_start(read)
         scans = self._scans(read.time_from, read.time_to, read.key_from, read.key_to, reverse=read.reverse)
@@ -229,7 +229,7 @@ class WindowLayer(TimeLayer):
             yield (key, start), value
 
     def order(self, of: str) -> Callable[[tuple[bytes, int]], Any]:
-        """What windows of ``read_windows`` are sorted by; ``of``: as ``WindowRead.of``."""
+        """A function that returns the sort key of windows in ``read_windows``; ``of``: see ``WindowRead.of``."""
         layout = self.layout
         if self._in_order_of_time(of):
             assert isinstance(layout, SegmentedLayout), "there is an index"
@@ -239,7 +239,7 @@ class WindowLayer(TimeLayer):
         return lambda window: physical_of(window[0], window[1], 0)
 
     def logged(self) -> Iterator[tuple[bytes, bytes]]:
-        """All windows that are not past their retention, or held, by their keys of the changelog."""
+        """All windows that are within their retention, or held, by their keys of the changelog."""
         first = self._first_logged
         if self._by_time:
             pieces = self.layout.spans(first, TIME_MAX, self.segments)
@@ -252,7 +252,7 @@ class WindowLayer(TimeLayer):
                 yield key + pack_window_suffix(start, sequence), value
 
     def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
-        """Moves stream time and sequence number on."""
+        """Also advances stream time and sequence number."""
         if self._duplicates:
             for key, _ in records:
                 self.sequence = max(self.sequence, split_window_key(key)[2])

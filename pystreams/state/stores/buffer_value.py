@@ -1,4 +1,4 @@
-"""What a buffer of changes holds for a key, and its bytes in a changelog, equal to those of Kafka Streams."""
+"""The entry of a buffer of held-back changes, and its bytes in the changelog, equal to those of Kafka Streams."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pystreams.record import Headers, RecordContext
 _TIMES = Struct(">qq")
 _INT32 = Struct(">i")
 _INT64 = Struct(">q")
-#: Lengths that are none: there is no value; the old value is the prior one.
+#: Special lengths: there is no value; the old value is the prior one.
 _NULL, _SAME = -1, -2
 _NULL_BYTES = _INT32.pack(_NULL)
 _SAME_BYTES = _INT32.pack(_SAME)
-#: Of a record's context: timestamp, offset, partition. The topic and the headers come on top.
+#: The size of timestamp, offset and partition in a record's context. Topic and headers add to it.
 _CONTEXT_BYTES = 20
 
 
 class BufferedChange(NamedTuple):
-    """The last change of a key, in the place of the first that is still held back.
+    """The last change of a key, at the position of the first one that is still held back.
 
-    ``time`` is the place, in milliseconds. ``prior`` is what the key had before the first change, ``old`` before the
-    last one. ``context`` is the last one's. Source: BufferKey, BufferValue.
+    ``time`` determines the position, in ms. ``prior`` is the key's value before the first change, ``old`` its value
+    before the last one. ``context`` is that of the last change. Source: BufferKey, BufferValue.
     """
 
     time: int
@@ -33,7 +33,7 @@ class BufferedChange(NamedTuple):
     context: RecordContext
 
     def size_bytes(self, key: bytes) -> int:
-        """What the buffer's bound counts for it. Source: BufferValue.residentMemorySizeEstimate."""
+        """The entry's size towards the limit of the buffer. Source: BufferValue.residentMemorySizeEstimate."""
         topic, _, _, _, headers = self.context
         size = 8 + len(key) + _CONTEXT_BYTES + (0 if topic is None else len(topic))
         if self.prior is not None:
@@ -49,7 +49,7 @@ class BufferedChange(NamedTuple):
     def packed(self) -> bytes:
         """The changelog's value, version 3. Source: BufferValue.serialize, ProcessorRecordContext.serialize."""
         topic, partition, offset, timestamp, headers = self.context
-        # Punctuation has no topic, which has no form of its own.
+        # In punctuation there is no topic; the format writes an empty one.
         parts = [_TIMES.pack(timestamp, offset), _sized((topic or "").encode()), _INT32.pack(partition)]
         parts.append(_INT32.pack(len(headers)))
         for name, value in headers:
@@ -61,7 +61,7 @@ class BufferedChange(NamedTuple):
 
 
 def unpacked(value: bytes) -> BufferedChange:
-    """The entry of a changelog. Raises ``StateCorruptedError`` for other bytes."""
+    """The entry for a changelog value. Raises ``StateCorruptedError`` for other bytes."""
     try:
         reader = _Reader(value)
         context = reader.context()
@@ -72,8 +72,8 @@ def unpacked(value: bytes) -> BufferedChange:
         return BufferedChange(reader.last_int64(), prior, old, new, context)
     except (error, ValueError) as cause:
         raise StateCorruptedError(
-            "a changelog of held back changes has an entry that cannot be read",
-            why="it is damaged, or Kafka Streams before 2.4 has written it",
+            "a changelog of held-back changes has an entry that cannot be read",
+            why="it is damaged, or written by Kafka Streams before 2.4",
             hint="let Kafka Streams 2.4 or later run once, or reset the application",
         ) from cause
 
@@ -83,7 +83,7 @@ def _sized(value: bytes | None) -> bytes:
 
 
 class _Reader:
-    """Goes through the bytes of an entry."""
+    """Reads the bytes of an entry one part after the other."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

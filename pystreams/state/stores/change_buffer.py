@@ -1,6 +1,6 @@
-"""Buffers of changes that are held back for a while: the last change of each key, in the order of time.
+"""Buffers of held-back changes: the last change of each key, in the order of time.
 
-They live in memory. What has changed is in the changelog with each commit, not before: a change that comes and goes
+They are kept in memory. Changes are written to the changelog only at a commit, so a change that is added and removed
 between two commits costs nothing there. Source: InMemoryTimeOrderedKeyValueChangeBuffer.
 """
 
@@ -18,25 +18,25 @@ from pystreams.state.store import Logged, Store, StoreContext
 from pystreams.state.stores.buffer_value import BufferedChange, unpacked
 from pystreams.state.stores.java_bytes import BytesSet
 
-#: The first time in an empty buffer: later than all others.
+#: The first time of an empty buffer: later than all others.
 NEVER = 0x7FFFFFFFFFFFFFFF
 
 
 class BufferLayer(Layer):
-    """The entries of a buffer, by the bytes of their keys. An abort takes back what was done since the last commit."""
+    """The entries of a buffer, by the bytes of their keys. An abort reverts the changes since the last commit."""
 
     __slots__ = ("_before", "_order", "dirty", "entries", "size_bytes")
 
     def __init__(self, spec: StoreSpec, overlay: Overlay) -> None:
         super().__init__(spec, overlay)
         self.entries: dict[bytes, BufferedChange] = {}
-        #: As the user's bound counts them.
+        #: The size of all entries, computed as for the user's limit.
         self.size_bytes = 0
-        #: Keys that have changed since the changelog was written.
+        #: Keys that have changed since the changelog was last written.
         self.dirty = BytesSet()
-        #: (time, key) as a heap; those that no entry stands behind any more are passed over.
+        #: A heap of (time, key); outdated elements are skipped.
         self._order: list[tuple[int, bytes]] = []
-        #: What keys had at the last commit.
+        #: The entries of changed keys at the last commit.
         self._before: dict[bytes, BufferedChange | None] = {}
 
     def set(self, key: bytes, entry: BufferedChange | None) -> None:
@@ -60,7 +60,7 @@ class BufferLayer(Layer):
             heappush(self._order, (entry.time, key))
 
     def first(self) -> bytes | None:
-        """The key of the entry that is first in time, and then by its key; None: there is none."""
+        """The key of the earliest entry, at equal times that with the lowest key; None if the buffer is empty."""
         order, entries = self._order, self.entries
         while order:
             time, key = order[0]
@@ -90,7 +90,7 @@ class BufferLayer(Layer):
 
 
 class ChangeBuffer(Store):
-    """A buffer of one task, for the operator that it belongs to: nobody else reads it."""
+    """The buffer of an operator in one task. Nothing else reads it."""
 
     __slots__ = ("_layer", "_log", "decode_value", "encode_value")
 
@@ -99,24 +99,24 @@ class ChangeBuffer(Store):
     def __init__(self, context: StoreContext, layer: BufferLayer) -> None:
         super().__init__(context)
         serde = context.spec.value_serde
-        #: Bytes of a value, and back.
+        #: Serializes and deserializes a value.
         self.encode_value: Callable[[Any], bytes] = serde.serializer(context.topic)
         self.decode_value: Callable[[bytes], Any] = serde.deserializer(context.topic)
         self._layer = layer
         self._log = context.log
 
     def __len__(self) -> int:
-        """How many keys have a change that is held back."""
+        """The number of keys with a held-back change."""
         return len(self._layer.entries)
 
     @property
     def size_bytes(self) -> int:
-        """The size that bounds are about: keys, values, and where their records came from."""
+        """The size that is compared with limits: keys, values and record contexts."""
         return self._layer.size_bytes
 
     @property
     def first_time(self) -> int:
-        """The time of the first entry, ``NEVER`` if there is none."""
+        """The time of the first entry; ``NEVER`` if there is none."""
         key = self._layer.first()
         return NEVER if key is None else self._layer.entries[key].time
 
@@ -124,7 +124,7 @@ class ChangeBuffer(Store):
         return ((key, entry.packed(), None) for key, entry in sorted(self._layer.entries.items()))
 
     def put(self, key: Any, time: int, new: Any, old: Any, context: RecordContext) -> None:
-        """Hold a change back. One of the same key that is held back already is replaced, in its place."""
+        """Hold back a change. It replaces a held-back change of the same key, and takes its position."""
         key_bytes, encode = self.encode_key(key), self.encode_value
         new_bytes = None if new is None else encode(new)
         old_bytes = None if old is None else encode(old)
@@ -134,7 +134,7 @@ class ChangeBuffer(Store):
         self._layer.set(key_bytes, BufferedChange(place, prior, old_bytes, new_bytes, context))
 
     def first(self) -> tuple[bytes, BufferedChange]:
-        """The first entry in time. There must be one."""
+        """The earliest entry. The buffer must not be empty."""
         key = self._layer.first()
         assert key is not None, "the buffer is empty"
         return key, self._layer.entries[key]
@@ -144,11 +144,11 @@ class ChangeBuffer(Store):
         self._layer.set(key, None)
 
     def held(self, key: Any) -> BufferedChange | None:
-        """What is held back of a key, None if nothing is."""
+        """The held-back change of a key; None if there is none."""
         return self._layer.entries.get(self.encode_key(key))
 
     def decoded(self, value: bytes | None) -> Any:
-        """A value of an entry."""
+        """The deserialized value of an entry."""
         return None if value is None else self.decode_value(value)
 
     def log_changes(self) -> None:

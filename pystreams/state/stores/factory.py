@@ -1,4 +1,4 @@
-"""``Stores``: what to hand to ``process`` for a store of one's own."""
+"""``Stores``: makes descriptions of stores, for ``process`` and the low-level API."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ V = TypeVar("V")
 
 
 class Stores:
-    """Makes store specs. Serdes are types (``str``, ``int``, ``dict``, a struct …) or serdes; durations timedeltas or
-    milliseconds. ``persistent=False`` keeps a store in memory, ``cached=True`` puts the thread's cache before it,
-    ``logged=False`` goes without a changelog (and loses the store with the machine); ``changelog_config`` are topic
-    settings of the changelog; ``was`` is the name that the store had until now, whose content it takes over.
+    """Makes store specs. Serdes are types (``str``, ``int``, ``dict``, a struct …) or serdes; durations are
+    timedeltas or milliseconds. ``persistent=False`` keeps a store in memory, ``cached=True`` uses the thread's cache,
+    ``logged=False`` omits the changelog (the store is then lost with the machine); ``changelog_config`` are topic
+    settings of the changelog; ``was`` is the former name of the store, whose content the store takes over.
     Source: org.apache.kafka.streams.state.Stores.
     """
 
@@ -57,8 +57,8 @@ class Stores:
         changelog_config: Mapping[str, str] | None = None,
         was: str | None = None,
     ) -> StoreSpec[KeyValueStore[K, V]]:
-        """Values by key in memory, no more than ``max_entries`` for each partition: one too many deletes the entry that
-        was not read or written for longest."""
+        """Values by key in memory, at most ``max_entries`` for each partition. When there is one too many, the least
+        recently used entry is deleted."""
         most: object = max_entries
         if not isinstance(most, int) or isinstance(most, bool) or most < 0:
             raise TopologyError(f"max_entries={most!r} is not a number of entries", where=f"store {name}")
@@ -116,7 +116,7 @@ class Stores:
         was: str | None = None,
         headers: bool = False,
     ) -> StoreSpec[Any]:
-        """(value, timestamp) by key: what tables and aggregations have. With ``headers`` also those:
+        """(value, timestamp) by key, as in tables and aggregations. With ``headers`` values are
         ``ValueTimestampHeaders``."""
         return _spec(
             "timestamped_key_value",
@@ -142,8 +142,8 @@ class Stores:
         changelog_config: Mapping[str, str] | None = None,
         was: str | None = None,
     ) -> StoreSpec[ListStore[K, V]]:
-        """Any number of values by key, in the order in which they were put. Never cached; the changelog has a key's
-        whole list at each change, so lists should be short. Source: ListValueStore."""
+        """Any number of values by key, in the order in which they were put. Never cached. Each change writes the
+        key's whole list to the changelog, so lists should be short. Source: ListValueStore."""
         return _spec("list", name, key, value, persistent, False, logged, changelog_config, was=was)
 
     @staticmethod
@@ -159,8 +159,8 @@ class Stores:
         changelog_config: Mapping[str, str] | None = None,
         was: str | None = None,
     ) -> StoreSpec[VersionedStore[K, V]]:
-        """Values by key and time: the latest of each key, and those of ``history`` before the greatest time put. What
-        is older goes a ``segment`` at a time (None: as Java chooses). Never cached. Source: KIP-889."""
+        """Values by key and time: the latest of each key, and older ones for ``history`` before the greatest time
+        put. Older versions expire a ``segment`` at a time (None: as in Java). Never cached. Source: KIP-889."""
         history_ms = _milliseconds(history)
         segment_ms = 0 if segment is None else _milliseconds(segment)
         if history_ms < 0 or segment_ms < (segment is not None):
@@ -197,8 +197,8 @@ class Stores:
         changelog_config: Mapping[str, str] | None = None,
         was: str | None = None,
     ) -> StoreSpec[WindowStore[K, V]]:
-        """Values by key and window start. With ``retain_duplicates`` a window keeps every value put to it, and is
-        never cached."""
+        """Values by key and window start. With ``retain_duplicates`` a window keeps every value put to it, and the
+        store is never cached."""
         return _window_spec(
             "window",
             name,
@@ -264,7 +264,7 @@ class Stores:
         was: str | None = None,
         headers: bool = False,
     ) -> StoreSpec[Any]:
-        """(value, timestamp) by key and window start: what windowed aggregations have. With ``headers`` also those:
+        """(value, timestamp) by key and window start, as in windowed aggregations. With ``headers`` values are
         ``ValueTimestampHeaders``."""
         return _window_spec(
             "timestamped_window",
@@ -326,7 +326,7 @@ class Stores:
         was: str | None = None,
         headers: bool = False,
     ) -> StoreSpec[Any]:
-        """Values by key, start and end: what aggregations of sessions have. With ``headers`` also those:
+        """Values by key, start and end, as in aggregations of sessions. With ``headers`` values are
         ``AggregationWithHeaders``."""
         retention_ms = _milliseconds(retention)
         if retention_ms < 0:
@@ -394,7 +394,7 @@ def _window_spec(
             raise TopologyError(f"the {what} of a window store must not be negative", where=f"store {name}")
     if size_ms > retention_ms:
         raise TopologyError(
-            "the retention of a window store must be no shorter than its windows",
+            "the retention of a window store must not be shorter than its windows",
             where=f"store {name}",
             why=f"retention is {retention_ms} ms, size {size_ms} ms",
         )

@@ -1,7 +1,7 @@
-"""Items that keep the headers of their records: for programs tuples with headers, for the language's own steps as if
-there were none, in the cache bytes.
+"""Items with the headers of their records. Programs see tuples with headers, DSL steps see no headers, and the cache
+has bytes.
 
-A value is logged with its headers, a deletion with those of the record at work. Source: KIP-1271,
+A value is logged with its headers, a deletion with those of the current record. Source: KIP-1271,
 MeteredTimestampedKeyValueStoreWithHeaders, MeteredSessionStoreWithHeaders, ChangeLogging...BytesStoreWithHeaders.
 """
 
@@ -29,7 +29,7 @@ A = TypeVar("A")
 class TimestampedHeaderItems(TimestampedItems[A]):
     """Items ``(value, timestamp)``, shown as ``ValueTimestampHeaders``; as bytes headers, timestamp and value.
 
-    What a step of the language writes has no headers, or those of the record at work if the spec ``logs_headers``.
+    A write of a DSL step has no headers, or those of the current record if the spec ``logs_headers``.
     """
 
     form: ClassVar[str] = "(value, timestamp, headers)"
@@ -126,7 +126,7 @@ class PlainHeaderItems(PlainItems[A]):
         super().put(address, None if deletes else item, key)
 
     def encode_value(self, value: Any) -> bytes:
-        """What ``put_encoded`` takes of a value without headers."""
+        """The bytes of a value without headers, for ``put_encoded``."""
         return self.encode(AggregationWithHeaders(value, NO_HEADERS))
 
     def _with_headers(self, raw: bytes) -> AggregationWithHeaders[Any]:
@@ -142,6 +142,6 @@ class PlainHeaderItems(PlainItems[A]):
             self._log(changelog_key, raw[position:], context[3], headers)
 
     def _forward(self, tell: Tell[A], address: A, new: AggregationWithHeaders[Any] | None, old: Any) -> None:
-        # Here, unlike elsewhere, what is told has the headers of the value, and none where there is no value.
+        # Unlike elsewhere, a forwarded change has the headers of its value, and none if it is a deletion.
         value, headers = (None, NO_HEADERS) if new is None else new
         tell(address, value, old, self._cell.record[3], headers)

@@ -1,4 +1,4 @@
-"""What stores read and write, whatever they find it by: items before the cache, their bytes behind it."""
+"""The items that stores read and write: objects before the cache, bytes behind it, for any kind of address."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ A_contra = TypeVar("A_contra", contravariant=True)
 Encode: TypeAlias = Callable[[Any], bytes]
 Decode: TypeAlias = Callable[[bytes], Any]
 
-#: Called for each flushed item with address, new value, old value, timestamp, headers; None where there is no value.
+#: Called for each flushed item with address, new value, old value, timestamp, headers; None stands for no value.
 Tell: TypeAlias = Callable[[A, Any, Any, int, Headers], None]
 
 
-#: Called with what was raised for an item; raises it, unless the others are to go on.
+#: Called with the error of an item. It raises the error, or returns to continue with the other items.
 Failed: TypeAlias = Callable[[Exception], None]
 
 
 def raised(error: Exception) -> None:
-    """Raise it."""
+    """Raise the error."""
     raise error
 
 
@@ -41,7 +41,7 @@ class Below(Protocol[A_contra]):
         ...
 
     def put(self, address: A_contra, value: bytes | None, /) -> bytes | None:
-        """Write bytes, None deletes; gives the changelog's key, or None where the address is that."""
+        """Write bytes, None deletes. Returns the changelog's key, or None if it equals the address."""
         ...
 
 
@@ -54,23 +54,22 @@ class WriteItem(Protocol[A_contra]):
 
 
 def identity(value: Any) -> Any:
-    """The value itself: cached bytes are stored as they are, and most keys are compared by themselves."""
+    """Return the value: cached bytes are stored unchanged, and most keys are their own sort key."""
     return value
 
 
 class Items(Generic[A]):
-    """The items of a store: in the thread's cache, if it has one; their bytes below; every change in the changelog.
+    """The items of a store: in the thread's cache if there is one; as bytes below; every change in the changelog.
 
-    An *address* is what a kind of store finds an item by: the bytes of a key, or a tuple of such bytes, the *record
-    key*, and times. Methods are told the record key where the address is such a tuple. An *item* is a value, or a
-    value with its timestamp, as subclasses have it. It is cached as it is where its type cannot be changed in place,
-    else as bytes.
+    An *address* identifies an item in a kind of store: the bytes of a key, or a tuple of such bytes (the *record key*)
+    and times. If it is a tuple, methods also get the record key. An *item* is a value, or a value with its timestamp,
+    depending on the subclass. It is cached as an object if its type is immutable, else as bytes.
     """
 
-    #: False: items are always cached as bytes.
+    #: If False, items are always cached as bytes.
     caches_objects: ClassVar[bool] = True
 
-    #: What an item is besides a value, for messages.
+    #: The parts of an item besides the value, for messages.
     form: ClassVar[str] = ""
 
     __slots__ = (
@@ -95,7 +94,7 @@ class Items(Generic[A]):
         serde = context.spec.value_serde
         self._spec = context.spec
         encode_value, decode_value = serde.serializer(context.topic), serde.deserializer(context.topic)
-        #: Bytes of an item, and back.
+        #: Serializes and deserializes an item.
         self.encode, self.decode = self._codec(encode_value, decode_value)
         self._cell = context.cell
         self._log = _log_of(context)
@@ -103,14 +102,14 @@ class Items(Generic[A]):
         self._put_below = below.put
         self._tell: Tell[A] | None = None
         self._failed: Failed = raised
-        #: Of bytes that the cache flushes: what is told of them.
+        #: Deserializes flushed bytes for the listener.
         self._told: Decode = self.decode
         self._send_old_values = False
-        #: Of values that have headers: programs see them.
+        #: Whether programs see the headers of values.
         self._shows_headers = True
         self.cached_objects = context.cached and serde.immutable and self.caches_objects
         self.cache: ItemCache | None = None
-        #: The item at an address, or None. Bound once, so that a cached object costs one call.
+        #: Reads the item at an address, or None. It is bound once, so that a cached object costs a single call.
         self.read: Callable[[A], Any] = self.read_flushed
         if context.cached and context.cache is not None:
             self.cache = cache(
@@ -124,38 +123,38 @@ class Items(Generic[A]):
             self.cache.listener = self._flushed
             self.read = self.cache.read if self.cached_objects else self._read_cached_bytes
 
-    # What an item is, in subclasses.
+    # The form of items, implemented by subclasses.
 
     def _codec(self, encode_value: Encode, decode_value: Decode) -> tuple[Encode, Decode]:
-        """How items become bytes, and back."""
+        """Functions that serialize and deserialize items."""
         raise NotImplementedError
 
     def public(self, item: Any) -> Any:
-        """An item as programs see it; None stays None."""
+        """The item in the form for programs; None stays None."""
         raise NotImplementedError
 
     def _write_bytes(self, address: A, raw: bytes | None) -> None:
-        """Below and to the changelog."""
+        """Write bytes to the store below and to the changelog."""
         raise NotImplementedError
 
     def _write_object(self, address: A, item: Any) -> None:
-        """The same for an item."""
+        """Write an item to the store below and to the changelog."""
         self._write_bytes(address, None if item is None else self.encode(item))
 
     def _forward(self, tell: Tell[A], address: A, new: Any, old: Any) -> None:
-        """Tell of a change from item ``old`` to item ``new``."""
+        """Call ``tell`` for a change from item ``old`` to item ``new``."""
         raise NotImplementedError
 
     # Reading and writing.
 
     def without_headers(self) -> Self:
-        """The same, for programs that are to see no headers."""
+        """The same items, for programs that read values without headers."""
         twin = copy(self)
         twin._shows_headers = False
         return twin
 
     def get(self, address: A) -> Any:
-        """What programs see of the item at an address, or None."""
+        """The item at an address in the form for programs, or None."""
         return self.public(self.read(address))
 
     def _raw(self, address: A) -> bytes | None:
@@ -163,7 +162,7 @@ class Items(Generic[A]):
         return self._below(address) if self.cache is None else self.cache.read(address)
 
     def read_flushed(self, address: A) -> Any:
-        """The item at an address as it was told of last: what the cache holds back is not seen."""
+        """The item at an address as last forwarded: changes that the cache holds back are ignored."""
         raw = self._below(address)
         return None if raw is None else self.decode(raw)
 
@@ -181,7 +180,7 @@ class Items(Generic[A]):
         return None if raw is None else self.decode(raw)
 
     def put(self, address: A, item: Any, key: bytes | None = None) -> None:
-        """Set an item; None deletes it. Raises ``TypeError`` for what cannot be written."""
+        """Set an item; None deletes it. Raises ``TypeError`` if it cannot be serialized."""
         try:
             raw = None if item is None else self.encode(item)
         except SchemaRegistryError:
@@ -191,7 +190,7 @@ class Items(Generic[A]):
         self.put_encoded(address, item, raw, key)
 
     def put_encoded(self, address: A, item: Any, raw: bytes | None, key: bytes | None = None) -> None:
-        """The same for an item whose bytes are known: it cannot fail for the item's sake."""
+        """Set an item whose bytes are known, so that serialization cannot fail."""
         if self.cache is None:
             self._write_bytes(address, raw)
         else:
@@ -206,11 +205,11 @@ class Items(Generic[A]):
         cache.put(address, cached, context, size, dirty=True)
 
     def on_flush(self, tell: Tell[A], send_old_values: bool, failed: Failed = raised) -> None:
-        """Have ``tell`` called for each item that the cache flushes, the record context of its entry in force.
+        """Call ``tell`` for each item that the cache flushes, with the record context of its entry.
 
-        Old values are looked up only if they are to be sent. A deletion of what is not stored below is neither
-        written nor told. ``failed`` is called where a value cannot be read again, or ``tell`` raises: with the item's
-        context in force. Source: CachingKeyValueStore.putAndMaybeForward, CachingWindowStore.putAndMaybeForward.
+        Old values are read only if they are to be sent. A deletion of an item that is not stored below is neither
+        written nor forwarded. ``failed`` is called with the item's context if a value cannot be deserialized, or if
+        ``tell`` raises. Source: CachingKeyValueStore.putAndMaybeForward, CachingWindowStore.putAndMaybeForward.
         """
         self._tell = tell
         self._failed = failed
@@ -236,7 +235,7 @@ class Items(Generic[A]):
                         old = self.decode(old_raw) if send_old and old_raw is not None else None
                         self._forward(tell, address, new, old)
                     except Exception as error:  # noqa: BLE001 - serdes of users raise what they like
-                        # The entries behind this one must get through.
+                        # The entries after this one must still be flushed.
                         failed(error)
         finally:
             cell.record = in_force
@@ -251,21 +250,21 @@ class Items(Generic[A]):
         order: Callable[[Any], Any] = identity,
         reverse: bool,
     ) -> Iterator[tuple[Any, bytes | None]]:
-        """(key, bytes) of cached entries merged over stored ones; ``order`` gives what keys are compared by."""
+        """(key, bytes) of cached entries merged over stored ones; ``order`` returns the sort key of a key."""
         for key, item, from_cache in merge_cached(cached, stored, order, reverse=reverse):
             yield key, self.encode(item) if from_cache and self.cached_objects and item is not None else item
 
     def item_of(self, raw: bytes | None) -> Any:
-        """The item of bytes."""
+        """The item for bytes."""
         return None if raw is None else self.decode(raw)
 
     def public_of(self, raw: bytes | None) -> Any:
-        """What programs see for the bytes of an item."""
+        """The form for programs of an item's bytes."""
         return None if raw is None else self.public(self.decode(raw))
 
 
 def _log_of(context: StoreContext) -> Callable[[Any, bytes | None, int, Headers], None]:
-    """What appends to the changelog; entries are logged without headers, but for stores that have them logged."""
+    """The function that appends to the changelog, without headers unless the spec has them logged."""
     log, cell = context.log_change, context.cell
     if not context.spec.logs_headers or context.spec.headers:
         return log
@@ -273,7 +272,7 @@ def _log_of(context: StoreContext) -> Callable[[Any, bytes | None, int, Headers]
 
 
 class PlainItems(Items[A]):
-    """Values as they are."""
+    """Items that are plain values."""
 
     __slots__ = ()
 
@@ -292,8 +291,8 @@ class PlainItems(Items[A]):
 
 
 class TimestampedItems(Items[A]):
-    """Tuples ``(value, timestamp)``, as bytes the timestamp before the value. The changelog has the plain value with
-    its timestamp as the record's. Source: ChangeLoggingTimestampedKeyValueBytesStore."""
+    """Tuples ``(value, timestamp)``; in bytes the timestamp precedes the value. In the changelog the value is plain,
+    and the timestamp is the record's. Source: ChangeLoggingTimestampedKeyValueBytesStore."""
 
     form: ClassVar[str] = "(value, timestamp)"
 
@@ -301,7 +300,7 @@ class TimestampedItems(Items[A]):
 
     def __init__(self, context: StoreContext, below: Below[A], cache: type[ItemCache]) -> None:
         super().__init__(context, below, cache)
-        #: Set value (None: delete) and timestamp. Bound once, as ``read``.
+        #: Sets value (None: delete) and timestamp. It is bound once, like ``read``.
         self.write: WriteItem[A]
         if self.cache is None:
             self.write = self._write_through
@@ -326,14 +325,14 @@ class TimestampedItems(Items[A]):
         return None if item is None else ValueAndTimestamp(*item)
 
     def encoded(self, value: Any, timestamp: int) -> bytes | None:
-        """What ``put_encoded`` takes of a value and its timestamp."""
+        """The bytes of a value and its timestamp, for ``put_encoded``."""
         return None if value is None else self.encode((value, timestamp))
 
     def put(self, address: A, item: Any, key: bytes | None = None) -> None:
         if item is not None:
             if not isinstance(item, tuple | list):
                 raise wrong_value(self._spec, item, "the timestamp is missing", self.form)
-            # A None with a timestamp is a deletion, too (ValueAndTimestamp.make).
+            # As in Java, None with a timestamp is a deletion, too (ValueAndTimestamp.make).
             item = tuple(item) if item and item[0] is not None else None
         super().put(address, item, key)
 

@@ -1,4 +1,4 @@
-"""The iteration order of a Java set of byte arrays, which decides the order of records in a changelog."""
+"""The iteration order of a Java set of byte arrays, which determines the order of records in a changelog."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ _CAPACITY = 16
 class BytesSet:
     """A ``java.util.HashSet`` of ``org.apache.kafka.common.utils.Bytes``.
 
-    By bucket, then by insertion; the table grows with the set and never shrinks. (A bucket with nine keys in a small
-    table makes that grow as well, which is left out: keys then come in another order than in Java.)
+    By bucket, then by insertion; the table grows with the set and never shrinks. (In Java, nine keys in one bucket of a
+    small table make the table grow as well. This is not implemented: the order of keys then differs from Java's.)
     """
 
     __slots__ = ("_capacity", "_keys")

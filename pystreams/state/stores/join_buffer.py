@@ -1,4 +1,4 @@
-"""Buffers of a stream's records that wait for a table's rows of their time."""
+"""Buffers of stream records that wait for late rows of a table."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pystreams.state.overlay import Overlay
 from pystreams.state.store import Logged, Store, StoreContext, plain_pairs
 from pystreams.state.stores.buffer_value import BufferedChange, unpacked
 
-#: Before the keys, which go on with time, record key and a number that tells equal ones apart.
+#: The prefix of keys, followed by time, record key, and a number that makes them unique.
 _PREFIX = b"\x00"
 _KEY_FROM = len(_PREFIX) + TIMESTAMP_BYTES
 _SEQUENCE_BYTES = 4
 
 
 class JoinBuffer(Store):
-    """Records in the order of time, then key; equal ones as they came. Every change is logged at once.
+    """Records in the order of time, then key, then arrival. Every change is logged at once.
 
     Source: RocksDBTimeOrderedKeyValueBuffer, PrefixedWindowKeySchemas.TimeFirstWindowKeySchema.
     """
@@ -28,12 +28,12 @@ class JoinBuffer(Store):
     def __init__(self, context: StoreContext, overlay: Overlay) -> None:
         super().__init__(context)
         serde = context.spec.value_serde
-        #: Bytes of a value, and back.
+        #: Serializes and deserializes a value.
         self.encode_value: Callable[[Any], bytes] = serde.serializer(context.topic)
         self.decode_value: Callable[[bytes], Any] = serde.deserializer(context.topic)
         self.overlay = overlay
         self._log = context.log_change
-        #: The greatest time of a record that was put, and the number of the last one.
+        #: The greatest time of a record that was put, and the number of the last record.
         self.observed_ms = -1
         self.sequence = 0
 
@@ -41,7 +41,7 @@ class JoinBuffer(Store):
         return plain_pairs(self.overlay.scan(None, None))
 
     def put(self, key: Any, value: Any, context: RecordContext) -> None:
-        """Keep a record."""
+        """Store a record."""
         timestamp = context[3]
         self.observed_ms = max(self.observed_ms, timestamp)
         self.sequence += 1
@@ -52,8 +52,8 @@ class JoinBuffer(Store):
         self._log(place, packed, None, NO_HEADERS)
 
     def due(self, since_ms: int, until_ms: int) -> Iterator[tuple[bytes, tuple[bytes, bytes], RecordContext]]:
-        """(place, bytes of key and value, context) of the records of a span of time, as of now. What was removed before
-        it costs nothing then: in RocksDB it lies there for a time, as deletions."""
+        """(place, bytes of key and value, context) of the records in a span of time, as of the call. Starting at
+        ``since_ms`` avoids earlier, removed records, which RocksDB keeps as deletions for a time."""
         if until_ms < 0:
             return
         upper = _PREFIX + pack_int64(until_ms + 1)

@@ -1,4 +1,4 @@
-"""The store of one side of a join of streams: every record, by key and time."""
+"""The store of one side of a stream-stream join: every record, by key and time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 class _JoinItems(PlainItems[tuple[bytes, int]]):
-    """Values whose changelog has the headers of their records. Source:
+    """Values whose changelog records have the headers of the original records. Source:
     ChangeLoggingTimestampedWindowBytesStoreWithHeaders over PlainToHeadersWindowStoreAdapter."""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class _JoinItems(PlainItems[tuple[bytes, int]]):
 
 
 class _JoinHeaderItems(TimestampedHeaderItems[tuple[bytes, int]]):
-    """The same with the headers and the time of their records in the store, too."""
+    """The same, with the headers and timestamps of the records also in the store."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class _JoinHeaderItems(TimestampedHeaderItems[tuple[bytes, int]]):
 
 
 class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
-    """A window store with duplicates, in which each record is a window that starts at its timestamp."""
+    """A window store with duplicates: each record is a window that starts at its timestamp."""
 
     __slots__ = ("_value_of",)
 
@@ -46,12 +46,12 @@ class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
         with_headers = context.spec.headers
         super().__init__(context, layer, _JoinHeaderItems if with_headers else _JoinItems)
         decode = self._items.decode
-        #: A record's value by its bytes.
+        #: Deserializes a record's value.
         self._value_of: Decode = (lambda raw: decode(raw)[0]) if with_headers else decode
 
     @property
     def sequence(self) -> int:
-        """The number of the last record that was written."""
+        """The sequence number of the last record that was written."""
         return self.layer.sequence
 
     @property
@@ -60,12 +60,12 @@ class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
         return self.layer.observed_ms
 
     def go_on(self, written: int, stream_time: int) -> None:
-        """Go on after so many records, whatever the store was restored from told of them."""
+        """Continue after this many records and at this stream time, which the restored contents may not show."""
         self.layer.sequence = written & SEQUENCE_MAX
         self.layer.observed_ms = max(self.layer.observed_ms, stream_time)
 
     def between(self, key: bytes, time_from: int, time_to: int) -> Iterator[tuple[int, V]]:
-        """(timestamp, value) of a serialised key's records in a span of time, both ends included, in time order."""
+        """(timestamp, value) of a serialized key's records in a span of time, both inclusive, in the order of time."""
         value_of = self._value_of
         for start, raw in self.layer.fetch(key, time_from, time_to):
             yield start, value_of(raw)

@@ -1,4 +1,4 @@
-"""Key-value stores: plain, and with the timestamp of each value."""
+"""Key-value stores: with plain values, or with the timestamp of each value."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from pystreams.state.stores.items import Below, Failed, Items, PlainItems, Times
 K = TypeVar("K")
 V = TypeVar("V")
 
-#: Called for each flushed entry with key bytes, new value, old value, timestamp, headers; None where there is no value.
+#: Called for each flushed entry with key bytes, new value, old value, timestamp, headers; None stands for no value.
 FlushListener = Callable[[bytes, Any, Any, int, Headers], None]
 
 
 class KeyValueCache(ItemCache):
-    """The cache of a key-value store. What is read from below stays as a clean entry."""
+    """The cache of a key-value store. Entries read from the store below are cached as clean entries."""
 
     __slots__ = ("keys",)
 
@@ -67,7 +67,7 @@ class KeyValueCache(ItemCache):
 
 
 class _AnyKeyValueStore(Store, Generic[K, V]):
-    """Everything but the form of a value, which its items know."""
+    """The common part of key-value stores. The form of values is up to ``items``."""
 
     __slots__ = ("_items", "overlay", "read", "read_flushed")
 
@@ -76,7 +76,7 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
         self._items = items
         self.overlay = overlay
         self.cache = items.cache
-        #: Item of a serialised key, or None.
+        #: Returns the item of a serialized key, or None.
         self.read: Callable[[bytes], Any] = items.read
         #: The same as of the last flush.
         self.read_flushed: Callable[[bytes], Any] = items.read_flushed
@@ -88,10 +88,10 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
     def without_headers(self) -> Self:
         return self._with_items(self._items.without_headers()) if self.spec.headers else self
 
-    # The store as programs see it.
+    # The methods for programs.
 
     def get(self, key: K) -> V | None:
-        """The value of ``key``, None if there is none."""
+        """The value of ``key``, or None."""
         return cast("V | None", self._items.get(self._encoded(key)))
 
     def put(self, key: K, value: V | None) -> None:
@@ -99,7 +99,7 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
         self._items.put(self._encoded(key), value)
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
-        """Set the value of ``key`` if it has none; gives the one it had."""
+        """Set the value of ``key`` if it has none. Returns the existing value."""
         key_bytes = self._encoded(key)
         found: V | None = self._items.get(key_bytes)
         if found is None:
@@ -111,24 +111,24 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
         for entry in entries:
             if not isinstance(entry, tuple | list):
                 raise TypeError(
-                    f"put_all of store {self.name} takes pairs (key, value): of a dict its items()"
+                    f"put_all of store {self.name} takes pairs (key, value); for a dict give its items()"
                 )
             key, value = entry
             self.put(key, value)
 
     def delete(self, key: K) -> V | None:
-        """Delete ``key``; gives the value it had."""
+        """Delete ``key``. Returns its old value."""
         key_bytes = self._encoded(key)
         found: V | None = self._items.get(key_bytes)
         self._items.put(key_bytes, None)
         return found
 
     def range(self, from_key: K | None, to_key: K | None) -> StoreIterator[K, V]:
-        """Entries from ``from_key`` to ``to_key``, both included, in the order of the keys' bytes; None: open."""
+        """Entries from ``from_key`` to ``to_key``, both inclusive, in the order of the keys' bytes; None: open end."""
         return self._scan(self._bound(from_key), self._bound(to_key))
 
     def reverse_range(self, from_key: K | None, to_key: K | None) -> StoreIterator[K, V]:
-        """As ``range``, from the greatest key down."""
+        """As ``range``, in descending order."""
         return self._scan(self._bound(from_key), self._bound(to_key), reverse=True)
 
     def all(self) -> StoreIterator[K, V]:
@@ -136,19 +136,19 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
         return self._scan(None, None)
 
     def reverse_all(self) -> StoreIterator[K, V]:
-        """All entries from the greatest key down."""
+        """All entries, in descending order."""
         return self._scan(None, None, reverse=True)
 
     def prefix_scan(
         self, prefix: Any, serialize: Callable[[Any], bytes] | None = None
     ) -> StoreIterator[K, V]:
-        """Entries whose key's bytes begin with those of ``prefix``, which ``serialize`` (default: the key's serde)
-        writes."""
+        """Entries whose key's bytes start with the bytes of ``prefix``, which ``serialize`` (default: the key's serde)
+        returns."""
         lower = (serialize or self._encoded)(prefix)
         return self._scan(lower, after_prefix(lower), upper_inclusive=False)
 
     def approximate_count(self) -> int:
-        """Roughly how many entries there are; what is only in the cache is not counted."""
+        """Roughly the number of entries; entries that are only in the cache are not counted."""
         return self.overlay.approximate_count()
 
     def _scan(
@@ -186,7 +186,7 @@ class KeyValueStore(_AnyKeyValueStore[K, V]):
     def __init__(self, context: StoreContext, overlay: Overlay, below: Below[bytes]) -> None:
         items = PlainItems(context, below, KeyValueCache)
         super().__init__(context, overlay, items)
-        #: Set the value of a serialised key; None deletes it.
+        #: Sets the value of a serialized key; None deletes it.
         self.write: Callable[[bytes, Any], None] = items.put
 
     def logged(self) -> Iterator[Logged]:
@@ -194,8 +194,8 @@ class KeyValueStore(_AnyKeyValueStore[K, V]):
 
 
 class TimestampedKeyValueStore(_AnyKeyValueStore[K, ValueAndTimestamp[V]], Generic[K, V]):
-    """Values with their timestamps by key; ``read`` gives ``(value, timestamp)``. The changelog has the plain value
-    with its timestamp as the record's. With headers: ``TimestampedHeaderItems``."""
+    """Values with their timestamps by key; ``read`` returns ``(value, timestamp)``. In the changelog the value is
+    plain, and the timestamp is the record's. With headers: ``TimestampedHeaderItems``."""
 
     __slots__ = ("write",)
 
@@ -203,10 +203,10 @@ class TimestampedKeyValueStore(_AnyKeyValueStore[K, ValueAndTimestamp[V]], Gener
         kept = TimestampedHeaderItems if context.spec.headers else TimestampedItems
         items = kept(context, below, KeyValueCache)
         super().__init__(context, overlay, items)
-        #: Set the value (None: delete) and timestamp of a serialised key.
+        #: Sets the value (None: delete) and timestamp of a serialized key.
         self.write: Callable[[bytes, Any, int], None] = items.write
 
-    if TYPE_CHECKING:  # Any pair will do.
+    if TYPE_CHECKING:  # A plain tuple is accepted, too.
 
         def put(self, key: K, value: tuple[V | None, int] | None) -> None: ...
 

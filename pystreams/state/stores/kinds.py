@@ -1,4 +1,4 @@
-"""Every kind of store: how its keys lie, and what opens it."""
+"""Opens each kind of store, with the layout of its keys."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _KEY_VALUE_STORES: dict[StoreKind, type[KeyValueStore[Any, Any] | TimestampedKey
 
 
 def split_of(spec: StoreSpec) -> Split | None:
-    """What takes a key of the store's table apart, where it is found by time."""
+    """The function that splits a key of the store's table, for stores that are read by time."""
     if spec.kind == "session":
         return session_layout(spec).split
     return split_of_windows(spec) if spec.kind in WINDOWED_KINDS else None
 
 
 def open_store(context: StoreContext, overlay: Overlay) -> tuple[Store, Layer]:
-    """A store over its overlay, and what is between them. Raises ``StateError`` for a kind that does not exist."""
+    """A store over its overlay, and the layer between them. Raises ``StateError`` for an unknown kind."""
     spec = context.spec
     if spec.kind in WINDOWED_KINDS:
         windows = WindowLayer(spec, overlay, layout_of(spec), context.expired)
@@ -67,4 +67,4 @@ def open_store(context: StoreContext, overlay: Overlay) -> tuple[Store, Layer]:
     layer = Layer(spec, overlay)
     if spec.kind == "list":
         return ListStore(context, overlay), layer
-    raise StateError(f"there is no {spec.kind} store", where=f"store {spec.name}")
+    raise StateError(f"{spec.kind} is not a kind of store", where=f"store {spec.name}")

@@ -15,14 +15,14 @@ from pystreams.state.store import Logged, Store, StoreContext, plain_pairs, wron
 K = TypeVar("K")
 V = TypeVar("V")
 
-#: Before the elements: that each has its length before it, and how many there are.
+#: The head of a list: the format (each element has its length before it), and the number of elements.
 _HEAD = Struct(">Bi")
 _LENGTH = Struct(">i")
 _VARIABLE_SIZE = 1
 
 
 def with_element(packed: bytes | None, element: bytes) -> bytes:
-    """The bytes of a list with one more element; None: of an empty list. Source: ListSerializer."""
+    """The bytes of a list with one more element; None stands for an empty list. Source: ListSerializer."""
     if packed is None:
         return _HEAD.pack(_VARIABLE_SIZE, 1) + _LENGTH.pack(len(element)) + element
     count = _HEAD.unpack_from(packed)[1]
@@ -35,7 +35,7 @@ def elements(packed: bytes) -> list[bytes]:
     strategy, count = _HEAD.unpack_from(packed)
     if strategy != _VARIABLE_SIZE:
         raise StateCorruptedError(
-            f"a list begins with the byte {strategy}", why=f"{_VARIABLE_SIZE} is expected"
+            f"a list starts with the byte {strategy}", why=f"it must start with {_VARIABLE_SIZE}"
         )
     found: list[bytes] = []
     position = _HEAD.size
@@ -48,7 +48,7 @@ def elements(packed: bytes) -> list[bytes]:
 
 
 class ListStore(Store, Generic[K, V]):
-    """Lists of values by key. The changelog has the whole list at each change. Never cached.
+    """Lists of values by key. Each change writes the whole list to the changelog. Never cached.
 
     Source: ListValueStore, ChangeLoggingListValueBytesStore.
     """
@@ -58,7 +58,7 @@ class ListStore(Store, Generic[K, V]):
     def __init__(self, context: StoreContext, overlay: Overlay) -> None:
         super().__init__(context)
         serde = context.spec.value_serde
-        #: Bytes of an element, and back.
+        #: Serializes and deserializes an element.
         self.encode_value: Callable[[Any], bytes] = serde.serializer(context.topic)
         self.decode_value: Callable[[bytes], Any] = serde.deserializer(context.topic)
         self.overlay = overlay
@@ -68,21 +68,21 @@ class ListStore(Store, Generic[K, V]):
     def logged(self) -> Iterator[Logged]:
         return plain_pairs(self.overlay.scan(None, None))
 
-    # By serialised keys, for operators.
+    # The methods for operators, by serialized keys.
 
     def append(self, key: bytes, element: bytes) -> None:
-        """Add a serialised element."""
+        """Add a serialized element."""
         self._write(key, with_element(self.overlay.get(key), element))
 
     def remove(self, key: bytes) -> None:
-        """Delete the list, whether or not there is one."""
+        """Delete the list, if there is one."""
         self._write(key, None)
 
     def _write(self, key: bytes, packed: bytes | None) -> None:
         self.overlay.put(key, packed)
         self._log(key, packed, self._cell.record[3], NO_HEADERS)
 
-    # The store as programs see it.
+    # The methods for programs.
 
     def get(self, key: K) -> list[V] | None:
         """The values of ``key``, the oldest first; None if there are none."""
@@ -106,14 +106,14 @@ class ListStore(Store, Generic[K, V]):
             raise wrong_value(self.spec, value, error) from error
 
     def delete(self, key: K) -> list[V] | None:
-        """Delete the list of ``key``; gives what was in it."""
+        """Delete the list of ``key``. Returns its values."""
         values = self.get(key)
         self.remove(self._encoded(key))
         return values
 
     def range(self, from_key: K | None, to_key: K | None) -> StoreIterator[K, V]:
-        """(key, value) for each value of the keys from ``from_key`` to ``to_key``, both included, in the order of the
-        keys' bytes; None: open."""
+        """(key, value) for each value of the keys from ``from_key`` to ``to_key``, both inclusive, in the order of
+        the keys' bytes; None: open end."""
         lower, upper = self._bound(from_key), self._bound(to_key)
         return self._iterator(
             iter(()) if self._reversed_bounds(lower, upper) else self.overlay.scan(lower, upper)
@@ -124,7 +124,7 @@ class ListStore(Store, Generic[K, V]):
         return self._iterator(self.overlay.scan(None, None))
 
     def approximate_count(self) -> int:
-        """Roughly how many keys there are."""
+        """Roughly the number of keys."""
         return self.overlay.approximate_count()
 
     def _values(self, packed: bytes) -> list[V]:

@@ -34,7 +34,7 @@ _Place = tuple[int, bytes]
 
 
 class _Places:
-    """The sessions of a cache by their places, in any order."""
+    """The places of all sessions in a cache, in any order."""
 
     __slots__ = ("_cache",)
 
@@ -46,9 +46,10 @@ class _Places:
 
 
 class SessionCache(ItemCache):
-    """The cache of a session store, by the changelog's key: only what was written. Source: CachingSessionStore."""
+    """The cache of a session store, by the changelog's key. Only written entries are cached. Source:
+    CachingSessionStore."""
 
-    #: The segment is before the store's key (SegmentedCacheFunction).
+    #: The segment before the store's key (SegmentedCacheFunction) counts.
     address_bytes = 8
 
     __slots__ = ("_interval_ms", "_places")
@@ -59,11 +60,11 @@ class SessionCache(ItemCache):
         self._places: SortedKeys[_Place] = SortedKeys(_Places(self))
 
     def arrange(self, interval_ms: int) -> None:
-        """Tell the length of a segment, 1 for stores in memory."""
+        """Set the length of a segment, 1 for stores in memory."""
         self._interval_ms = interval_ms
 
     def place(self, address: bytes) -> _Place:
-        """Sessions are walked through in the order of their places."""
+        """The place of a session, by which sessions are walked through."""
         end: int = unpack_int64(address, len(address) - SESSION_SUFFIX_BYTES)[0]
         return end // self._interval_ms, address
 
@@ -78,8 +79,9 @@ class SessionCache(ItemCache):
         self._places.clear()
 
     def of_key(self, key: bytes, earliest_end: int, latest_start: int, *, by_segment: bool) -> list[bytes]:
-        """The cached sessions of a key, among others, that Kafka Streams walks through (and makes recently used):
-        ``by_segment`` those between the bounds within each segment, else all that end then or later."""
+        """The cached sessions that Kafka Streams passes (and makes recently used) when it reads a key, perhaps with
+        those of other keys. ``by_segment``: those between the bounds in each segment; else all that end at
+        ``earliest_end`` or later."""
         places, interval = self._places, self._interval_ms
         first = max(0, earliest_end)
         segment = first // interval
@@ -97,16 +99,16 @@ class SessionCache(ItemCache):
             segment = following[0]
 
     def in_order(self) -> list[bytes]:
-        """All cached sessions."""
+        """All cached sessions, in order."""
         return [address for _, address in self._places.between(None, None, upper_inclusive=True)]
 
 
 class SessionStore(Store, Generic[K, V]):
     """Values by key and session. Source: SessionStore, MeteredSessionStore, ChangeLoggingSessionBytesStore.
 
-    Times are milliseconds since the epoch; start and end of a session are both within it. Persistent stores order
-    sessions by the segment of their end, key bytes, end and start; those in memory by end, key bytes, and the latest
-    start first.
+    Times are milliseconds since the epoch; start and end of a session are inclusive. Persistent stores sort sessions by
+    the segment of their end, key bytes, end and start; in-memory stores by end, key bytes, and start in descending
+    order.
     """
 
     __slots__ = ("_cell", "_items", "_log", "encode_value", "layer", "read", "write")
@@ -122,15 +124,15 @@ class SessionStore(Store, Generic[K, V]):
         self.cache = items.cache
         if items.cache is not None:
             cast("SessionCache", items.cache).arrange(layer.layout.interval_ms)
-        #: Value of a session by its key of the changelog, or None.
+        #: Returns the value of a session by its key of the changelog, or None.
         self.read: Callable[[bytes], Any] = items.read
-        #: Bytes of a value, for ``write``.
+        #: Serializes a value, for ``write``.
         self.encode_value: Callable[[Any], bytes]
         self.encode_value = items.encode if with_headers is None else with_headers.encode_value
-        #: Set a value by that key, given with its bytes; None deletes it.
+        #: Sets a value, given with its bytes, by that key; None deletes it.
         self.write: Callable[[bytes, Any, bytes | None], None] = items.put_encoded
 
-    # What operators use: sessions by their keys of the changelog.
+    # The methods for operators, by keys of the changelog.
 
     def on_flush(
         self, listener: SessionFlushListener, send_old_values: bool, failed: Failed = raised
@@ -158,37 +160,36 @@ class SessionStore(Store, Generic[K, V]):
     def sessions(
         self, key: bytes, earliest_end: int, latest_start: int, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, Any]]:
-        """(changelog key, value) of a serialised key's sessions that end at ``earliest_end`` or later and start at
+        """(changelog key, value) of a serialized key's sessions that end at ``earliest_end`` or later and start at
         ``latest_start`` or earlier."""
         pairs = self._pairs(key, key, earliest_end, latest_start, reverse=reverse)
         value_of = self._items.item_of
         return ((address, value_of(raw)) for address, raw in pairs)
 
     def hold(self, time_ms: int) -> None:
-        """Sessions that end at this time or later are not deleted when they expire, until told otherwise."""
+        """Keep sessions that end at this time or later when they expire, until the next call."""
         self.layer.hold(time_ms)
 
     @property
     def first_visible_ms(self) -> int:
-        """Sessions that end before are hidden: they have expired."""
+        """The earliest visible end: sessions that end before have expired, and are hidden."""
         return self.layer.first_visible_ms
 
     def find_held(self, earliest_end: int, latest_end: int) -> StoreIterator[Windowed[K], V]:
-        """As ``find_ended_sessions``, with those that are hidden because they have expired, as long as they are
-        there."""
+        """As ``find_ended_sessions``, including expired, hidden sessions that still exist."""
         return self._iterator(self.layer.find_held(earliest_end, latest_end))
 
     def without_headers(self) -> Self:
         return self._with_items(self._items.without_headers()) if self.spec.headers else self
 
-    # The store as programs see it.
+    # The methods for programs.
 
     def put(self, session: Windowed[K], value: V | None) -> None:
-        """Set the value of a session; None deletes it. Too old a session is dropped."""
+        """Set the value of a session; None deletes it. A session that is too old is dropped."""
         self._items.put(self._address(session), value)
 
     def remove(self, session: Windowed[K]) -> None:
-        """Delete a session, if it is there."""
+        """Delete a session, if it exists."""
         self.delete(self._address(session))
 
     def fetch_session(self, key: K, start: int, end: int) -> V | None:
@@ -200,51 +201,51 @@ class SessionStore(Store, Generic[K, V]):
         return self.find_sessions(key, 0, TIME_MAX)
 
     def backward_fetch(self, key: K) -> StoreIterator[Windowed[K], V]:
-        """As ``fetch``, in the opposite order."""
+        """As ``fetch``, in reverse order."""
         return self.backward_find_sessions(key, 0, TIME_MAX)
 
     def find_sessions(self, key: K, earliest_end: int, latest_start: int) -> StoreIterator[Windowed[K], V]:
         """(session, value) of the key's sessions that end at ``earliest_end`` or later and start at ``latest_start`` or
-        earlier: those that a record between the two would merge."""
+        earlier: the sessions that a record between the two times would merge."""
         key_bytes = self._encoded(key)
         return self._iterator(self._pairs(key_bytes, key_bytes, earliest_end, latest_start))
 
     def backward_find_sessions(
         self, key: K, earliest_end: int, latest_start: int
     ) -> StoreIterator[Windowed[K], V]:
-        """As ``find_sessions``, in the opposite order."""
+        """As ``find_sessions``, in reverse order."""
         key_bytes = self._encoded(key)
         return self._iterator(self._pairs(key_bytes, key_bytes, earliest_end, latest_start, reverse=True))
 
     def find_sessions_range(
         self, key_from: K | None, key_to: K | None, earliest_end: int, latest_start: int
     ) -> StoreIterator[Windowed[K], V]:
-        """As ``find_sessions`` for a range of keys, both ends included; None leaves an end open."""
+        """As ``find_sessions`` for a range of keys, both inclusive; None leaves an end open."""
         bounds = self._bound(key_from), self._bound(key_to)
         return self._iterator(self._pairs(*bounds, earliest_end, latest_start))
 
     def backward_find_sessions_range(
         self, key_from: K | None, key_to: K | None, earliest_end: int, latest_start: int
     ) -> StoreIterator[Windowed[K], V]:
-        """As ``find_sessions_range``, in the opposite order."""
+        """As ``find_sessions_range``, in reverse order."""
         bounds = self._bound(key_from), self._bound(key_to)
         return self._iterator(self._pairs(*bounds, earliest_end, latest_start, reverse=True))
 
     def fetch_range(self, key_from: K | None, key_to: K | None) -> StoreIterator[Windowed[K], V]:
-        """(session, value) of all sessions of a range of keys, both ends included; None leaves an end open."""
+        """(session, value) of all sessions of a range of keys, both inclusive; None leaves an end open."""
         return self.find_sessions_range(key_from, key_to, 0, TIME_MAX)
 
     def backward_fetch_range(self, key_from: K | None, key_to: K | None) -> StoreIterator[Windowed[K], V]:
-        """As ``fetch_range``, in the opposite order."""
+        """As ``fetch_range``, in reverse order."""
         return self.backward_find_sessions_range(key_from, key_to, 0, TIME_MAX)
 
     def find_ended_sessions(self, earliest_end: int, latest_end: int) -> StoreIterator[Windowed[K], V]:
-        """(session, value) of the sessions that end within a span of time, in the order of their ends. Not cached
-        stores only. Raises ``StateError`` if the store keeps no such order."""
+        """(session, value) of the sessions that end in a span of time, in the order of their ends. For stores without a
+        cache. Raises ``StateError`` if the store does not keep that order."""
         return self._iterator(self.layer.find_ended(earliest_end, latest_end))
 
     def all(self) -> StoreIterator[Windowed[K], V]:
-        """Every session."""
+        """All sessions."""
         return self.fetch_range(None, None)
 
     def logged(self) -> Iterator[Logged]:
@@ -254,7 +255,7 @@ class SessionStore(Store, Generic[K, V]):
         given: object = session
         if not isinstance(given, tuple | list) or len(given) != 3:
             raise TypeError(
-                f"a session of store {self.name} is a Windowed(key, start, end), not this {type(given).__name__}"
+                f"a session of store {self.name} must be a Windowed(key, start, end), not a {type(given).__name__}"
             )
         key, start, end = session
         return session_key(self._encoded(key), self._ms(start), self._ms(end))
@@ -277,7 +278,7 @@ class SessionStore(Store, Generic[K, V]):
         *,
         reverse: bool = False,
     ) -> Iterator[tuple[bytes, Any]]:
-        """(changelog key, bytes) of cached sessions over stored ones."""
+        """(changelog key, bytes) of cached sessions merged over stored ones."""
         if self._reversed_bounds(key_from, key_to):
             return iter(())
         stored = self.layer.find(key_from, key_to, earliest_end, latest_start, reverse=reverse)

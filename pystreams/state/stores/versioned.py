@@ -1,4 +1,4 @@
-"""Versioned stores: not only the latest value of each key, but also those before it, by time."""
+"""Versioned stores: the latest value of each key, and earlier ones, by time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ V = TypeVar("V")
 
 
 class VersionedRecord(NamedTuple, Generic[V]):
-    """A value, from when on it was the key's one (ms), and when another or a deletion took its place; None: it still
-    is. Source: org.apache.kafka.streams.state.VersionedRecord."""
+    """A value, the time from which it was valid (ms), and the time at which another value or a deletion replaced it;
+    None: it is still valid. Source: org.apache.kafka.streams.state.VersionedRecord."""
 
     value: V
     timestamp: int
@@ -25,8 +25,8 @@ class VersionedRecord(NamedTuple, Generic[V]):
 
 
 class VersionedStore(Store, Generic[K, V]):
-    """Values by key and time. ``retention_ms`` is how far its history goes back from the greatest time put: so late a
-    version may be put, and so old a time be asked about. Never cached. The changelog has each version with its time.
+    """Values by key and time. ``retention_ms`` is the length of the history before the greatest time put: versions
+    within it may be put, and times within it may be read. Never cached. The changelog has each version with its time.
 
     Source: VersionedKeyValueStore, MeteredVersionedKeyValueStore (KIP-889, KIP-914).
     """
@@ -36,25 +36,25 @@ class VersionedStore(Store, Generic[K, V]):
     def __init__(self, context: StoreContext, layer: VersionedLayer) -> None:
         super().__init__(context)
         serde = context.spec.value_serde
-        #: Bytes of a value, and back.
+        #: Serializes and deserializes a value.
         self.encode_value: Callable[[Any], bytes] = serde.serializer(context.topic)
         self.decode_value: Callable[[bytes], Any] = serde.deserializer(context.topic)
         self._layer = layer
         self._log = context.log_change
         self._expired = context.expired
-        #: What the last ``write`` gave.
+        #: The result of the last ``write``.
         self.valid_to = NOT_PUT
 
     def logged(self) -> Iterator[Logged]:
-        """All versions, deletions among them. Put in the order of time, those of one key and time as they come, they
-        give the same history."""
+        """All versions, including deletions. Putting them in the order of time, and at equal times in this order,
+        gives the same history."""
         latest_ms = -1
         for key, since, value in self._layer.versions():
             latest_ms = max(latest_ms, since)
             yield key, value, since
         observed_ms = self._layer.observed_ms
         if observed_ms > latest_ms:
-            # A deletion at the time of the version that it deletes leaves nothing but the store's stream time.
+            # A deletion at the time of the version that it deletes leaves no trace but the store's stream time.
             unknown = self._layer.unknown_key()
             yield from ((unknown, value, observed_ms) for value in (b"", None))
 
@@ -62,7 +62,7 @@ class VersionedStore(Store, Generic[K, V]):
         """The latest version of each key that has one, by key."""
         return ((key, version.value, version.since) for key, version in self._layer.latest_entries())
 
-    # By serialised keys, for operators.
+    # The methods for operators, by serialized keys.
 
     def on_flush(self, listener: object, send_old_values: bool, failed: object = None) -> None:
         """Nothing is cached, so nothing is flushed."""
@@ -76,7 +76,7 @@ class VersionedStore(Store, Generic[K, V]):
             valid_to = NOT_PUT
         else:
             valid_to = layer.put(key, value_bytes, timestamp)
-        # As in Java, what was too late is logged as well.
+        # As in Java, a version that is too late is logged as well.
         self._log(key, value_bytes, timestamp, NO_HEADERS)
         self.valid_to = valid_to
         return valid_to
@@ -86,21 +86,22 @@ class VersionedStore(Store, Generic[K, V]):
         latest = self._layer.latest(key)
         return None if latest is None else (self.decode_value(latest.value or b""), latest.since)
 
-    #: The same, for who reads what other steps have been told.
+    #: The same as ``read``, because nothing is cached.
     read_flushed = read
 
     def read_as_of(self, key: bytes, timestamp: int) -> tuple[V, int] | None:
-        """The same of the version that was valid at a time."""
+        """Value and time of the version that was valid at a time."""
         found = self._layer.as_of(key, timestamp)
         return None if found is None else (self.decode_value(found[0].value or b""), found[0].since)
 
-    # The store as programs see it.
+    # The methods for programs.
 
     def put(self, key: K, value: V | None, timestamp: int) -> int:
-        """Set the value that ``key`` has from ``timestamp`` on, up to the next one that is known; None: it has none.
+        """Set the value that is valid for ``key`` from ``timestamp`` to the next known version; None: the key is
+        deleted.
 
-        Gives when that next one begins, ``VALID_TO_UNDEFINED`` (-1) if there is none, or ``NOT_PUT`` if the time lies
-        further back than the history.
+        Returns the start of the next version, ``VALID_TO_UNDEFINED`` (-1) if there is none, or ``NOT_PUT`` if the
+        timestamp is before the history.
         """
         key_bytes, time_ms = self._encoded(key), self._ms(timestamp)
         try:
@@ -111,7 +112,7 @@ class VersionedStore(Store, Generic[K, V]):
             raise wrong_value(self.spec, value, error) from error
 
     def delete(self, key: K, timestamp: int) -> VersionedRecord[V] | None:
-        """Delete ``key`` from ``timestamp`` on; gives the version that was valid then."""
+        """Delete ``key`` from ``timestamp`` on. Returns the version that was valid then."""
         key_bytes = self._encoded(key)
         if self._layer.too_late(self._ms(timestamp)):
             self.write(key_bytes, None, timestamp)
@@ -121,8 +122,8 @@ class VersionedStore(Store, Generic[K, V]):
         return found
 
     def get(self, key: K, as_of: int | None = None) -> VersionedRecord[V] | None:
-        """The latest version of ``key``, or the one at the time ``as_of``. None: it had none then, or the time lies
-        further back than the history and the latest version is not that old."""
+        """The latest version of ``key``, or the one that was valid at ``as_of``. None if there was none, or if the
+        time is before the history and the latest version is newer."""
         key_bytes = self._encoded(key)
         if as_of is not None:
             return self._as_of(key_bytes, self._ms(as_of))

@@ -1,4 +1,4 @@
-"""Window stores: plain, and with the timestamp of each value."""
+"""Window stores: with plain values, or with the timestamp of each value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WindowFlushListener = Callable[[bytes, int, Any, Any, int, Headers], None]
 
 
 class _AnyWindowStore(Store, Generic[K, V]):
-    """Everything but the form of a value, which its items know."""
+    """The common part of window stores. The form of values is up to ``items``."""
 
     __slots__ = ("_items", "layer", "read")
 
@@ -34,11 +34,11 @@ class _AnyWindowStore(Store, Generic[K, V]):
         self._items = items
         self.layer = layer
         self.cache = items.cache
-        #: Item of (serialised key, window start), or None.
+        #: Returns the item of (serialized key, window start), or None.
         self.read: Callable[[bytes, int], Any] = _reader(layer, items)
 
     def peek(self, key: bytes, start: int) -> Any:
-        """As ``read``, for who does not write the window at once: it does not become recently used."""
+        """As ``read``, but the window does not become recently used: for callers that do not write it at once."""
         return self._items.peek((key, start))
 
     def read_flushed(self, key: bytes, start: int) -> Any:
@@ -57,33 +57,33 @@ class _AnyWindowStore(Store, Generic[K, V]):
     def windows_of(
         self, key: bytes, time_from: int, time_to: int, *, reverse: bool
     ) -> Iterator[tuple[int, Any]]:
-        """(start, item) of a serialised key's windows that start in a span, both ends included, read one by one."""
+        """(start, item) of a serialized key's windows that start in a span, both inclusive, read one by one."""
         decode = self._items.decode
-        # As Java, which reads a range of keys with one key in it. In memory that walks through all that is cached.
+        # As Java, which reads a range of keys with a single key. In memory this passes all cached windows.
         pairs = self._pairs(key, time_from, time_to, reverse=reverse, of="range")
         return ((start, decode(raw)) for start, raw in pairs if raw is not None)
 
     def hold(self, time_ms: int) -> None:
-        """Windows that start at this time or later are not deleted when they expire, until told otherwise."""
+        """Keep windows that start at this time or later when they expire, until the next call."""
         self.layer.hold(time_ms)
 
     @property
     def first_visible_ms(self) -> int:
-        """Windows that start before are hidden: they have expired."""
+        """The earliest visible start: windows that start before have expired, and are hidden."""
         return self.layer.first_visible_ms
 
     def fetch_held(self, time_from: int, time_to: int) -> StoreIterator[Windowed[K], V]:
-        """As ``fetch_all``, with windows that are hidden because they have expired, as long as they are there."""
+        """As ``fetch_all``, including expired, hidden windows that still exist."""
         return self._windows(WindowRead(None, None, time_from, time_to, "all"), held=True)
 
     def without_headers(self) -> Self:
         return self._with_items(self._items.without_headers()) if self.spec.headers else self
 
-    # The store as programs see it. Times are milliseconds since the epoch.
+    # The methods for programs. Times are milliseconds since the epoch.
 
     def put(self, key: K, value: V | None, start: int) -> None:
-        """Set the value of the window of ``key`` that starts at ``start``; None deletes it (with duplicates: does
-        nothing). Too old a window is dropped."""
+        """Set the value of the window of ``key`` that starts at ``start``; None deletes it (with duplicates: has no
+        effect). A window that is too old is dropped."""
         key_bytes = self._encoded(key)
         self._items.put((key_bytes, self._ms(start)), value, key_bytes)
 
@@ -93,7 +93,7 @@ class _AnyWindowStore(Store, Generic[K, V]):
     def fetch(self, key: K, time_from: int, time_to: int) -> StoreIterator[int, V]: ...
     def fetch(self, key: K, time_from: int, time_to: int | None = None) -> V | StoreIterator[int, V] | None:
         """With one time: the value of the window that starts then, or None. With two: (start, value) of the windows
-        that start between them, both included, the earliest first."""
+        that start between them, both inclusive, the earliest first."""
         if time_to is None:
             return cast("V | None", self._items.get((self._encoded(key), self._ms(time_from))))
         return self._fetch(key, time_from, time_to, reverse=False)
@@ -105,9 +105,9 @@ class _AnyWindowStore(Store, Generic[K, V]):
     def fetch_range(
         self, key_from: K | None, key_to: K | None, time_from: int, time_to: int
     ) -> StoreIterator[Windowed[K], V]:
-        """(windowed key, value) of a range of keys (None: open) and window starts, all ends included.
+        """(windowed key, value) of a range of keys (None: open end) and of window starts, all inclusive.
 
-        Persistent stores order by segment, then key bytes, then time; those in memory, and those of tumbling and
+        Persistent stores sort by segment, then key bytes, then time; in-memory stores, and stores of tumbling and
         hopping windows that are emitted on close, by time, then key bytes.
         """
         return self._windows(self._range(key_from, key_to, time_from, time_to))
@@ -115,7 +115,7 @@ class _AnyWindowStore(Store, Generic[K, V]):
     def backward_fetch_range(
         self, key_from: K | None, key_to: K | None, time_from: int, time_to: int
     ) -> StoreIterator[Windowed[K], V]:
-        """As ``fetch_range``, in the opposite order."""
+        """As ``fetch_range``, in reverse order."""
         return self._windows(self._range(key_from, key_to, time_from, time_to, reverse=True))
 
     def _range(
@@ -124,19 +124,19 @@ class _AnyWindowStore(Store, Generic[K, V]):
         return WindowRead(self._bound(key_from), self._bound(key_to), time_from, time_to, "range", reverse)
 
     def fetch_all(self, time_from: int, time_to: int) -> StoreIterator[Windowed[K], V]:
-        """As ``fetch_range`` over all keys."""
+        """As ``fetch_range``, for all keys."""
         return self._windows(WindowRead(None, None, time_from, time_to, "all"))
 
     def backward_fetch_all(self, time_from: int, time_to: int) -> StoreIterator[Windowed[K], V]:
-        """As ``fetch_all``, in the opposite order."""
+        """As ``fetch_all``, in reverse order."""
         return self._windows(WindowRead(None, None, time_from, time_to, "all", reverse=True))
 
     def all(self) -> StoreIterator[Windowed[K], V]:
-        """Every window, in the order of ``fetch_range``."""
+        """All windows, in the order of ``fetch_range``."""
         return self._windows(WindowRead(None, None, 0, TIME_MAX, "all"))
 
     def backward_all(self) -> StoreIterator[Windowed[K], V]:
-        """Every window, in the opposite order."""
+        """All windows, in reverse order."""
         return self._windows(WindowRead(None, None, 0, TIME_MAX, "all", reverse=True))
 
     def _fetch(self, key: K, time_from: int, time_to: int, *, reverse: bool) -> StoreIterator[int, V]:
@@ -147,7 +147,7 @@ class _AnyWindowStore(Store, Generic[K, V]):
     def _pairs(
         self, key: bytes, time_from: int, time_to: int, *, reverse: bool, of: ReadOf = "key"
     ) -> Iterator[tuple[int, bytes | None]]:
-        """(start, bytes) of cached windows over stored ones."""
+        """(start, bytes) of cached windows merged over stored ones."""
         stored = self.layer.fetch(key, time_from, time_to, reverse=reverse)
         if self.cache is None:
             return stored
@@ -174,7 +174,7 @@ class _AnyWindowStore(Store, Generic[K, V]):
 
         def decode(window: Window, raw: bytes | None) -> tuple[Windowed[Any], Any]:
             key, start = window
-            # An end past the greatest int64 is that: as Java, whose sum would overflow.
+            # The end is at most the greatest int64: in Java, too, where the sum would overflow.
             windowed = Windowed(decode_key(key), start, min(start + size_ms, TIME_MAX))
             return windowed, value_of(raw)
 
@@ -182,7 +182,7 @@ class _AnyWindowStore(Store, Generic[K, V]):
 
 
 def _reader(layer: WindowLayer, items: Items[tuple[bytes, int]]) -> Callable[[bytes, int], Any]:
-    """``items.read`` by key and start. Where it would be one call more for little work, it is written out."""
+    """``items.read`` by key and start. Its code is repeated here, where a further call would be expensive."""
     if items.cached_objects:
         return cast("WindowCache", items.cache).read_window
     if items.cache is not None:
@@ -211,17 +211,17 @@ class WindowStore(_AnyWindowStore[K, V]):
         super().__init__(context, layer, items(context, layer, WindowCache))
 
     def logged(self) -> Iterator[Logged]:
-        # Of the records of a join, too, which have headers in memory.
+        # This includes join windows, which have headers if they are in memory.
         return self.spec.form.logged(self.layer.logged())
 
     def write(self, key: bytes, start: int, value: Any) -> None:
-        """Set the value of a serialised key's window; None deletes it."""
+        """Set the value of a serialized key's window; None deletes it."""
         self._items.put((key, start), value, key)
 
 
 class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K, V]):
-    """Values with their timestamps by key and window start; ``read`` gives ``(value, timestamp)``. The changelog has
-    the plain value with its timestamp as the record's. With headers: ``TimestampedHeaderItems``.
+    """Values with their timestamps by key and window start; ``read`` returns ``(value, timestamp)``. In the changelog
+    the value is plain, and the timestamp is the record's. With headers: ``TimestampedHeaderItems``.
     Source: ChangeLoggingTimestampedWindowBytesStore."""
 
     __slots__ = ("encoded", "write", "write_encoded")
@@ -241,15 +241,15 @@ class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K
         def write_encoded(key: bytes, start: int, value: Any, timestamp: int, raw: bytes | None) -> None:
             put_encoded((key, start), None if value is None else (value, timestamp), raw, key)
 
-        #: Set the value (None: delete) and timestamp of a serialised key's window.
+        #: Sets the value (None: delete) and timestamp of a serialized key's window.
         self.write: Callable[[bytes, int, Any, int], None] = write_window
 
-        #: Bytes of a value and its timestamp, for ``write_encoded``.
+        #: Serializes a value and its timestamp, for ``write_encoded``.
         self.encoded: Callable[[Any, int], bytes | None] = items.encoded
-        #: As ``write``, given with the bytes of both: it cannot fail for the value's sake.
+        #: As ``write``, with the bytes of both, so that serialization cannot fail.
         self.write_encoded: Callable[[bytes, int, Any, int, bytes | None], None] = write_encoded
 
-    if TYPE_CHECKING:  # Any pair will do.
+    if TYPE_CHECKING:  # A plain tuple is accepted, too.
 
         def put(self, key: K, value: tuple[V | None, int] | None, start: int) -> None: ...
 

@@ -265,5 +265,5 @@ def test_another_layout_of_a_store_without_a_changelog_is_for_people_to_decide(t
 
 
 def test_an_unknown_kind_of_store_is_refused() -> None:
-    with pytest.raises(StateError, match="no mystery store"):
+    with pytest.raises(StateError, match="mystery is not a kind of store"):
         Task(StoreSpec("s", "mystery", BYTES, BYTES))

@@ -222,6 +222,6 @@ def test_a_store_that_its_own_flush_writes_to_for_ever_is_an_error_that_says_so(
         assert store.read(b"A") == (900, 1)
         count_to(None)
         store.write(b"A", 1, 1)
-        with pytest.raises(StateError, match="store store is written to again whenever") as caught:
+        with pytest.raises(StateError, match="store store is written again whenever") as caught:
             task.commit()
         assert "cached=False" in str(caught.value.hint)

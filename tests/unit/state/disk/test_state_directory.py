@@ -95,7 +95,7 @@ def test_an_interrupted_wipe_is_not_taken_for_a_whole_state(
     with pytest.raises(KeyboardInterrupt):
         StateDirectory(tmp_path.parent, tmp_path.name).wipe(TASK)
     monkeypatch.undo()
-    with pytest.raises(StateCorruptedError, match="tells their format"):
+    with pytest.raises(StateCorruptedError, match="with their format version"):
         Task(key_value(), directory=tmp_path / "0_1")
     StateDirectory(tmp_path.parent, tmp_path.name).wipe(TASK)
     with Task(key_value(), directory=tmp_path / "0_1") as task:
@@ -172,7 +172,7 @@ def test_a_directory_of_another_format_is_refused_and_left_alone(tmp_path: Path)
     with pytest.raises(StateError, match="format 99") as caught:
         Task(key_value(), directory=tmp_path / "0_1")
     assert caught.value.action == "fail"
-    assert "written by another version" in str(caught.value)
+    assert "another version of pystreams wrote it" in str(caught.value)
     assert (tmp_path / "0_1" / "rocksdb" / "CURRENT").exists()
 
 

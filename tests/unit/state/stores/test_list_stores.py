@@ -94,7 +94,7 @@ def test_elements_come_back_from_their_bytes() -> None:
 
 
 def test_other_bytes_are_no_list() -> None:
-    with pytest.raises(StateCorruptedError, match="begins with the byte 0"):
+    with pytest.raises(StateCorruptedError, match="starts with the byte 0"):
         elements(bytes.fromhex("00 00000001 00000001 78"))
 
 
