@@ -93,7 +93,7 @@ def reason(error: BaseException) -> str:
 
 
 def advice(error: BaseException, otherwise: str) -> str:
-    """What the user can do: the error's own hint if it has one, then ``otherwise``."""
+    """The advice to the user: the error's own hint if it has one, then ``otherwise``."""
     own = error.hint if isinstance(error, StreamsError) else ""
     return f"{own}; {otherwise}" if own else otherwise
 

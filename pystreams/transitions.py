@@ -1,4 +1,4 @@
-"""Changes of state along data: a state machine is a mapping from each state to those that may follow it."""
+"""State machines as data: a mapping from each state to the states that may follow it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ State = TypeVar("State", bound=Enum)
 
 
 class IllegalTransitionError(Exception):
-    """A state was to be followed by one that may not follow it: a defect of pystreams."""
+    """A change of state that the state machine does not allow: a bug in pystreams."""
 
     def __init__(self, owner: object, old: Enum, new: Enum) -> None:
         super().__init__(f"{owner} cannot go from {old.name} to {new.name}")

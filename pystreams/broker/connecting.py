@@ -1,4 +1,4 @@
-"""The log that a configuration names."""
+"""Opens the log that a configuration names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pystreams.errors import BrokerUnavailableError
 
 
 def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None = None) -> Broker:
-    """Kafka at the configuration's ``bootstrap_servers``, without them its embedded log.
+    """The Kafka cluster at ``bootstrap_servers``, or without them the embedded log.
 
-    ``if_missing`` says what to do where there is no embedded log: who looks into one from the wrong folder shall be
-    told so, and leave no empty log behind. None: one is made. Raises ``ConfigError``, ``BrokerError``.
+    With ``if_missing`` (the advice in the error), a missing embedded log is an error: a reader in the wrong folder gets
+    the error, and no empty log is created. None: the log is created. Raises ``ConfigError``, ``BrokerError``.
     """
     if config.bootstrap_servers is not None:
         from pystreams.broker.kafka import KafkaBroker
@@ -41,8 +41,8 @@ def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None =
     return EmbeddedBroker(
         config.embedded_log,
         clock,
-        # A dead process is known by its lock, and a living one is heard of by its polls alone: it is gone when it is
-        # silent for longer than a thread may work without polling.
+        # A dead process is detected by its lock. A living one only shows itself by polling: it counts as dead when it
+        # does not poll for longer than a thread may process.
         session_timeout_ms=max(config.session_timeout_ms, config.max_poll_interval_ms),
         heartbeat_interval_ms=config.heartbeat_interval_ms,
     )

@@ -1,4 +1,4 @@
-"""What pystreams needs of a log: the protocols that the embedded log and Kafka implement.
+"""The protocols that pystreams needs from a log. The embedded log and Kafka implement them.
 
 A StreamThread owns one ``Member``, one ``Consumer`` for its inputs, one for restoring, and one ``Producer``; no two
 threads share one. ``Admin`` is shared by a client.
@@ -16,10 +16,10 @@ from pystreams.ids import TopicPartition
 from pystreams.record import Headers, RecordBatch
 
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
-#: What a consumer reads: inputs, changelogs, or topics of global tables.
+#: The records that a consumer reads: inputs, changelogs, or topics of global tables.
 ConsumerPurpose = Literal["main", "restore", "global"]
 
-#: How long a log may take to answer a question.
+#: The timeout of a request to a log.
 ANSWER_TIMEOUT_MS: Final = 30_000.0
 
 
@@ -34,7 +34,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic as it is. ``config`` is empty if we may not see it."""
+    """An existing topic. ``config`` is empty if the login may not see it."""
 
     name: str
     partitions: int
@@ -42,7 +42,7 @@ class TopicDescription:
 
 
 def retention_of(config: Mapping[str, str]) -> int | None:
-    """The age in ms past which a topic with these settings deletes records by their timestamps; None: it does not."""
+    """The age in ms after which a topic with these settings deletes records by their timestamps; None: it does not."""
     retention_ms = int(config.get("retention.ms", -1))
     by_timestamp = config.get("message.timestamp.type", "CreateTime") == "CreateTime"
     deletes = "delete" in config.get("cleanup.policy", "delete")
@@ -51,7 +51,7 @@ def retention_of(config: Mapping[str, str]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class CommittedOffset:
-    """The next offset to process, and the text that was committed with it (Java's offset metadata)."""
+    """The next offset to process, and the metadata that was committed with it (Java's offset metadata)."""
 
     offset: int
     metadata: str = ""
@@ -69,7 +69,7 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberInfo:
-    """What the assignor sees of a member: what it last told about itself and the partitions it still holds."""
+    """The assignor's view of a member: its latest user data, and the partitions that it still holds."""
 
     member_id: str
     user_data: bytes
@@ -78,23 +78,23 @@ class MemberInfo:
 
 @dataclass(frozen=True, slots=True)
 class MemberAssignment:
-    """What the assignor gives to a member: its input partitions and an opaque plan for it."""
+    """The assignor's result for a member: its input partitions, and an opaque plan."""
 
     partitions: tuple[TopicPartition, ...]
     user_data: bytes
 
 
-#: The group's assignor: a pure function of all members, run by whichever member leads. Keys of the result are the
-#: member ids. Partitions that another member still holds may be given away; the port hands them over only once freed.
+#: The group's assignor: a pure function of all members, run by the leading member. The keys of the result are member
+#: ids. It may assign partitions that another member still holds; the port delivers them only after their release.
 Assign = Callable[[Sequence[MemberInfo]], Mapping[str, MemberAssignment]]
 
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A new assignment: the *whole* target of this member, already without partitions that others still hold.
+    """A new assignment: the *whole* target of this member, but without partitions that others still hold.
 
     The thread commits and closes what is not in it, opens what is new, and calls ``Member.claim`` before it polls
-    again. What is new is reserved for it from now on, not only from the claim on.
+    again. New partitions are reserved for it from now on, not only from the claim on.
     """
 
     generation: int
@@ -104,7 +104,7 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The membership ended without this member's doing (evicted, fenced): close all tasks without a commit."""
+    """The member was removed from the group (evicted, fenced): close all tasks without a commit."""
 
     reason: str
 
@@ -119,20 +119,20 @@ class Member(Protocol):
     def member_id(self) -> str: ...
 
     def poll(self) -> list[MemberEvent]:
-        """Join if need be, keep the membership alive, and give what happened. Never blocks for long."""
+        """Join if necessary, keep the membership alive, and return the events. Never blocks for long."""
         ...
 
     def claim(self, partitions: Collection[TopicPartition]) -> None:
-        """Tell what this member now holds; what it no longer holds becomes free for others."""
+        """Declare the partitions that this member now holds; others may take those that it no longer holds."""
         ...
 
     def can_commit(self) -> bool:
-        """False while offsets cannot be committed (not joined, or a join is under way)."""
+        """False while offsets cannot be committed (not joined, or during a join)."""
         ...
 
     def confirm(self) -> None:
-        """Before something is written that cannot be taken back: have the log confirm that this is still a member, if
-        that is doubtful. Raises ``TaskMigratedError``, ``BrokerUnavailableError``."""
+        """Before an irrevocable write: let the log confirm the membership, if it is doubtful. Raises
+        ``TaskMigratedError``, ``BrokerUnavailableError``."""
         ...
 
     def committed(
@@ -142,28 +142,28 @@ class Member(Protocol):
         ...
 
     def request_rejoin(self) -> None:
-        """Have the assignor run again, with this member's fresh ``user_data``."""
+        """Run the assignor again, with this member's new ``user_data``."""
         ...
 
     def close(self, *, leave: bool | None = None) -> None:
-        """Stop being a member. Who leaves makes room for others at once, who does not when its session is over. None: a
-        static member does not leave, because it comes back; any other does."""
+        """End the membership. If it leaves, others get its partitions at once; otherwise when its session times out.
+        None: static members do not leave, because they come back; others do."""
         ...
 
 
 class Consumer(Protocol):
-    """Reads partitions that it was told to read. Knows nothing of groups."""
+    """Reads assigned partitions, independent of groups."""
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Add partitions, each read from the given offset."""
+        """Add partitions, each with the offset to start from."""
         ...
 
     def unassign(self, partitions: Collection[TopicPartition]) -> None:
-        """Drop partitions; nothing more of them is returned."""
+        """Remove partitions; none of their records are returned any more."""
         ...
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Go on at other offsets."""
+        """Continue at other offsets."""
         ...
 
     def pause(self, partitions: Collection[TopicPartition]) -> None: ...
@@ -171,25 +171,25 @@ class Consumer(Protocol):
     def resume(self, partitions: Collection[TopicPartition]) -> None: ...
 
     def poll(self, timeout_ms: float) -> list[RecordBatch]:
-        """What has arrived, at most one batch per partition; waits up to ``timeout_ms`` if nothing has.
+        """The records that have arrived, at most one batch per partition; waits up to ``timeout_ms`` if there are none.
 
         Raises ``OffsetOutOfRangeError`` and ``BrokerUnavailableError``.
         """
         ...
 
     def position(self, partition: TopicPartition) -> int:
-        """The offset after the last record returned, past holes of the log."""
+        """The offset after the last returned record, and after holes of the log."""
         ...
 
     def known_end_offset(self, partition: TopicPartition) -> int | None:
-        """The end offset as of the last poll, or None if it is not known yet. Costs nothing."""
+        """The end offset as of the last poll, or None if it is not known yet. Does not ask the log."""
         ...
 
     def close(self) -> None: ...
 
 
 class Producer(Protocol):
-    """Writes records; what was sent since the last commit becomes durable with the next one."""
+    """Writes records; a commit makes the records since the last one durable."""
 
     def send(
         self,
@@ -200,9 +200,9 @@ class Producer(Protocol):
         timestamp: int,
         headers: Headers,
     ) -> None:
-        """Send to a partition, or to the one that the key's murmur2 hash gives (None).
+        """Send to a partition, or, with None, to the partition of the key's murmur2 hash.
 
-        Raises ``SerializationError`` where key, value or headers are not bytes.
+        Raises ``SerializationError`` if key, value or headers are not bytes.
         """
         ...
 
@@ -221,43 +221,44 @@ class Producer(Protocol):
     def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
     ) -> dict[TopicPartition, int]:
-        """Make what was sent durable together with the input offsets; give the end offsets of the changelogs written.
+        """Make the sent records durable, together with the input offsets. Returns the end offsets of written
+        changelogs.
 
         ``member`` None: no group is checked. Raises ``TaskMigratedError`` if the member no longer holds the
-        partitions, ``ProductionError`` if any record since the last commit was not accepted.
+        partitions, ``ProductionError`` if a record since the last commit was not accepted.
         """
         ...
 
     def abort(self) -> None:
-        """Forget what was sent since the last commit, as far as the log can."""
+        """Drop the records sent since the last commit, as far as the log can."""
         ...
 
     def close(self) -> None: ...
 
 
 class Deletion(Protocol):
-    """Records that are being deleted."""
+    """A deletion of records that is in progress."""
 
     @property
     def done(self) -> bool:
-        """True once they are, or will not be."""
+        """Whether it has finished or failed."""
         ...
 
     def wait(self) -> None:
-        """Wait until they are deleted. Raises ``TopicError``, ``OffsetOutOfRangeError`` for an offset past the end."""
+        """Wait for its end. Raises ``TopicError``, ``OffsetOutOfRangeError`` for an offset past the end."""
         ...
 
 
 class TransactionalProducer(Protocol):
-    """Writes what readers of committed records see once it is committed.
+    """Writes records that become visible to readers of committed records when they are committed.
 
-    Whoever makes another one with the same transactional id ends the transaction of this one, for good. A log that
-    cannot do that refuses to make the other one while this one lives.
+    A new producer with the same transactional id ends the transactions of this one, for good. A log that cannot do so
+    refuses the new producer while this one exists.
     """
 
     @property
     def transaction_records_max(self) -> int | None:
-        """Commit at least so often, because a transaction is kept in memory; None: it may be of any size."""
+        """The maximum number of records between commits, because a transaction is kept in memory; None: no limit."""
         ...
 
     def send(
@@ -273,50 +274,50 @@ class TransactionalProducer(Protocol):
         ...
 
     def commit(self) -> None:
-        """Make all that was sent since the last commit visible, or nothing. Raises ``ProductionError`` and
-        ``BrokerError``: among others where somebody else has taken the transactional id over."""
+        """Make all records since the last commit visible, or none. Raises ``ProductionError`` and ``BrokerError``, for
+        example if another producer has taken over the transactional id."""
         ...
 
     def close(self) -> None:
-        """What was not committed is dropped."""
+        """Close the producer. Uncommitted records are dropped."""
         ...
 
 
 class GroupCommitter(Protocol):
-    """Commits offsets of a group without members together with records. Fenced as a ``TransactionalProducer`` is."""
+    """Commits offsets of a group without members, together with records. Fenced like a ``TransactionalProducer``."""
 
     def probe(self, partitions: Collection[TopicPartition]) -> None:
-        """Raises ``BrokerError`` if the log does not let us write to the partitions or commit offsets of the group.
-        Writes nothing that anybody sees."""
+        """Raise ``BrokerError`` if the login may not write to the partitions or commit offsets of the group. Writes
+        nothing visible."""
         ...
 
     def commit(self, records: Sequence[Write], offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """All of it or nothing. Raises ``BrokerError`` if the group has members, asked when all but the last step is
-        done: who joins later finds the records, or waits for the transaction when it reads them. Also if somebody else
-        has taken the transactional id over."""
+        """Commit all of it, or nothing. Raises ``BrokerError`` if the group has members, which is checked just before
+        the last step: a member that joins later finds the records, or waits for the transaction when it reads them.
+        Also raises it if another committer has taken over the transactional id."""
         ...
 
     def close(self) -> None: ...
 
 
 class Admin(Protocol):
-    """Topics, offsets and groups as a whole."""
+    """Administration of topics, offsets and groups."""
 
     def partition_counts(self) -> dict[str, int]:
         """The number of partitions of every topic."""
         ...
 
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
-        """The topics that exist among ``names`` (None: all)."""
+        """The existing topics among ``names`` (None: all)."""
         ...
 
     def topic_id(self, name: str) -> str | None:
-        """What tells a topic from another one that had, or will have, the same name. None: there is no such topic, or
-        nobody tells."""
+        """An id that distinguishes a topic from earlier and later ones with the same name. None: the topic does not
+        exist, or has no id."""
         ...
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
-        """Create topics; one that exists already with the same partition count is left as it is.
+        """Create topics; an existing topic with the same partition count is left unchanged.
 
         Raises ``TopicError`` for another partition count.
         """
@@ -326,11 +327,11 @@ class Admin(Protocol):
 
     def delete_topics(self, names: Collection[str]) -> None: ...
     def require_remaking(self, names: Collection[str]) -> None:
-        """Raises ``BrokerError`` if it is known that who asks must not delete these topics and create them again."""
+        """Raise ``BrokerError`` if it is known that the login may not delete these topics and create them again."""
         ...
 
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
-        """Begin to delete everything before the given offsets."""
+        """Start to delete all records before the given offsets."""
         ...
 
     def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
@@ -342,11 +343,11 @@ class Admin(Protocol):
         ...
 
     def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where a consumer ends that reads what is committed: before the first transaction that is still open."""
+        """The end offsets for a consumer of committed records: before the first open transaction."""
         ...
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """The first offset whose record has at least the timestamp; the end offset if there is none."""
+        """The first offset whose record has at least this timestamp; the end offset if there is none."""
         ...
 
     def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]: ...
@@ -356,7 +357,7 @@ class Admin(Protocol):
         ...
 
     def delete_group(self, group: str) -> None:
-        """Forget a group's offsets. Raises ``BrokerError`` while it has members."""
+        """Delete a group's offsets. Raises ``BrokerError`` while it has members."""
         ...
 
     def group_members(self, group: str) -> list[str]:
@@ -376,24 +377,24 @@ class Broker(Protocol):
 
     @property
     def log_id(self) -> str:
-        """Another log has another one, also at the same place."""
+        """The id of the log. Another log has another id, even at the same address."""
         ...
 
     @property
     def transactional(self) -> bool:
-        """True if a commit is atomic over outputs, changelogs and offsets (exactly once)."""
+        """Whether a commit is atomic over outputs, changelogs and offsets (exactly once)."""
         ...
 
     @property
     def compacts_by_timestamp(self) -> bool:
-        """True if the age that ``min.compaction.lag.ms`` asks for is that of the records' own timestamps, False if it
-        is the time since they were written."""
+        """Whether the age for ``min.compaction.lag.ms`` is computed from the records' timestamps (True), or from the
+        time since they were written (False)."""
         ...
 
     def admin(self) -> Admin: ...
 
     def consumer(self, client_id: str, purpose: ConsumerPurpose = "main") -> Consumer:
-        """``purpose`` says whose settings it follows."""
+        """``purpose`` selects the client settings."""
         ...
 
     def producer(self, client_id: str, transactional_id: str) -> Producer: ...
@@ -403,7 +404,7 @@ class Broker(Protocol):
     def group_committer(self, client_id: str, group: str, transactional_id: str) -> GroupCommitter: ...
 
     def opener(self) -> Callable[[], Broker]:
-        """Connects anew to the same log when it is called; picklable, for other processes."""
+        """A function that connects to the same log again; picklable, for other processes."""
         ...
 
     def member(
@@ -415,31 +416,31 @@ class Broker(Protocol):
         assign: Assign,
         instance_id: str | None = None,
     ) -> Member:
-        """Become a member of ``group``. ``user_data`` is asked anew for every join. A log that has static members takes
-        who comes back with the same ``instance_id`` for the same member."""
+        """Become a member of ``group``. ``user_data`` is called for every join. In a log with static members, a
+        member that returns with the same ``instance_id`` counts as the same member."""
         ...
 
     def close(self) -> None: ...
 
 
-#: Of a group that has members though nobody runs.
+#: Advice for a group that still has members although no process runs.
 KILLED_MEMBER_HINT: Final = (
-    "one that was killed stays a member until its session is over (session_timeout_ms, 45 s unless set)"
+    "a killed member stays in the group until its session times out (session_timeout_ms, 45 s by default)"
 )
 
 
 def no_bytes(topic: str, key: object, value: object) -> SerializationError:
-    """What to raise for a key or value that a user's serde gave as something else: it would spoil its whole batch."""
+    """The error for a key or value that a user's serde did not serialize to bytes. It would spoil its whole batch."""
     what, wrong = ("key", key) if key is not None and not isinstance(key, bytes) else ("value", value)
     return SerializationError(
-        f"the serde of the {what} gave {type(wrong).__qualname__}, not bytes",
+        f"the serde of the {what} returned {type(wrong).__qualname__}, not bytes",
         where=f"topic {topic}",
         hint="let the serializer return bytes: text.encode()",
     )
 
 
 def has_members(group: str, members: Collection[str], where: str) -> BrokerError:
-    """What to raise where the offsets of a group are set while it has members, who may have left since."""
+    """The error for setting the offsets of a group with members (which may have left since)."""
     return BrokerError(
         f"Group {group!r} has {len(members)} living members",
         where=where,
@@ -449,14 +450,14 @@ def has_members(group: str, members: Collection[str], where: str) -> BrokerError
 
 
 def check_headers(topic: str, headers: Headers) -> None:
-    """Raises ``SerializationError`` for headers that are not pairs of a name and bytes or None."""
+    """Raise ``SerializationError`` for headers that are not pairs of a name and bytes or None."""
     for header in headers:
         match header:
             case (str(), bytes() | None):
                 pass
             case _:
                 raise SerializationError(
-                    "a record's headers are pairs of a name and bytes",
+                    "a record's headers must be pairs of a name and bytes",
                     where=f"topic {topic}",
                     hint='write them like (("source", b"web"),)',
                 )
@@ -467,7 +468,7 @@ _LEGAL_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def why_no_topic_name(name: str) -> str:
-    """Why Kafka has no topic of that name; empty if it may have one."""
+    """Why Kafka does not allow this topic name; empty if it is valid."""
     if _LEGAL_TOPIC_NAME.fullmatch(name) and name not in (".", ".."):
         return ""
     return "Kafka allows letters, digits, '.', '_' and '-', at most 249 of them"

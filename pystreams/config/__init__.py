@@ -1,4 +1,4 @@
-"""Settings of an application and of Kafka's clients: names, values, and where they come from.
+"""Settings of an application and of Kafka's clients: their names, values and sources.
 
 Begin with ``streams_config``: ``StreamsConfig`` holds every setting of an application.
 

@@ -36,7 +36,7 @@ def read_from_topic(given: Any, what: str) -> AnySerde:
 
 
 def computed(given: Any, what: str, location: str, *inputs: AnySerde) -> AnySerde:
-    """The serde of a value that is computed at ``location``, whose type only ``given`` tells.
+    """The serde of a value that is computed at ``location``, whose type is only known if it is ``given``.
 
     Without it, text is assumed if the input is text, because most untyped programs split lines and pick words (and any
     other value fails at once when it is written as text). Otherwise the type must be given.

@@ -168,7 +168,7 @@ def session_operation(
     *,
     on_close: bool = False,
 ) -> SessionAggregate:
-    """What aggregates into a session store."""
+    """The operation that aggregates into a session store."""
     gap_ms, grace_ms = windows.gap_ms, windows.grace_ms
     return SessionAggregate(store, gap_ms, grace_ms, initializer, aggregator, merger, on_close=on_close)
 

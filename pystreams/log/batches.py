@@ -1,4 +1,4 @@
-"""Writing records in batches, none of which waits for long."""
+"""Writes records in batches, with a short maximum delay."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pystreams.broker.port import Broker
 from pystreams.errors import BrokerError, ProductionError, StreamsError
 from pystreams.record import Headers
 
-#: What is written together at most.
+#: The maximum number of records in a batch.
 BATCH_RECORDS: Final = 10_000
 BATCH_BYTES: Final = 16 << 20
-#: A record waits no longer for others: who writes a few, in a notebook, finds them in the topic.
+#: The maximum delay of a record: somebody who writes a few, in a notebook, finds them in the topic.
 LINGER_MS: Final = 100
 
 
 def closed_log(where: str) -> BrokerError:
-    """Who uses a log that is closed is told so."""
-    return BrokerError("The log is closed", where=where, hint="open it anew: open_log()")
+    """The error for using a closed log."""
+    return BrokerError("The log is closed", where=where, hint="open it again: open_log()")
 
 
 class BatchWriter:
     """Writes records and commits them in batches. Threads may share it.
 
-    A record is in its topic ``LINGER_MS`` after it was sent, after ``flush``, or after ``close``; an error in between
-    is raised by the next call. Records before one that is refused stay.
+    A record is in its topic at the latest ``LINGER_MS`` after ``send``, or after ``flush`` or ``close``; the next call
+    raises an error that occurred in between. Records before a refused one stay in the topic.
     """
 
     def __init__(self, broker: Broker, client_id: str) -> None:
@@ -42,7 +42,7 @@ class BatchWriter:
         self._failure: StreamsError | None = None
         self._records = 0
         self._bytes = 0
-        #: Records so far, and how many of them are in their topics.
+        #: The number of records, and how many of them are in their topics.
         self.sent = self.committed = 0
 
     def __enter__(self) -> Self:
@@ -62,7 +62,7 @@ class BatchWriter:
         timestamp: int,
         headers: Headers,
     ) -> None:
-        """Raises what ``Producer.send`` raises, what a commit of earlier records has failed with, and ``BrokerError``
+        """Raises the errors of ``Producer.send``, the error of a failed commit of earlier records, and ``BrokerError``
         after ``close``."""
         with self._mutex:
             if self._closed.is_set():
@@ -85,13 +85,14 @@ class BatchWriter:
                 self._thread.start()
 
     def flush(self) -> None:
-        """Have all records in their topics. Raises ``ProductionError``, ``BrokerError``: what it says is lost is."""
+        """Write all records to their topics. Raises ``ProductionError``, ``BrokerError``; the message says what is
+        lost."""
         with self._mutex:
             self._raise_failure()
             self._commit()
 
     def renew(self) -> None:
-        """Flush, and go on with a producer that knows nothing of the topics so far. Raises what ``flush`` raises."""
+        """Flush, and replace the producer by one without cached topics. Raises the errors of ``flush``."""
         with self._mutex:
             if self._closed.is_set():
                 return
@@ -141,12 +142,12 @@ class BatchWriter:
             self._producer.abort()
             self._records = self._bytes = 0
             raise self._lost(error, records) from error
-        # Who interrupts a commit (Ctrl-C) leaves them to the next one.
+        # If a commit is interrupted (Ctrl-C), the next one writes its records.
         self._records = self._bytes = 0
         self.committed += records
 
     def _lost(self, error: StreamsError, records: int) -> StreamsError:
-        """The error, which says which records are concerned: here nobody has them to send them again."""
+        """The error, with the records that are concerned: here, no caller can send them again."""
         if self._atomic:
             what = "The record sent was" if records == 1 else f"The last {records:,} records sent were"
             what += " not written"

@@ -1,4 +1,4 @@
-"""Which log is meant: by what is given, then by the environment."""
+"""Finds the log to open: from the given settings, then from the environment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from pystreams.config import StreamsConfig, merge_settings, settings_from_environment
 from pystreams.errors import ConfigError
 
-#: Settings that say where a log is, how to reach it, and how serdes reach what they need.
+#: Settings for the address of a log, for connecting to it, and for serdes.
 _OF_A_LOG: Final = frozenset(
     {
         "bootstrap_servers",
@@ -26,21 +26,21 @@ _OF_A_LOG: Final = frozenset(
 def log_config(given: Mapping[str, Any]) -> StreamsConfig:
     """The settings of a log: those ``given``, then those of the environment (``PYSTREAMS_...``).
 
-    Who gives an embedded log means it, whatever the environment says of Kafka. Raises ``ConfigError`` for a setting
-    that is not one, or not one of a log, and for two logs.
+    A given embedded log takes precedence over Kafka in the environment. Raises ``ConfigError`` for an unknown
+    setting, for a setting that is not for a log, and for two logs.
     """
     told = merge_settings(given)
     for name in sorted(told.keys() - _OF_A_LOG):
         raise ConfigError(
             f"{name} is not a setting of a log",
-            why="it is about how an application runs",
-            hint="give it to the App; here go the settings of the connection and of serdes",
+            why="it is for running an application",
+            hint="give it to the App; here only settings of the connection and of serdes are allowed",
         )
     if {"embedded_log", "bootstrap_servers"} <= told.keys():
         raise ConfigError(
-            "An embedded log and Kafka are given",
+            "Both an embedded log and Kafka are given",
             why=f"embedded_log is {told['embedded_log']}, bootstrap_servers is {told['bootstrap_servers']}",
-            hint="leave one of them out",
+            hint="leave out one of them",
         )
     environment = merge_settings(settings_from_environment(os.environ))
     environment = {name: value for name, value in environment.items() if name in _OF_A_LOG}

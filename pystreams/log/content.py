@@ -1,4 +1,4 @@
-"""How the keys and values that a program writes become bytes: by their type, where none is given."""
+"""Serializes the keys and values that a program writes: by the given type, or by the type of the objects."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _Write: TypeAlias = Callable[[Any], bytes | None]
 class ContentWriter:
     """Writes the keys or the values (``part``) of one topic.
 
-    Without a type, that of the first one counts: ``str int float bytes bool UUID`` have bytes of their own, and a topic
-    that holds some of each could not be read again; all that is JSON may be mixed.
+    Without a given type, the type of the first object counts: ``str int float bytes bool UUID`` have different bytes,
+    and a topic with several of them could not be read again. All types that become JSON may be mixed.
     """
 
     def __init__(self, topic: str, part: Part, settings: Mapping[str, str]) -> None:
@@ -30,7 +30,7 @@ class ContentWriter:
         self._first: AnySerde | None = None
 
     def written(self, content: Any, type_: Any = None) -> bytes | None:
-        """The bytes; None is null. Raises ``SerializationError``, and ``TopologyError`` for a type that none is."""
+        """The bytes; None is null. Raises ``SerializationError``, and ``TopologyError`` if ``type_`` is not a type."""
         if type_ is not None:
             return self._of(type_)(content)
         if content is None:
@@ -40,11 +40,11 @@ class ContentWriter:
 
     def _of(self, type_: Any) -> _Write:
         if isinstance(type_, str):
-            # msgspec would take it for the name of a type.
+            # msgspec would read it as the name of a type.
             raise TopologyError(
                 f"{type_!r} is not a type",
                 where=f"{self._part}= of topic {self._topic}",
-                hint="a key stands in front of its value: produce(topic, key, value); key= and value= are types",
+                hint="a key comes before its value: produce(topic, key, value); key= and value= are types",
             )
         try:
             known = self._given.get(type_)
@@ -59,19 +59,19 @@ class ContentWriter:
             serde = serde_for(content.__class__)
         except TopologyError as error:
             raise SerializationError(
-                f"{content!r} cannot be written as a {self._part}",
+                f"{content!r} cannot be serialized as a {self._part}",
                 where=f"topic {self._topic}",
                 why=error.what,
-                hint=f"say how: {self._part}=, with a type or a serde",
+                hint=f"give a type or a serde: {self._part}=",
             ) from None
         if self._first is None:
             self._first = serde
         elif type(self._first) is not type(serde):
             raise SerializationError(
-                f"{content!r} would be written as {serde!r}, and the {self._part}s before it as {self._first!r}",
+                f"{content!r} would be written as {serde!r}, but the {self._part}s before it as {self._first!r}",
                 where=f"topic {self._topic}",
-                why="a topic that holds both cannot be read again",
-                hint=f"say which it is: {self._part}=, with a type or a serde",
+                why="a topic with both cannot be read again",
+                hint=f"give a type or a serde: {self._part}=",
             )
         write = self._by_class[content.__class__] = self._writing(serde)
         return write

@@ -1,4 +1,4 @@
-"""A log in a program's hands: its topics, and records to and from them, with types."""
+"""An open log: its topics, and typed records to and from them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pystreams.serde.base import AnySerde, TypeOrSerde
 from pystreams.times import Duration, Time, to_ms
 
 _IF_MISSING: Final = (
-    "go to the folder where the application runs, or name the file: open_log(FILE);"
+    "go to the folder where the application runs, or give the file: open_log(FILE);"
     " log.create_topic(NAME) makes a new log"
 )
 
@@ -45,7 +45,7 @@ V = TypeVar("V")
 
 
 class ReadOptions(TypedDict, total=False):
-    """What ``Log.consume`` takes besides types."""
+    """The arguments of ``Log.consume`` besides types."""
 
     from_: Place
     until: Place
@@ -59,10 +59,11 @@ class ReadOptions(TypedDict, total=False):
 def open_log(path: str | Path | None = None, *, bootstrap_servers: str | None = None, **settings: Any) -> Log:
     """Open a log, to create topics, write records and read them.
 
-    ``path`` is the file of an embedded log (``.pystreams/log.db`` unless the environment says otherwise), made with the
-    first topic; ``bootstrap_servers`` are a Kafka's addresses (``localhost:9092``). ``settings`` are those of the
-    connection and of serdes, as ``App`` takes them (``sasl_mechanism``, ``schema_registry_url``); what is not given is
-    taken from the environment (``PYSTREAMS_BOOTSTRAP_SERVERS``). As in::
+    ``path`` is the file of an embedded log (default: from the environment, else ``.pystreams/log.db``), which is
+    created with the first topic; ``bootstrap_servers`` are the addresses of a Kafka cluster (``localhost:9092``).
+    ``settings`` are those of the connection and of serdes, as for ``App`` (``sasl_mechanism``,
+    ``schema_registry_url``); settings that are not given come from the environment (``PYSTREAMS_BOOTSTRAP_SERVERS``).
+    As in::
 
         with open_log() as log:
             log.create_topic("orders")
@@ -76,10 +77,10 @@ def open_log(path: str | Path | None = None, *, bootstrap_servers: str | None = 
 
 
 class Log:
-    """A log that is open: see ``open_log``. Threads may share it.
+    """An open log: see ``open_log``. Threads may share it.
 
-    It is closed at the end of a ``with``, by ``close``, or at the end of the program; what was produced is written then
-    at the latest, also where the program fails.
+    It is closed at the end of a ``with``, by ``close``, or at the end of the program. Closing writes all produced
+    records, even if the program fails.
     """
 
     def __init__(self, config: StreamsConfig) -> None:
@@ -107,7 +108,7 @@ class Log:
 
     @property
     def description(self) -> str:
-        """For people: which log it is."""
+        """The log's kind and address, for people."""
         servers = self._config.bootstrap_servers
         return f"embedded log at {self._config.embedded_log}" if servers is None else f"Kafka at {servers}"
 
@@ -119,7 +120,7 @@ class Log:
             return sorted(name for name in admin.partition_counts() if internal or not is_internal(name))
 
     def describe_topic(self, name: str) -> TopicInfo:
-        """A topic's partitions, offsets and settings. Raises ``TopicError`` if there is none of that name."""
+        """A topic's partitions, offsets and settings. Raises ``TopicError`` if it does not exist."""
         self.flush()
         with self._admin() as admin:
             return topic_info(admin, self._existing(admin, name))
@@ -134,17 +135,17 @@ class Log:
     ) -> None:
         """Create a topic; ``config`` has Kafka's topic settings (``{"retention.ms": -1}`` keeps old records).
 
-        ``partitions`` None: 1. With ``if_not_exists`` a topic that is there stays as it is, with its own settings.
-        Raises ``TopicError`` if it exists, or has another number of partitions than is asked for; ``ConfigError``.
+        ``partitions`` None: 1. With ``if_not_exists`` an existing topic stays unchanged, with its own settings. Raises
+        ``TopicError`` if it exists, or has another partition count than ``partitions``; ``ConfigError``.
         """
         texts = {setting: as_text(value) for setting, value in (config or {}).items()}
         with self._admin(create=True) as admin:
             create_missing(admin, [name], partitions, texts, self.description, if_not_exists=if_not_exists)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic with all its records. Raises ``TopicError`` if there is none of that name."""
+        """Delete a topic with all its records. Raises ``TopicError`` if it does not exist."""
         with self._mutex:
-            # A topic that is created again under this name is another one: the producer must not know the old one.
+            # A topic that is created again under this name is a different one: the producer must forget the old one.
             if self._writer is not None:
                 self._writer.renew()
             with self._admin() as admin:
@@ -153,8 +154,8 @@ class Log:
             self._outputs.clear()
 
     def delete_records(self, topic: str, before: Place) -> int:
-        """Delete what lies before a place (see ``consume``), as retention does, and give the number of offsets that are
-        gone. Raises ``TopicError``, ``ConfigError``."""
+        """Delete the records before a place (see ``consume``), as retention does. Returns the number of deleted
+        offsets. Raises ``TopicError``, ``ConfigError``."""
         self.flush()
         described = self._topic(topic)
         check_place(before, described)
@@ -179,17 +180,17 @@ class Log:
     ) -> None:
         """Write ``(value)`` without a key, or ``(key, value)``; None is null, which deletes a key from a table.
 
-        ``key=`` and ``value=`` are types or serdes, as in ``stream``; without them they follow from what is written.
-        ``timestamp`` is the event time (ms or a datetime; now if it is not given), ``partition`` that of the key's hash
-        if it is not given, as every Kafka producer chooses it.
+        ``key=`` and ``value=`` are types or serdes, as in ``stream``; by default they are the types of the objects.
+        ``timestamp`` is the event time (ms or a datetime; default: now). ``partition`` is by default the one of the
+        key's hash, as for every Kafka producer.
 
-        The record is in the topic a tenth of a second later, or after ``flush``; it is written together with others.
-        Raises ``SerializationError``, ``TopicError``, ``ProductionError``: the latter also says which records that were
-        produced before are lost.
+        Records are written in batches: the record is in the topic after a tenth of a second, or after ``flush``. Raises
+        ``SerializationError``, ``TopicError``, ``ProductionError``; the latter also says which earlier records are
+        lost.
         """
         if not 1 <= len(key_and_value) <= 2:
             raise TypeError(
-                "produce takes a value, or a key and a value, behind the topic: produce('orders', 'o-1', order);"
+                "produce takes a value, or a key and a value, after the topic: produce('orders', 'o-1', order);"
                 " key= and value= are their types"
             )
         content_key, content_value = (None, *key_and_value)[-2:]
@@ -201,11 +202,11 @@ class Log:
     def produce_many(
         self, topic: str, records: Iterable[Produced], *, key: Any = None, value: Any = None
     ) -> int:
-        """Write many records, and give their number once all are in the topic.
+        """Write many records. Returns their number when all are in the topic.
 
-        Each is a tuple (key, value), (key, value, timestamp) or (key, value, timestamp, headers), a ``Record``, or one
-        that ``consume`` has given; ``key=`` and ``value=`` are types, as in ``produce``. Raises what ``produce``
-        and ``records`` raise; records before that one stay in the topic.
+        Each is a tuple (key, value), (key, value, timestamp) or (key, value, timestamp, headers), a ``Record``, or a
+        record of ``consume``; ``key=`` and ``value=`` are types, as in ``produce``. Raises the errors of ``produce``
+        and of ``records``; the records before the failing one stay in the topic.
         """
         output, batches, count = self._output(topic), self._batches(), 0
         try:
@@ -220,7 +221,7 @@ class Log:
         return count
 
     def flush(self) -> None:
-        """Have all that was produced in the topics. Raises ``ProductionError``, ``BrokerError``."""
+        """Write all produced records to their topics. Raises ``ProductionError``, ``BrokerError``."""
         if self._writer is not None:
             self._writer.flush()
 
@@ -256,18 +257,16 @@ class Log:
         partitions: int | Collection[int] | None = None,
         deserialization_exception_handler: BadRecords = "fail",
     ) -> Records[Any, Any]:
-        """The records of a topic, to iterate over: each has topic, partition, offset, timestamp (ms), key, value and
-        headers.
+        """An iterable of a topic's records: each has topic, partition, offset, timestamp (ms), key, value and headers.
 
-        ``key=`` and ``value=`` are types or serdes, as in ``stream``; bytes without them. ``from_`` and ``until`` are
-        ``earliest``, ``latest``, an event time (a datetime, ms, ISO 8601), -N (so many before the end of each
-        partition), or offsets by partition; what is at ``until`` is not read any more. With ``follow`` it goes on with
-        what arrives, until nothing has for ``timeout`` (a timedelta, or ms). ``limit`` is the number of records to stop
-        after.
+        ``key=`` and ``value=`` are types or serdes, as in ``stream``; the default is bytes. ``from_`` and ``until``
+        (which is exclusive) are ``earliest``, ``latest``, an event time (a datetime, ms, ISO 8601), -N (N records
+        before the end of each partition), or offsets by partition. With ``follow`` the iteration continues with new
+        records, until none arrives for ``timeout`` (a timedelta, or ms). ``limit`` is the maximum number of records.
 
-        What transactions have not committed is left out. A record that cannot be read raises ``SerializationError``;
-        with ``deserialization_exception_handler="continue"`` it is logged and left out. Raises ``TopicError``,
-        ``ConfigError``.
+        Records of uncommitted transactions are left out. A record that cannot be deserialized raises
+        ``SerializationError``; with ``deserialization_exception_handler="continue"`` it is logged and left out. Raises
+        ``TopicError``, ``ConfigError``.
         """
         _check_options(until, follow, timeout, deserialization_exception_handler)
         described = self._topic(topic)
@@ -292,7 +291,7 @@ class Log:
         )
 
     def close(self) -> None:
-        """Write what was produced, and let go of the log. Raises what ``flush`` raises."""
+        """Write all produced records, and close the connections. Raises the errors of ``flush``."""
         with self._mutex:
             self._closed = True
             atexit.unregister(self.close)
@@ -331,7 +330,7 @@ class Log:
         return serde.configured(self._config.serde_settings)
 
     def _flushed(self) -> Broker:
-        """The broker, for those who read: what was produced is there."""
+        """The broker, for readers, with all produced records written."""
         self.flush()
         return self._open(create=False)
 
@@ -354,14 +353,14 @@ def _check_options(
     until: Place, follow: bool, timeout: Duration | None, deserialization_exception_handler: object
 ) -> None:
     if follow and until != "latest":
-        raise ConfigError("follow=True goes on and until= ends", hint="leave one of them out")
+        raise ConfigError("follow=True never ends, but until= does", hint="leave out one of them")
     if timeout is not None and not follow:
         raise ConfigError(
-            "timeout= is for follow=True", why="without it reading ends at the end of the topic anyway"
+            "timeout= is for follow=True", why="without it, reading ends at the end of the topic"
         )
     if deserialization_exception_handler not in ("fail", "continue"):
         raise ConfigError(
             f"deserialization_exception_handler cannot be {deserialization_exception_handler!r}",
-            why="a record that is read here goes nowhere else",
-            hint="fail, or continue: it is logged and left out",
+            why="there is no dead-letter topic for records that are read here",
+            hint="give fail, or continue, which logs the record and leaves it out",
         )

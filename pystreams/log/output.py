@@ -1,4 +1,4 @@
-"""What a program writes to one topic, as the log takes it."""
+"""Converts a program's records for one topic to bytes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from pystreams.timestamps import ConsumedRecord
 
 log = logging.getLogger(__name__)
 
-#: Headers as users give them.
+#: Headers in the forms that users may give.
 HeadersGiven: TypeAlias = Iterable[tuple[str, bytes | None]] | Mapping[str, bytes | None]
 
-#: A record, as ``produce_many`` takes it: the tuple has key and value, then perhaps timestamp, then perhaps headers,
-#: or is one that ``consume`` has given.
+#: A record for ``produce_many``: a tuple of key and value, then optionally timestamp, then optionally headers; or a
+#: record of ``consume``.
 Produced: TypeAlias = Record[Any, Any] | tuple[Any, ...]
 
 
 class Written(NamedTuple):
-    """A record in bytes. ``partition`` None: by the key."""
+    """A record in bytes. ``partition`` None: chosen by the key."""
 
     topic: str
     partition: int | None
@@ -37,7 +37,7 @@ class Written(NamedTuple):
 
 
 class OldRecords:
-    """Tells, once, of records that are older than their topic keeps them."""
+    """Warns, once, of records that are older than their topic's retention."""
 
     def __init__(self, topic: TopicDescription, clock: Clock) -> None:
         self._name = topic.name
@@ -45,18 +45,18 @@ class OldRecords:
         self._deleted_before_ms = -1 if limit_ms is None else clock.now_ms() - limit_ms
 
     def warning(self, time_ms: int) -> str:
-        """For people; empty if there is nothing to say, or it has been said."""
+        """The warning, for people; empty if there is none, or it was given before."""
         if time_ms >= self._deleted_before_ms:
             return ""
         self._deleted_before_ms = -1
         return (
-            f"{self._name} deletes records of {show_time(time_ms)} soon; to keep them:"
+            f"{self._name} will soon delete records of {show_time(time_ms)}; to keep them:"
             f" pystreams topics alter {self._name} -c retention.ms=-1"
         )
 
 
 class TopicOutput:
-    """Makes bytes of what is written to one topic. Warns once of records that the topic deletes soon."""
+    """Serializes records for one topic. Warns once of records that the topic will delete soon."""
 
     def __init__(self, topic: TopicDescription, serde_settings: Mapping[str, str], clock: Clock) -> None:
         self._topic: Final = topic
@@ -75,8 +75,8 @@ class TopicOutput:
         headers: HeadersGiven,
         partition: int | None = None,
     ) -> Written:
-        """Raises ``SerializationError``, ``TopologyError`` for a type that is not one, ``ConfigError`` for a partition
-        that is not there, ``TypeError`` for a time that is not one."""
+        """Raises ``SerializationError``, ``TopologyError`` for an invalid type, ``ConfigError`` for a partition that
+        does not exist, ``TypeError`` for an invalid time."""
         time_ms = self._clock.now_ms() if timestamp is None else to_ms(timestamp)
         if not 0 <= time_ms <= LAST_MS:
             raise SerializationError(
@@ -99,14 +99,14 @@ class TopicOutput:
         )
 
     def of_record(self, record: Produced, key_type: Any, value_type: Any) -> Written:
-        """A record of ``produce_many``. Also raises ``TypeError`` for what is none."""
+        """A record of ``produce_many`` in bytes. Also raises ``TypeError`` if it is not a record."""
         key, value, timestamp, headers = _parts(record)
         return self.written(key, value, key_type, value_type, timestamp, headers)
 
     def _headers(self, given: HeadersGiven) -> Headers:
         if not given:
             return ()
-        # A mapping may also be an iterable of pairs, as far as types tell.
+        # For type checkers, a mapping may also be an iterable of pairs.
         items: Any = given.items() if isinstance(given, Mapping) else given
         headers: Headers = tuple(items)
         check_headers(self._topic.name, headers)

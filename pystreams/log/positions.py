@@ -1,4 +1,4 @@
-"""Where reading a topic begins and ends."""
+"""The places in a topic where reading starts and ends."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _POLL_MS: Final = 200.0
 def positions_at(
     admin: Admin, partitions: Sequence[TopicPartition], place: Place
 ) -> dict[TopicPartition, int]:
-    """The offset of a place in each partition; offsets by partition leave out those that they do not name.
+    """The offset of a place in each partition; offsets by partition leave out the partitions that they do not name.
 
-    Raises ``ConfigError`` for what is not a place, or not in the log.
+    Raises ``ConfigError`` for an invalid place, or one that is not in the log.
     """
     if isinstance(place, Mapping):
         return _given_offsets(admin, [p for p in partitions if p.partition in place], place)
@@ -44,7 +44,7 @@ def positions_at(
 
 
 def check_place(place: Place, topic: TopicDescription) -> None:
-    """Raises ``ConfigError`` for what is not a place in the topic, as far as that can be told without looking."""
+    """Raise ``ConfigError`` for an invalid place, as far as this can be checked without reading the topic."""
     if isinstance(place, Mapping):
         chosen_partitions(topic, place.keys())
     elif place not in ("earliest", "latest"):
@@ -57,7 +57,7 @@ def read_batches(
     ends: Mapping[TopicPartition, int] | None,
     idle_timeout_ms: float | None = None,
 ) -> Iterator[RecordBatch]:
-    """What lies between ``starts`` and ``ends``; without ends for ever, or until nothing has come for so long."""
+    """The batches between ``starts`` and ``ends``; without ends for ever, or until none arrives for this time."""
     waiting = {p for p, start in starts.items() if ends is None or start < ends[p]}
     consumer.assign({p: starts[p] for p in waiting})
     clock = SystemClock()
@@ -67,7 +67,7 @@ def read_batches(
         try:
             batches = consumer.poll(poll_ms)
         except OffsetOutOfRangeError as error:
-            error.hint = "they were deleted while the topic was read: read it again"
+            error.hint = "the records were deleted while the topic was read: read it again"
             error.extend(where="reading")
             raise
         for batch in batches:
@@ -84,14 +84,14 @@ def read_batches(
 
 
 def _number_of(place: object) -> int:
-    """Milliseconds since the epoch, or the negative number of records before the end."""
+    """The place as an int: ms since the epoch, or the negative number of records before the end."""
     if isinstance(place, int | datetime) and not isinstance(place, bool):
         return to_ms(place)
     if isinstance(place, str) and (place[:1].isdigit() or (place[:1] == "-" and place[1:].isdigit())):
         return read_time(place)
     near = did_you_mean(place, ["earliest", "latest"]) if isinstance(place, str) else ""
     raise ConfigError(
-        f"{place!r} is not a place in a topic", hint=near or "write earliest, latest, a time, or -N"
+        f"{place!r} is not a place in a topic", hint=near or "give earliest, latest, a time, or -N"
     )
 
 
@@ -106,7 +106,7 @@ def _given_offsets(
             raise ConfigError(
                 f"Offset {offset} is not in the log",
                 where=f"topic-partition {partition}",
-                why=f"it holds offsets {starts[partition]} to {ends[partition]} (exclusive)",
+                why=f"the log has offsets {starts[partition]} to {ends[partition]} (exclusive)",
             )
         found[partition] = offset
     return found

@@ -1,4 +1,4 @@
-"""The records of a topic, from one place to another, to be iterated over."""
+"""An iterable of the records of a topic, from one place to another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 K = TypeVar("K")
 V = TypeVar("V")
 
-#: What to do with a record that cannot be read, as the setting of that name has it.
+#: The reaction to a record that cannot be deserialized, as in the setting ``deserialization_exception_handler``.
 BadRecords: TypeAlias = Literal["fail", "continue"]
 
 CLIENT_ID: Final = "pystreams-log"
@@ -35,7 +35,7 @@ Positions: TypeAlias = dict[TopicPartition, int]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which records of a topic: see ``Log.consume``."""
+    """The selected records of a topic: see ``Log.consume``."""
 
     topic: TopicDescription
     partitions: Sequence[TopicPartition]
@@ -47,9 +47,9 @@ class Selection:
 
 
 class Records(Generic[K, V]):
-    """Records of a topic. Each iteration reads them anew, those in between included that have come since.
+    """Records of a topic. Each iteration reads them again, including records that have arrived since.
 
-    The order is that of each partition; among partitions it is as it comes.
+    The records of a partition are in order; there is no order among partitions.
     """
 
     def __init__(
@@ -70,18 +70,18 @@ class Records(Generic[K, V]):
         return f"Records({self._selection.topic.name!r}, key={self._key!r}, value={self._value!r})"
 
     def __iter__(self) -> Iterator[ConsumedRecord[K, V]]:
-        """Where it begins and ends is decided now. Raises ``SerializationError`` for a record that cannot be read,
-        ``BrokerError``."""
+        """Read the records. The places are resolved now. Raises ``SerializationError`` for a record that cannot be
+        deserialized, ``BrokerError``."""
         broker = self._broker()
         return self._read(broker, *self._bounds(broker))
 
     def to_arrow(self) -> Any:
-        """All of them as a ``pyarrow.Table``: partition, offset, timestamp, key, value, where the fields of a model are
-        columns of their own. Raises ``ConfigError`` without the extra ``pandas``."""
+        """All records as a ``pyarrow.Table``: partition, offset, timestamp, key, value; each field of a model is a
+        column of its own. Raises ``ConfigError`` without the extra ``pandas``."""
         return _tables().arrow_table(self, self._key, self._value)
 
     def to_pandas(self) -> Any:
-        """All of them as a ``pandas.DataFrame`` with the columns of ``to_arrow``. Raises ``ConfigError`` as there."""
+        """All records as a ``pandas.DataFrame`` with the columns of ``to_arrow``. Raises ``ConfigError`` as there."""
         tables = _tables()
         return tables.data_frame(tables.arrow_table(self, self._key, self._value))
 
@@ -102,7 +102,7 @@ class Records(Generic[K, V]):
         self, broker: Broker, starts: Positions, ends: Positions | None
     ) -> Iterator[ConsumedRecord[K, V]]:
         decode = _Decoder(self._selection.topic.name, self._key, self._value, self._bad_records)
-        # Of a restore's kind: it reads what is committed.
+        # A restore consumer, because it reads only committed records.
         with closing(broker.consumer(CLIENT_ID, "restore")) as consumer:
             batches = read_batches(consumer, starts, ends, self._selection.idle_timeout_ms)
             yield from islice(
@@ -121,7 +121,7 @@ def _tables() -> ModuleType:
 
 
 class _Decoder:
-    """Makes records of batches, as a source does that has these serdes."""
+    """Deserializes batches like a source with these serdes."""
 
     def __init__(self, topic: str, key: AnySerde, value: AnySerde, bad_records: BadRecords) -> None:
         self._read_key, self._read_value = key.deserializer(topic), value.deserializer(topic)
@@ -155,12 +155,12 @@ class _Decoder:
 
     def _refuse(self, batch: RecordBatch, offset: int, refusal: Refusal) -> None:
         where, error = f"{batch.topic}-{batch.partition} offset {offset}", refusal.error
-        assert error is not None, "what cannot be read has an error that says why"
+        assert error is not None, "a record that cannot be deserialized has an error"
         if self._skips:
             log.warning("left a record out: %s: %s", where, summarize(error))
             return
         raise SerializationError(
-            "A record cannot be read",
+            "A record cannot be deserialized",
             where=where,
             why="; ".join(filter(None, (summarize(error), reason(error)))),
             hint=advice(

@@ -1,4 +1,4 @@
-"""Records as Arrow tables and pandas data frames, with columns typed by the model of keys and values."""
+"""Records as Arrow tables and pandas data frames, with columns typed by the models of keys and values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pystreams.serde.structured import JsonSerde, MsgpackSerde
 from pystreams.serde.windowed import SessionWindowedSerde, TimeWindowedSerde
 from pystreams.timestamps import ConsumedRecord
 
-#: What pyarrow and pandas make; they come without types.
+#: Objects of pyarrow and pandas, which have no type information.
 Arrow: TypeAlias = Any
 
 _TIME: Final = pa.timestamp("ms", "UTC")
@@ -35,12 +35,12 @@ _LEAVES: Final[dict[type[kinds.Type], Arrow]] = {
     kinds.TimeType: pa.time64("us"),
     kinds.TimeDeltaType: pa.duration("us"),
 }
-#: Exact, and with the places that they are written with.
+#: Written as text, which is exact and keeps trailing zeros.
 _AS_TEXT: Final = (kinds.UUIDType, kinds.DecimalType)
 
 
 class _Column(NamedTuple):
-    """``type`` None: Arrow infers it. ``convert`` is never given None."""
+    """``type`` None: Arrow infers it. ``convert`` is never called with None."""
 
     type: Arrow | None
     convert: Callable[[Any], Any]
@@ -48,7 +48,7 @@ class _Column(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of a model, by the name that it has in JSON, and how it is taken from a value."""
+    """A field of a model: its name in JSON, and the function that reads it from a value."""
 
     name: str
     take: Callable[[Any], Any]
@@ -58,9 +58,9 @@ class _Field:
 def arrow_table(records: Iterable[ConsumedRecord[Any, Any]], key: AnySerde, value: AnySerde) -> Arrow:
     """A table with columns partition, offset, timestamp, those of the key and those of the value.
 
-    A model's fields are columns of their own, by their names (``value.NAME`` where that is taken, ``key.NAME`` for
-    keys); a windowed key has ``window_start`` and ``window_end`` beside it. Nested models are structs; what has no type
-    is what Arrow infers, or JSON. Raises ``SerializationError`` for values that their type has no room for.
+    Each field of a model is a column under its own name (``value.NAME`` if that is taken, ``key.NAME`` for keys); a
+    windowed key also has ``window_start`` and ``window_end``. Nested models are structs; values without a type get the
+    type that Arrow infers, or become JSON. Raises ``SerializationError`` for values that do not fit their type.
     """
     rows = list(records)
     columns: dict[str, Arrow] = {
@@ -81,10 +81,10 @@ def arrow_table(records: Iterable[ConsumedRecord[Any, Any]], key: AnySerde, valu
 
 
 def data_frame(table: Arrow) -> Arrow:
-    """A data frame whose numbers stay what they are beside nulls: ``Int64``, ``boolean``."""
+    """A data frame with pandas' nullable types, so that numbers keep their types: ``Int64``, ``boolean``."""
     nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
     frame = table.to_pandas(types_mapper=nullable.get)
-    # These are never null.
+    # Offsets are never null.
     return frame.astype({"offset": "int64"})
 
 
@@ -107,7 +107,7 @@ def _taken(field: _Field, contents: Sequence[Any]) -> list[Any]:
 
 
 def _holds_objects(type_: Any) -> bool:
-    """Whether values without a model are objects, each with fields of its own."""
+    """Whether values without a model are objects, each with its own fields."""
     if type_ is None or type_ is Any:
         return True
     kind = kinds.type_info(type_)
@@ -132,7 +132,7 @@ def _of_serde(serde: AnySerde) -> _Column:
 
 
 def _fields(kind: kinds.Type, around: frozenset[type]) -> list[_Field] | None:
-    """The fields of a model; None for what is not one."""
+    """The fields of a model; None if the type is not a model."""
     if isinstance(kind, kinds.StructType | kinds.DataclassType):
         return [
             _Field(field.encode_name, _getter(field.name), _column(field.type, around | {kind.cls}))
@@ -152,7 +152,7 @@ def _fields(kind: kinds.Type, around: frozenset[type]) -> list[_Field] | None:
 
 
 def _column(kind: kinds.Type, around: frozenset[type]) -> _Column:
-    """``around``: the models on the way here; one that holds itself has no type in Arrow."""
+    """``around``: the models that contain this one; a recursive model has no type in Arrow."""
     kind = _without_none(kind)
     if type(kind) in _LEAVES:
         return _Column(_LEAVES[type(kind)], _same)
@@ -189,7 +189,7 @@ def _array(name: str, contents: Sequence[Any], column: _Column) -> Arrow:
         return pa.array([_converted(content, column) for content in contents], column.type)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise SerializationError(
-            f"Column {name} cannot be of type {column.type}",
+            f"Column {name} cannot have the type {column.type}",
             why=str(error),
             hint="iterate over the records, or read them with another type: key=, value=",
         ) from error
@@ -215,7 +215,7 @@ def _as_json(content: Any) -> str:
 
 
 def _plain(content: Any) -> Any:
-    """What msgspec does not know: models of pydantic, anything else as people see it."""
+    """The plain form of values that msgspec does not support: pydantic models, and the text of anything else."""
     dump = getattr(content, "model_dump", None)
     return str(content) if dump is None else dump(mode="json")
 

@@ -1,4 +1,4 @@
-"""Topics as people ask for them: by names that may be misspelt, with partitions that may not be there."""
+"""Looks up topics for users: names may be misspelt, and partitions may not exist."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _OF_FOREIGN_KEY_JOIN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """A topic as it is now. Offsets are by partition; ``records`` counts what lies between them, markers of
-    transactions among it on Kafka. ``config`` has the topic's settings by Kafka's names."""
+    """A topic as it is now. Offsets are by partition; ``records`` is the number of offsets between them, which on Kafka
+    includes transaction markers. ``config`` has the topic's settings by Kafka's names."""
 
     name: str
     partitions: int
@@ -55,12 +55,12 @@ def topic_info(admin: Admin, topic: TopicDescription) -> TopicInfo:
 def existing_topic(
     admin: Admin, name: str, where: str, how_to_create: str = "pystreams topics create {}"
 ) -> TopicDescription:
-    """The topic of that name. Raises ``TopicError`` that names the nearest and ``how_to_create`` it."""
+    """The topic with this name. Raises ``TopicError``, which suggests the nearest name, or ``how_to_create``."""
     topics = admin.describe_topics()
     if name not in topics:
         known = [topic for topic in topics if not is_internal(topic)]
         raise TopicError(
-            f"There is no topic {name}",
+            f"Topic {name} does not exist",
             where=where,
             why=f"its topics: {listing(known)}",
             hint=did_you_mean(name, topics) or f"create it: {how_to_create.format(name)}",
@@ -77,16 +77,16 @@ def create_missing(
     *,
     if_not_exists: bool,
 ) -> list[str]:
-    """Create topics, all or none, and give the names of those that are new.
+    """Create topics, all or none. Returns the names of the new ones.
 
-    ``partitions`` None: 1, whatever those have that exist. Raises ``TopicError`` if one exists and that is not allowed,
-    or has another number of partitions than is asked for.
+    ``partitions`` None: 1 for new topics, and any number for existing ones. Raises ``TopicError`` if a topic exists and
+    ``if_not_exists`` is False, or has another partition count than ``partitions``.
     """
     found = admin.describe_topics(names)
     for topic in found.values():
         if not if_not_exists:
             raise TopicError(
-                f"Topic {topic.name} exists already, with {_counted(topic.partitions)}",
+                f"Topic {topic.name} already exists, with {_counted(topic.partitions)}",
                 where=where,
                 hint=f"look at it: pystreams topics describe {topic.name}",
             )
@@ -94,7 +94,7 @@ def create_missing(
             raise TopicError(
                 f"Topic {topic.name} exists with {_counted(topic.partitions)}, not {partitions}",
                 where=where,
-                hint="leave the number out to take it as it is, or delete the topic with all its records first:"
+                hint="leave out the number to use the topic as it is, or first delete it with all its records:"
                 f" pystreams topics delete {topic.name}",
             )
     missing = [name for name in dict.fromkeys(names) if name not in found]
@@ -108,7 +108,7 @@ def partitions_of(topic: TopicDescription) -> list[TopicPartition]:
 
 
 def chosen_partitions(topic: TopicDescription, numbers: Collection[int] | None) -> list[TopicPartition]:
-    """The partitions with these numbers (None: all), in order. Raises ``ConfigError`` for one that is not there."""
+    """The partitions with these numbers (None: all), in order. Raises ``ConfigError`` for one that does not exist."""
     for number in numbers or ():
         if number not in range(topic.partitions):
             raise ConfigError(
@@ -118,7 +118,7 @@ def chosen_partitions(topic: TopicDescription, numbers: Collection[int] | None) 
 
 
 def is_internal(name: str) -> bool:
-    """Whether a topic belongs to the inside of an application, judged by its name as Kafka's tools do."""
+    """Whether a topic is internal to an application, judged by its name as Kafka's tools do."""
     return name.endswith(_INTERNAL) or _OF_FOREIGN_KEY_JOIN.fullmatch(name) is not None
 
 

@@ -3,12 +3,12 @@
 Begin with ``base``: the interface of a serde. ``lookup`` finds the serde of a type, ``shapes`` looks into types.
 
 - ``primitives``: single values, with the bytes of Java's serdes. ``lists``: Java's list serde.
-- ``structured``: JSON and msgpack, with ``pydantic_models`` and ``faust_models`` for models that write themselves.
+- ``structured``: JSON and msgpack, with ``pydantic_models`` and ``faust_models`` for models of these libraries.
 - ``schema_registry/``: Avro, Protobuf and JSON Schema with a registry.
 - Bytes of the DSL itself: ``windowed`` keys, ``change`` (new and old value), ``join_side``, ``subscriptions``
   (foreign-key joins); ``varint`` is a building block.
 - ``content``: writes and reads the keys and values of one topic, with errors that say which of them is wrong.
-- ``schemas/``: what a serde's bytes hold, as data, to compare two versions of a program.
+- ``schemas/``: the schemas of serdes' bytes, as data, to compare two versions of a program.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def test_a_misspelt_topic_is_answered_with_the_nearest(pystreams):
     for command in (["topics", "describe"], ["topics", "delete", "-y"], ["consume"], ["produce"]):
         answered = pystreams(*command, "flihgts")
         assert answered.code == 4
-        assert "There is no topic flihgts" in answered.err
+        assert "Topic flihgts does not exist" in answered.err
         assert "did you mean flights?" in answered.err
 
 
@@ -64,7 +64,7 @@ def test_creating_what_exists_is_an_error(pystreams):
     pystreams("topics", "create", "lines")
     again = pystreams("topics", "create", "lines")
     assert again.code == 4
-    assert "exists already" in again.err
+    assert "already exists" in again.err
 
 
 def test_several_topics_are_created_at_once_or_none(pystreams):

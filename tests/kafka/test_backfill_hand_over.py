@@ -142,7 +142,7 @@ def test_what_was_sent_and_not_committed_is_no_state(cluster: Cluster) -> None:
     killed_one.send(*changelog, b"ghost", b"value", 1_000, ())
     killed_one._client.flush()
     cluster.broker.transactional_producer("next", "sums-backfill-names-STATE-STORE-0000000000-0").close()
-    with pytest.raises(BrokerError, match="somebody else writes as"):
+    with pytest.raises(BrokerError, match="another process writes as"):
         killed_one.commit()
     killed_one.close()
     assert cluster.admin.end_offsets([changelog])[changelog] > before
@@ -161,7 +161,7 @@ def test_another_driver_takes_over_and_the_first_can_do_nothing_more(
     def meanwhile(*_: Any) -> None:
         hand_over(result, cluster.broker)
 
-    with pytest.raises(BrokerError, match="somebody else writes as sums-backfill-manifest now"):
+    with pytest.raises(BrokerError, match="another process writes as sums-backfill-manifest now"):
         hand_over(result, cluster.broker, before_commit=meanwhile)
     assert gone_on(cluster, result) == live
 

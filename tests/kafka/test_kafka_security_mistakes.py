@@ -58,23 +58,23 @@ def test_an_authority_that_did_not_sign_the_brokers_certificate(
     secure: SecureServer, certificates: Certificates
 ):
     error = refusal(BrokerError, secure.sasl, login(certificates, ssl_ca_location=str(certificates.other_ca)))
-    assert error.what == "No encrypted connection to Kafka can be made"
+    assert error.what == "An encrypted connection to Kafka cannot be made"
     assert "certificate verify failed" in error.why
     assert "ssl.ca.location" in error.hint
 
 
 def test_a_host_that_the_certificate_does_not_name(secure: SecureServer, certificates: Certificates):
     error = refusal(BrokerError, f"127.0.0.1:{secure.sasl_port}", login(certificates))
-    assert error.what == "No encrypted connection to Kafka can be made"
+    assert error.what == "An encrypted connection to Kafka cannot be made"
     assert "certificate verify failed" in error.why
-    assert "its host names against bootstrap_servers" in error.hint
+    assert "its host names with bootstrap_servers" in error.hint
 
 
 def test_no_certificate_where_the_broker_asks_for_one(secure: SecureServer, certificates: Certificates):
     settings = {"security.protocol": "SSL", "ssl.ca.location": str(certificates.ca)}
     error = refusal(BrokerError, secure.mutual, settings)
-    assert error.what == "No encrypted connection to Kafka can be made"
-    assert "does the listener ask for a certificate of yours?" in error.hint
+    assert error.what == "An encrypted connection to Kafka cannot be made"
+    assert "does the listener demand a client certificate?" in error.hint
 
 
 @pytest.mark.parametrize("password", ["wrong-password", None])

@@ -139,8 +139,8 @@ def test_tokens_are_read_from_a_file(secure: SecureServer, certificates: Certifi
 @pytest.mark.parametrize(
     "changes,what",
     [
-        ({"client_credentials_client_secret": "wrong-secret"}, "No token for Kafka is given out"),
-        ({"scope": "elsewhere"}, "No token for Kafka is given out"),
+        ({"client_credentials_client_secret": "wrong-secret"}, "The token server refuses a token for Kafka"),
+        ({"scope": "elsewhere"}, "The token server refuses a token for Kafka"),
         ({"token_endpoint_url": "http://127.0.0.1:1/token"}, "does not answer"),
         ({"token_endpoint_url": "file:///nowhere/token"}, "cannot be read"),
     ],
@@ -170,7 +170,7 @@ def _fails() -> tuple[str, float]:
     ids=["raises", "no expiry", "empty"],
 )
 def test_a_function_that_gives_no_token_is_told(certificates: Certificates, provider: Any, why: str):
-    with pytest.raises(BrokerError, match="gave no token") as caught:
+    with pytest.raises(BrokerError, match="returned no token") as caught:
         connect("localhost:1", client_settings=settings(certificates), oauth_token_provider=provider)
     assert why in caught.value.why
 

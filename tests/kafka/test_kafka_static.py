@@ -77,7 +77,7 @@ def test_who_was_replaced_is_told_so_without_a_commit(join):
     held = second.held
     other = join("b", "two")
     follow_until(lambda: other.held == held, other, first)
-    with pytest.raises(BrokerError, match=r"taken this one's place(.|\n)*group_instance_id two"):
+    with pytest.raises(BrokerError, match=r"taken the place of this one(.|\n)*group_instance_id two"):
         follow_until(lambda: False, second, first, other, timeout_s=10)
     assert not [event for event in second.events if isinstance(event, Lost)]
 
@@ -87,7 +87,7 @@ def test_who_was_replaced_commits_nothing(join, cluster: Cluster):
     offsets = {TopicPartition("t", p): CommittedOffset(3) for p in second.held}
     other = join("b", "two")
     follow_until(lambda: other.held == second.held, other, first)
-    with pytest.raises(BrokerError, match="taken this one's place"):
+    with pytest.raises(BrokerError, match="taken the place of this one"):
         second.member.commit(offsets)
     assert cluster.committed("g") == {}
 

@@ -47,7 +47,7 @@ def test_settings_of_an_application_in_the_environment_do_not_matter(folder, mon
 @pytest.mark.parametrize(
     "settings,said",
     [
-        ({"path": "x.db", "bootstrap_servers": "127.0.0.1:9092"}, "An embedded log and Kafka are given"),
+        ({"path": "x.db", "bootstrap_servers": "127.0.0.1:9092"}, "Both an embedded log and Kafka are given"),
         ({"num_stream_threads": 2}, "num_stream_threads is not a setting of a log"),
         ({"bootstrap_server": "127.0.0.1:9092"}, "did you mean bootstrap_servers"),
         ({"bootstrap_servers": "nowhere"}, "HOST:PORT"),

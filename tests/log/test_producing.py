@@ -77,7 +77,7 @@ def test_types_can_be_given_as_in_stream(log, topic):
 def test_types_that_could_not_be_read_together_are_refused(log, topic):
     log.produce(topic, "k", 1)
     with pytest.raises(
-        SerializationError, match=r"1\.5 would be written as float, and the values before it as int"
+        SerializationError, match=r"1\.5 would be written as float, but the values before it as int"
     ):
         log.produce(topic, "k", 1.5)
     log.produce(topic, "k", 1.5, value=float)
@@ -127,7 +127,7 @@ def test_headers_are_pairs_or_a_mapping(log, topic):
         (("x", b"1"), ("x", None)),
         (("y", b"\xff"),),
     ]
-    with pytest.raises(SerializationError, match="headers are pairs of a name and bytes"):
+    with pytest.raises(SerializationError, match="headers must be pairs of a name and bytes"):
         log.produce(topic, "c", headers={"y": "text"})
 
 
@@ -271,5 +271,5 @@ def test_records_that_retention_deletes_are_warned_about_once(log, caplog):
         for day in (1, 2):
             log.produce("t", "x", timestamp=datetime(2013, 1, day, tzinfo=UTC))
     assert [r.getMessage() for r in caplog.records] == [
-        "t deletes records of 2013-01-01T00:00:00Z soon; to keep them: pystreams topics alter t -c retention.ms=-1"
+        "t will soon delete records of 2013-01-01T00:00:00Z; to keep them: pystreams topics alter t -c retention.ms=-1"
     ]

@@ -172,7 +172,7 @@ def test_an_empty_topic_has_the_columns_all_the_same(log, topic):
 
 def test_a_number_that_arrow_has_no_room_for_is_told(log, topic):
     log.produce(topic, {"zip": 2**70, "city": "a"})
-    with pytest.raises(SerializationError, match="Column zip cannot be of type int64"):
+    with pytest.raises(SerializationError, match="Column zip cannot have the type int64"):
         log.consume(topic, value=Place).to_arrow()
 
 

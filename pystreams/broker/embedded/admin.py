@@ -1,4 +1,4 @@
-"""Topics, offsets and groups of the embedded log as a whole."""
+"""Administration of the embedded log: topics, offsets and groups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Deleted:
     done = True
 
     def wait(self) -> None:
-        """It is done."""
+        """Return at once: the deletion is complete."""
 
 
 class EmbeddedAdmin:
@@ -58,7 +58,7 @@ class EmbeddedAdmin:
         return str(found[name].topic_id) if name in found else None
 
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
-        """``config`` holds every setting that the log obeys, defaults included."""
+        """``config`` has every setting that the log supports, defaults included."""
         with self._mutex:
             found = catalog.load_topics(self._database, names)
         return {
@@ -67,17 +67,17 @@ class EmbeddedAdmin:
         }
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
-        """All or none. Also raises ``ConfigError`` for settings that Kafka does not have."""
+        """Create all topics or none. Also raises ``ConfigError`` for settings that Kafka does not have."""
         with self._mutex:
             catalog.create_topics(self._database, topics)
 
     def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None:
-        """Change these settings and leave the others. Raises ``TopicError``, ``ConfigError``."""
+        """Change these settings and keep the others. Raises ``TopicError``, ``ConfigError``."""
         with self._mutex:
             catalog.alter_config(self._database, name, config)
 
     def delete_topics(self, names: Collection[str]) -> None:
-        """Raises ``TopicError`` if one does not exist."""
+        """Delete topics. Raises ``TopicError`` if one does not exist."""
         with self._mutex:
             for name in names:
                 topic = catalog.load_topic(self._database, name)
@@ -86,10 +86,10 @@ class EmbeddedAdmin:
                 catalog.remove_topic(self._database, name)
 
     def require_remaking(self, names: Collection[str]) -> None:
-        """Whoever has the file may do everything."""
+        """Never raises: whoever can open the file may do everything."""
 
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
-        """Delete everything before the given offsets, at once.
+        """Delete all records before the given offsets, at once.
 
         Raises ``TopicError``, and ``OffsetOutOfRangeError`` for an offset past the end.
         """
@@ -99,7 +99,7 @@ class EmbeddedAdmin:
             for partition, offset in offsets.items():
                 if offset > bounds[ids[partition]].end_offset:
                     raise OffsetOutOfRangeError(
-                        f"Records before offset {offset} cannot be deleted: the log is not that long",
+                        f"Records before offset {offset} cannot be deleted: the log ends before it",
                         where=f"topic-partition {partition}",
                         why=f"its end offset is {bounds[ids[partition]].end_offset}",
                     )
@@ -108,7 +108,7 @@ class EmbeddedAdmin:
         return _Deleted()
 
     def clean(self) -> None:
-        """Apply retention and compaction to all topics now. Does nothing while another process is at it."""
+        """Apply retention and compaction to all topics now. Does nothing while another process does so."""
         with self._mutex:
             for _ in Cleaner(self._database, self._clock, self._locks).sweep(force=True):
                 pass
@@ -122,13 +122,13 @@ class EmbeddedAdmin:
         return {partition: bounds.end_offset for partition, bounds in self._bounds_of(partitions).items()}
 
     def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """All of it: a transaction is written when it is committed."""
+        """The end offsets: records of a transaction are written only when it is committed."""
         return self.end_offsets(partitions)
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         with self._mutex:
             ids = catalog.partition_ids(self._database, times_ms)
-            # Ends first: a record that arrives in between lies at or after them.
+            # Read the ends first: a record that arrives meanwhile lies at or after them.
             ends = self.end_offsets(times_ms.keys())
             found = {
                 partition: log.first_offset_at(self._database, ids[partition], timestamp)
@@ -184,7 +184,7 @@ class EmbeddedAdmin:
         return {partition_id: every[partition_id] for partition_id in partition_ids}
 
     def _delete_before(self, partition_id: int, offset: int) -> None:
-        """In slices, so that writers get their turn."""
+        """Delete in slices, so that other writers can write in between."""
         deleted = SLICE_ROWS
         while deleted == SLICE_ROWS:
             with self._database.transaction():

@@ -21,12 +21,12 @@ from pystreams.errors import BrokerUnavailableError
 class EmbeddedBroker:
     """A log in one SQLite file, for the processes of one machine. See ``port.Broker``.
 
-    Creates the file and its directories if they are not there; beside it stand SQLite's ``-wal`` and ``-shm`` and the
-    directory ``<path>.locks``. A member that does not poll for ``session_timeout_ms`` is replaced if another member
-    is there to see it; a dead process is noticed at once. ``busy_timeout_ms`` bounds the wait for another process's
+    Creates the file and its directories if they do not exist. SQLite's ``-wal`` and ``-shm`` files and the directory
+    ``<path>.locks`` are beside the file. A member that does not poll for ``session_timeout_ms`` is removed if another
+    member notices; a dead process is noticed at once. ``busy_timeout_ms`` limits the wait for another process's
     transaction.
 
-    Raises ``ConfigError`` if the path cannot hold a log, or holds something else or something newer.
+    Raises ``ConfigError`` if the path cannot hold a log, or has another kind of file or a newer log.
     """
 
     transactional = True
@@ -62,17 +62,17 @@ class EmbeddedBroker:
         return EmbeddedConsumer(self._connect(), self._disconnect)
 
     def producer(self, client_id: str, transactional_id: str) -> EmbeddedProducer:
-        """``transactional_id`` is not needed here: a commit is one transaction, and checks its member itself."""
+        """``transactional_id`` is not used: a commit is a single transaction, which also checks the membership."""
         return EmbeddedProducer(self._connect(), self._locks, self._clock, self._disconnect)
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> EmbeddedTransactionalProducer:
-        """Raises ``BrokerError`` while somebody else has one with this id."""
+        """Raises ``BrokerError`` while another producer uses this id."""
         return EmbeddedTransactionalProducer(
             self.producer(client_id, transactional_id), self._locks, transactional_id, self.description
         )
 
     def group_committer(self, client_id: str, group: str, transactional_id: str) -> EmbeddedGroupCommitter:
-        """Raises ``BrokerError`` while somebody else has one with this id."""
+        """Raises ``BrokerError`` while another committer uses this id."""
         return EmbeddedGroupCommitter(
             self._connect(), self._locks, self._clock, group, transactional_id, self._disconnect
         )
@@ -95,7 +95,7 @@ class EmbeddedBroker:
         assign: Assign,
         instance_id: str | None = None,
     ) -> EmbeddedMember:
-        """``instance_id`` makes no difference: who is gone is noticed at once, and who comes back gets its tasks."""
+        """``instance_id`` has no effect: a dead member is noticed at once, and a returning one gets its tasks back."""
         return EmbeddedMember(
             self._connect(),
             self._locks,
@@ -111,7 +111,7 @@ class EmbeddedBroker:
         )
 
     def close(self) -> None:
-        """Also closes the connections of whatever was opened from this broker and not closed."""
+        """Also closes the connections of consumers, producers and members that are still open."""
         with self._mutex:
             left_open, self._open = self._open, set()
         for database in left_open:
@@ -132,12 +132,12 @@ class EmbeddedBroker:
 def _reopened(
     path: Path, session_timeout_ms: int, heartbeat_interval_ms: int, busy_timeout_ms: int
 ) -> EmbeddedBroker:
-    """The same log in another process. Where there is none, none is made: that would be another one."""
+    """Open the same log in another process. A missing log is an error, because a new one would be a different log."""
     if not path.exists():
         raise BrokerUnavailableError(
             f"there is no embedded log at {path}",
-            why="a worker looks for it on its own machine",
-            hint="on a cluster it must lie on a file system that every worker has, or use Kafka",
+            why="a worker opens the log on its own machine",
+            hint="on a cluster put it on a file system that every worker can reach, or use Kafka",
         )
     return EmbeddedBroker(
         path,

@@ -1,7 +1,7 @@
-"""Retention and compaction, in slices short enough to run behind a commit.
+"""Retention and compaction, in slices short enough to run after a commit.
 
-One process cleans at a time (a lock file). A sweep goes over all partitions; every slice of it is one transaction, and
-what a killed process left half done the next sweep does again: each slice leaves a log that is right.
+Only one process cleans at a time (a lock file). A sweep covers all partitions; each of its slices is one transaction
+and leaves a valid log. If the process is killed, the next sweep does the rest.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from pystreams.record import NO_HEADERS, Headers
 
 _logger = logging.getLogger(__name__)
 
-#: Time from the end of one sweep to the next.
+#: The time from the end of one sweep to the start of the next.
 SWEEP_INTERVAL_MS = 15_000
 
-#: A slice that took t is followed by a pause of at least this many t, so cleaning costs at most a tenth.
+#: After a slice of duration t there is a pause of at least this many t: cleaning takes at most a tenth of the time.
 PAUSE_RATIO = 9
 
-#: Bounds of a slice: rows and bytes that one transaction touches.
+#: The maximum rows and bytes of one slice.
 SLICE_ROWS = 128
 SLICE_BYTES = 1 << 20
 
-#: Keys that one pass of compaction remembers; more dirty keys need more passes.
+#: The maximum number of keys that one pass of compaction remembers; more dirty keys need more passes.
 PASS_KEYS_MAX = 500_000
 
 
 class Cleaner:
-    """Sweeps over the partitions of a log through its owner's connection, between the owner's transactions."""
+    """Sweeps the partitions of a log over its owner's connection, between the owner's transactions."""
 
     def __init__(self, database: Database, clock: Clock, locks: Path) -> None:
         self._database = database
@@ -47,7 +47,7 @@ class Cleaner:
         self._next_ms = clock.monotonic_ms() + SWEEP_INTERVAL_MS
 
     def maybe_clean(self) -> None:
-        """One slice, if it is time for one. Never raises for the log's sake: the commit before it has succeeded."""
+        """Run one slice if it is due. Never raises errors of the log, because the commit before has succeeded."""
         began_ms = self._clock.monotonic_ms()
         if began_ms < self._next_ms:
             return
@@ -60,19 +60,19 @@ class Cleaner:
         except StopIteration:
             self._sweep = None
         except BrokerError as error:
-            _logger.warning("cleaning the log is put off: %s", error)
+            _logger.warning("the cleaning of the log is postponed: %s", error)
             self.close()
         now_ms = self._clock.monotonic_ms()
         self._next_ms = now_ms + max(pause_ms, PAUSE_RATIO * (now_ms - began_ms))
 
     def close(self) -> None:
-        """Leave the sweep where it stands."""
+        """Stop the sweep where it is."""
         if self._sweep is not None:
             self._sweep.close()
             self._sweep = None
 
     def sweep(self, *, force: bool = False) -> Generator[None, None, None]:
-        """All partitions once; yields after each slice. ``force`` compacts whatever the dirty ratio."""
+        """Clean all partitions once; yields after each slice. ``force`` compacts regardless of the dirty ratio."""
         lock = FileLock(self._lock_path)
         if not lock.acquire():
             return
@@ -87,7 +87,7 @@ class Cleaner:
             lock.release()
 
     def _expire(self, partition_id: int, config: TopicConfig) -> Generator[None, None, None]:
-        """Delete batches at the head whose latest record is older than the retention, or that are too much."""
+        """Delete the oldest batches whose latest record is older than the retention, or that exceed the size limit."""
         while True:
             with self._database.transaction():
                 if not self._expire_slice(partition_id, config):
@@ -106,7 +106,7 @@ class Cleaner:
             " ORDER BY base_offset LIMIT ?",
             (partition_id, SLICE_ROWS),
         ):
-            # As Kafka with its segments: by size, only what leaves at least the limit behind.
+            # Like Kafka with segments: a batch is deleted only if at least the size limit remains.
             too_much = excess >= byte_count > 0
             too_old = config.retention_ms >= 0 and max_timestamp < oldest_kept_ms
             if not (too_much or too_old):
@@ -119,8 +119,8 @@ class Cleaner:
         return True
 
     def _compact(self, partition_id: int, config: TopicConfig, force: bool) -> Generator[None, None, None]:
-        """Passes over the partition, each for a bounded number of dirty keys. On request a clean partition, too, is
-        gone over once, for tombstones whose time has come."""
+        """Compact a partition in passes with a limited number of dirty keys. With ``force`` even a clean partition gets
+        one pass, which removes tombstones that are old enough."""
         dirty_from, dirty_to = self._dirty_range(partition_id, config)
         clean_to = dirty_from
         if not (force or self._is_worth_it(partition_id, dirty_from, dirty_to, config)):
@@ -147,14 +147,14 @@ class Cleaner:
                 return
 
     def _dirty_range(self, partition_id: int, config: TopicConfig) -> tuple[int, int]:
-        """Offsets (from, to) of what has not been compacted yet and may be."""
+        """The offsets (from, to) that are not compacted yet and may be."""
         row = self._database.row(
             "SELECT clean_offset, max(last_offset) + 1 FROM partitions LEFT JOIN batches"
             " ON batches.partition_id = partitions.partition_id AND base_offset >= clean_offset AND appended_ms <= ?"
             " WHERE partitions.partition_id = ?",
             (self._clock.now_ms() - config.min_compaction_lag_ms, partition_id),
         )
-        # All are None if the partition has just been deleted.
+        # All are None if the partition was deleted meanwhile.
         clean_offset, dirty_to = row or (None, None)
         return clean_offset or 0, max(clean_offset or 0, dirty_to or 0)
 
@@ -168,7 +168,7 @@ class Cleaner:
         return dirty_bytes is not None and dirty_bytes >= all_bytes * config.min_dirty_ratio
 
     def _note_keys(self, partition_id: int, start: int, end: int, latest: dict[bytes | None, int]) -> int:
-        """Remember the last offset of each key in a slice from ``start``; where the next slice begins."""
+        """Remember the last offset of each key in a slice from ``start``. Returns the start of the next slice."""
         rows = self._slice(partition_id, start, end)
         for base_offset, _, _, data in rows:
             keys, offsets = decode_keys(data, base_offset)
@@ -184,9 +184,10 @@ class Cleaner:
         clean_to: int,
         config: TopicConfig,
     ) -> int:
-        """Drop what is outdated from some batches and join small ones; where the next slice begins.
+        """Remove outdated records from some batches and merge small ones. Returns the start of the next slice.
 
-        What a tombstone deletes goes with the first compaction, so its time for readers begins only then.
+        The first compaction removes the records that a tombstone deletes, so readers' time to see the tombstone starts
+        only then.
         """
         rows = self._slice(partition_id, start, end)
         if not rows:
@@ -214,7 +215,7 @@ class Cleaner:
         return next_start
 
     def _slice(self, partition_id: int, start: int, end: int) -> list[tuple[int, int, int, bytes]]:
-        """A bounded number of batches from ``start`` on, before ``end``: base, last offset, append time, columns."""
+        """A limited number of batches from ``start`` to before ``end``: base, last offset, append time, columns."""
         rows: list[tuple[int, int, int, bytes]] = []
         size = 0
         statement = (
@@ -248,7 +249,7 @@ class _Survivors:
         for key, value, timestamp, offset, record_headers in zip(
             columns.keys, columns.values, columns.timestamps, offsets, headers, strict=True
         ):
-            # A key that is not in this pass's part of the log is the last of its kind.
+            # If the key is not in this pass's part of the log, there is no later record of it there.
             if (key is not None and latest.get(key, -1) > offset) or (value is None and not keep_tombstones):
                 self.dropped += 1
             else:

@@ -9,7 +9,7 @@ import msgspec
 
 from pystreams.record import Headers
 
-#: A batch holds at most this many records, so that a reader's smallest step is bounded.
+#: The maximum number of records in a batch, which limits a reader's smallest step.
 BATCH_RECORDS_MAX = 500
 
 #: A batch of several records is split when its bytes exceed this.
@@ -17,8 +17,8 @@ BATCH_BYTES_MAX = 1 << 20
 
 
 class Columns(NamedTuple):
-    """Parallel columns; timestamps in ms. Offsets None: consecutive from the batch's base. Headers None: no record
-    has any."""
+    """Parallel columns; timestamps in ms. Offsets None: consecutive from the batch's base. Headers None: no record has
+    headers."""
 
     keys: list[bytes | None]
     values: list[bytes | None]
@@ -28,7 +28,7 @@ class Columns(NamedTuple):
 
 
 class EncodedBatch(NamedTuple):
-    """Columns as bytes, with what the log wants to know of them without decoding."""
+    """Columns as bytes, with the metadata that the log stores in columns of its own."""
 
     record_count: int
     max_timestamp: int

@@ -14,11 +14,11 @@ from pystreams.errors import OffsetOutOfRangeError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 
-#: While nothing arrives, ``poll`` looks again after 1, 2, 4, ... up to this many milliseconds.
+#: Without new records, ``poll`` looks again after 1, 2, 4, ... up to this many milliseconds.
 NAP_MS_MAX = 16.0
 
-#: A poll stops, and the next one goes on with the remaining partitions, once its values exceed this many bytes. Values
-#: below the size of a batch need not be counted: their number bounds them.
+#: A poll ends when its values exceed this size; the next poll continues with the remaining partitions. Values smaller
+#: than a batch need not be measured, because their number is limited.
 POLL_BYTES_MAX = 32 << 20
 
 
@@ -72,7 +72,7 @@ class EmbeddedConsumer:
             batches = self._fetch()
             if batches or timeout_ms <= 0:
                 return batches
-            # Naps are counted, not measured: a clock that is held still does not make this wait forever.
+            # The naps are counted, not measured, so that a test with a stopped clock does not wait for ever.
             nap_ms = min(nap_ms, timeout_ms)
             time.sleep(nap_ms / 1000)
             timeout_ms -= nap_ms
@@ -104,11 +104,11 @@ class EmbeddedConsumer:
             byte_count += sum(map(len, filter(None, batch.values)))
             if byte_count >= POLL_BYTES_MAX:
                 break
-        # What was deleted since the bounds were read would look like a hole.
+        # Records that were deleted since the bounds were read would look like a hole.
         self._refresh_if_changed()
-        # Positions move when nothing can fail any more: a failed poll loses no batch.
+        # Positions advance when nothing can fail any more, so that a failed poll loses no batch.
         for partition, batch in fetched:
-            # Who was served goes to the end of the line.
+            # A partition that was read moves to the end of the order.
             reading = self._readings[partition] = self._readings.pop(partition)
             reading.position = batch.next_offset
             bounds = reading.bounds
@@ -136,7 +136,7 @@ class EmbeddedConsumer:
                 raise OffsetOutOfRangeError(
                     f"Offset {reading.position} is not in the log",
                     where=f"topic-partition {partition}",
-                    why=f"the log holds offsets {bounds.start_offset} to {bounds.end_offset} (exclusive);"
+                    why=f"the log has offsets {bounds.start_offset} to {bounds.end_offset} (exclusive);"
                     " retention or delete_records removed older ones",
                     hint="reset the application's offsets: pystreams reset",
                 )

@@ -1,4 +1,4 @@
-"""Connections to the log's SQLite file: opening, transactions, and SQLite's errors in our words."""
+"""Connections to the log's SQLite file: opening, transactions, and errors of SQLite as errors of pystreams."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from typing import Any
 from pystreams.broker.embedded.schema import APPLICATION_ID, SCHEMA_VERSION, TABLES
 from pystreams.errors import BrokerError, BrokerUnavailableError, ConfigError, StreamsError
 
-#: A blob of many kilobytes spans fewer pages; batches are that large.
+#: Large pages, because batches are large blobs, which then span fewer pages.
 PAGE_BYTES = 16_384
 
-#: Another process's transaction lasts milliseconds; who waits this long waits for something that hangs.
+#: Transactions of other processes take milliseconds; a longer wait means that a process hangs.
 BUSY_TIMEOUT_MS = 30_000
 
-#: What stays of the write-ahead log's file after a checkpoint.
+#: The maximum size of the write-ahead log's file after a checkpoint.
 WAL_BYTES_MAX = 64 << 20
 
 
 class Database:
-    """One connection. Not for two threads at once, but any thread may close it.
+    """One connection. Two threads must not use it at the same time, but any thread may close it.
 
     Transactions are explicit; outside of one, each statement sees the latest commit. Every method raises
-    ``BrokerUnavailableError`` while another process holds the file for too long, and ``BrokerError`` for what SQLite
-    cannot do (disk full, file damaged, ...).
+    ``BrokerUnavailableError`` if another process locks the file for too long, and ``BrokerError`` for errors of SQLite
+    (disk full, file damaged, ...).
     """
 
     def __init__(self, path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> None:
         self.path = path
         self._busy_timeout_ms = busy_timeout_ms
-        #: Held while SQLite works: a connection that is closed meanwhile takes the process down.
+        #: Held while SQLite works: closing the connection meanwhile would crash the process.
         self._mutex = threading.RLock()
         try:
             self._connection = sqlite3.connect(
@@ -71,7 +71,7 @@ class Database:
     def iterate(
         self, statement: str, parameters: Sequence[Any] = ()
     ) -> Generator[tuple[Any, ...], None, None]:
-        """Rows one by one; close the iterator early and SQLite reads no further."""
+        """Rows one by one. Closing the iterator early stops the reading."""
         try:
             with self._mutex:
                 cursor = self._execute(statement, parameters)
@@ -85,7 +85,7 @@ class Database:
             raise self._translated(error) from error
 
     def write(self, statement: str, parameters: Sequence[Any] = ()) -> int:
-        """Execute a statement; the number of rows it changed."""
+        """Execute a statement. Returns the number of changed rows."""
         try:
             with self._mutex:
                 return self._execute(statement, parameters).rowcount
@@ -101,7 +101,7 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Take the log's write lock now; commit at the end, or leave no trace if anything is raised."""
+        """Take the log's write lock now. Commit at the end, or roll back if anything is raised."""
         self.rows("BEGIN IMMEDIATE")
         try:
             yield
@@ -112,7 +112,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Statements within see one and the same state of the log."""
+        """All statements inside see the same state of the log."""
         self.rows("BEGIN")
         try:
             yield
@@ -120,7 +120,7 @@ class Database:
             self._roll_back()
 
     def data_version(self) -> int:
-        """A number that changes when another connection has committed. 3.5 µs."""
+        """A number that changes when another connection commits. Takes 3.5 µs."""
         try:
             with self._mutex:
                 version: int = self._execute("PRAGMA data_version").fetchone()[0]
@@ -129,14 +129,14 @@ class Database:
         return version
 
     def close(self) -> None:
-        """Wait for the statement that another thread executes, and close the connection."""
+        """Wait for another thread's current statement, and close the connection."""
         with self._mutex:
             self._connection.close()
 
     def _roll_back(self) -> None:
         try:
             with self._mutex:
-                # SQLite has rolled back by itself after some errors (a full disk, for one).
+                # After some errors, such as a full disk, SQLite has already rolled back.
                 if self._connection.in_transaction:
                     self._connection.rollback()
         except sqlite3.Error as error:
@@ -148,7 +148,7 @@ class Database:
             return row
 
     def _translated(self, error: sqlite3.Error) -> StreamsError:
-        # Extended codes carry the primary one in their low byte.
+        # The low byte of an extended code is the primary code.
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         where = f"embedded log {self.path}"
         if isinstance(error, sqlite3.ProgrammingError):
@@ -157,16 +157,16 @@ class Database:
             return BrokerUnavailableError(
                 "The embedded log is locked by another process",
                 where=where,
-                why=f"no turn to write came within {self._busy_timeout_ms / 1000:g} s",
-                hint="close tools that hold a transaction open on this file (an sqlite3 shell?), then try again",
+                why=f"the write lock was not free within {self._busy_timeout_ms / 1000:g} s",
+                hint="close tools with an open transaction on this file (an sqlite3 shell?), then try again",
             )
-        # Shared memory that cannot grow is told as a failure of the disk.
+        # If shared memory cannot grow, SQLite reports an I/O error.
         if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and _is_full(self.path)):
             return BrokerError(
                 "The disk is full; nothing of this transaction was written",
                 where=where,
                 why=str(error),
-                hint="free space on the disk and start again: nothing that was committed is lost",
+                hint="free space on the disk and start again: no committed data is lost",
             )
         what, hint = _WHAT.get(
             code, ("The embedded log failed", "see the reason; the log is a plain SQLite file")
@@ -214,19 +214,19 @@ _CONFIG_ERRORS = frozenset(
 
 
 def lock_directory(path: Path) -> Path:
-    """Where the lock files of a log lie."""
+    """The directory of a log's lock files."""
     return path.with_name(path.name + ".locks")
 
 
 def prepare(path: Path, busy_timeout_ms: int = BUSY_TIMEOUT_MS) -> int:
-    """Create the log if it is not there, and check that it is one of ours that we understand; gives its id.
+    """Create the log if it does not exist, and check that this version can read it. Returns its id.
 
-    Raises ``ConfigError`` if the path cannot hold a log, or holds something else or something newer.
+    Raises ``ConfigError`` if the path cannot hold a log, or has another kind of file or a newer log.
     """
     locks = lock_directory(path)
     try:
         locks.mkdir(parents=True, exist_ok=True)
-        # Two processes that create the same log at once: one waits for the other.
+        # If two processes create the same log at once, one waits for the other.
         lock = os.open(locks / "create", os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
         raise ConfigError(
@@ -254,9 +254,9 @@ def _prepare(database: Database) -> None:
         version = database.rows("PRAGMA user_version")[0][0]
         if version != SCHEMA_VERSION:
             raise ConfigError(
-                f"The embedded log has schema version {version}; this pystreams knows version {SCHEMA_VERSION}",
+                f"The embedded log has schema version {version}, but this pystreams supports version {SCHEMA_VERSION}",
                 where=where,
-                why="it was written by another version of pystreams",
+                why="another version of pystreams wrote it",
                 hint=f"use that version, or {_OTHER_PATH}",
             )
         return
@@ -276,7 +276,7 @@ def _prepare(database: Database) -> None:
 
 
 def _log_id(database: Database) -> int:
-    """Given to the log once, for good. Also finds out whether it can be written to."""
+    """The log's id, created once. This also checks that the log is writable."""
     with database.transaction():
         database.write("INSERT OR IGNORE INTO log_properties VALUES ('log_id', abs(random()))")
         return int(database.rows("SELECT value FROM log_properties WHERE name = 'log_id'")[0][0])

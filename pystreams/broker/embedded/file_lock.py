@@ -1,4 +1,4 @@
-"""A lock file whose lock the kernel releases when its process dies, however it dies."""
+"""A lock file. The kernel releases the lock when the process ends in any way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pystreams.errors import BrokerError
 
 
 class FileLock:
-    """An exclusive ``flock``: between processes, and between objects of one process."""
+    """An exclusive ``flock``: between processes, and between objects in one process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -34,7 +34,7 @@ class FileLock:
         return True
 
     def release(self, *, remove: bool = False) -> None:
-        """Give the lock back, and delete the file if asked."""
+        """Release the lock, and delete the file if ``remove``."""
         if self._descriptor is None:
             return
         if remove:
@@ -44,7 +44,7 @@ class FileLock:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether some living process holds the lock. A file that is gone is locked by nobody."""
+    """Whether a living process holds the lock. A missing file is not locked."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def is_locked(path: Path) -> bool:
     except OSError as error:
         raise _unusable(path, error) from error
     try:
-        # Shared, so that two who ask at once do not take each other for the holder.
+        # A shared lock, so that two checks at once do not take each other for the holder.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -66,5 +66,5 @@ def _unusable(path: Path, error: OSError) -> BrokerError:
         "A lock file of the embedded log cannot be used",
         where=str(path),
         why=str(error),
-        hint="check the permissions of its directory, the free space, and that the file system knows flock",
+        hint="check the permissions of its directory, the free space, and that the file system supports flock",
     )

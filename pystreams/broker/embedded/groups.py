@@ -1,4 +1,4 @@
-"""Groups in the log's tables: committed offsets, members, targets, claims. All run in their caller's transaction."""
+"""Groups in the log's tables: committed offsets, members, targets, claims. All run in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def claims(database: Database, group: str, member_id: str) -> set[TopicPartition
 
 
 def targets(database: Database, group: str, member_id: str) -> set[TopicPartition]:
-    """The partitions that the assignor gave to a member."""
+    """The partitions that the assignor assigned to a member."""
     rows = database.rows(
         "SELECT topic, partition FROM target_partitions WHERE group_id = ? AND member_id = ?",
         (group, member_id),
@@ -60,7 +60,7 @@ def claimed_by_others(database: Database, group: str, member_id: str) -> set[Top
 
 
 def set_claims(database: Database, group: str, member_id: str, partitions: Iterable[TopicPartition]) -> None:
-    """Make ``partitions`` all that a member holds; they must be free or its own already."""
+    """Replace all claims of a member by ``partitions``, which must be free or already its own."""
     database.write("DELETE FROM claimed_partitions WHERE group_id = ? AND member_id = ?", (group, member_id))
     database.write_many(
         "INSERT INTO claimed_partitions (group_id, topic, partition, member_id) VALUES (?, ?, ?, ?)",
@@ -71,10 +71,10 @@ def set_claims(database: Database, group: str, member_id: str, partitions: Itera
 def require_claims(
     database: Database, group: str, member_id: str, partitions: Collection[TopicPartition]
 ) -> None:
-    """Raises ``TaskMigratedError`` unless the member is one and holds the partitions."""
+    """Raise ``TaskMigratedError`` unless the member exists and holds the partitions."""
     why = ""
     if not is_member(database, member_id):
-        why = "the member was replaced: it did not poll for its session timeout, or its process was taken for dead"
+        why = "the member was removed: it did not poll within its session timeout, or its process counted as dead"
     else:
         foreign = set(partitions) - claims(database, group, member_id) if partitions else set()
         if foreign:
@@ -84,7 +84,7 @@ def require_claims(
             "The commit was refused; nothing of it was written",
             where=f"group {group}, member {member_id}",
             why=why,
-            hint="close the tasks and join the group again; another member goes on from the last commit",
+            hint="close the tasks and join the group again; another member continues from the last commit",
         )
 
 
@@ -98,7 +98,7 @@ def member_ids(database: Database, group: str) -> list[str]:
 
 
 def remove_member(database: Database, group: str, member_id: str) -> None:
-    """Forget a member and what it holds; the group needs a new assignment."""
+    """Remove a member and its claims; the group then needs a new assignment."""
     set_claims(database, group, member_id, ())
     database.write("DELETE FROM target_partitions WHERE group_id = ? AND member_id = ?", (group, member_id))
     if database.write("DELETE FROM members WHERE member_id = ?", (member_id,)):

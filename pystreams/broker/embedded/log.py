@@ -1,4 +1,4 @@
-"""Reading and appending batches: the only module that knows how a partition lies in the table ``batches``."""
+"""Reads and appends batches: the only module that knows the layout of a partition in the table ``batches``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pystreams.broker.embedded.database import Database
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, RecordBatch
 
-#: A read stops after the batch with which it reaches one of these.
+#: A read ends after the batch that reaches one of these limits.
 FETCH_RECORDS = 1000
 FETCH_BYTES = 1 << 20
 
@@ -25,7 +25,7 @@ ORDER BY base_offset
 
 
 class Bounds(NamedTuple):
-    """First readable offset, and the offset that the next record gets."""
+    """The first readable offset, and the offset of the next record to be written."""
 
     start_offset: int
     end_offset: int
@@ -38,7 +38,7 @@ def all_bounds(database: Database) -> dict[int, Bounds]:
 
 
 def append(database: Database, partition_id: int, batches: Sequence[EncodedBatch], now_ms: int) -> int | None:
-    """Within a transaction: give the records the next offsets; the new end offset, or None if the partition is gone."""
+    """Within a transaction: append records. Returns the new end offset, or None if the partition was deleted."""
     row = database.row("SELECT end_offset FROM partitions WHERE partition_id = ?", (partition_id,))
     if row is None:
         return None
@@ -69,8 +69,8 @@ def insert(database: Database, rows: Sequence[tuple[int, int, int, int, int, int
 
 
 def delete_before(database: Database, partition_id: int, offset: int, rows_max: int) -> int:
-    """Within a transaction: make ``offset`` the first readable one and delete up to ``rows_max`` batches before it;
-    the number deleted."""
+    """Within a transaction: make ``offset`` the first readable one and delete up to ``rows_max`` batches before it.
+    Returns the number of deleted batches."""
     doomed = database.rows(
         "SELECT batch_id, byte_count FROM batches WHERE partition_id = ? AND last_offset < ?"
         " ORDER BY base_offset LIMIT ?",
@@ -88,10 +88,10 @@ def delete_before(database: Database, partition_id: int, offset: int, rows_max: 
 def read(
     database: Database, partition: TopicPartition, partition_id: int, position: int, end_offset: int
 ) -> RecordBatch:
-    """What stands at ``position`` and after it, a bounded number of records.
+    """The records from ``position`` on, a limited number of them.
 
-    ``end_offset`` is one that the partition has reached: where nothing stands before it, the batch's ``next_offset``
-    skips the hole. The batch may be empty.
+    ``end_offset`` is an offset that the partition has reached: if there is no record before it, the batch's
+    ``next_offset`` skips the hole. The batch may be empty.
     """
     parts: list[tuple[Columns, Sequence[int]]] = []
     record_count = byte_count = 0
@@ -115,7 +115,7 @@ def read(
 
 
 def first_offset_at(database: Database, partition_id: int, timestamp: int) -> int | None:
-    """The first offset whose record has at least the timestamp (ms)."""
+    """The first offset whose record has at least this timestamp (ms)."""
     with closing(_batches_reaching(database, partition_id, timestamp)) as batches:
         for start_offset, base_offset, data in batches:
             columns = decode(data)
@@ -140,7 +140,7 @@ def _batches_reaching(
 def _joined(
     partition: TopicPartition, parts: list[tuple[Columns, Sequence[int]]], next_offset: int
 ) -> RecordBatch:
-    """One batch out of consecutive ones; ``next_offset`` at least."""
+    """One batch made of consecutive ones. Its next offset is at least ``next_offset``."""
     if not parts:
         return RecordBatch(partition.topic, partition.partition, [], [], [], [], None, next_offset)
     (keys, values, timestamps, _, headers), offsets = parts[0]

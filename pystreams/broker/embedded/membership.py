@@ -1,15 +1,15 @@
 """Membership in a group of the embedded log.
 
-A member joins by a row in ``members`` and a lock on a file of its own, which the kernel releases when its process
-dies. Whoever first sees that the group needs an assignment (its ``epoch`` is ahead of ``assigned_epoch``) runs the
-assignor on a snapshot and writes the result if the epoch is still the same; others find the work done.
+A member joins with a row in ``members`` and a lock on a file of its own; the kernel releases the lock when the process
+dies. The first member that sees that the group needs an assignment (its ``epoch`` is ahead of ``assigned_epoch``) runs
+the assignor on a snapshot, and writes the result if the epoch is still the same; the others use this result.
 
-    poll ──► evict the dead ──► assign if need be ──► take from my target what nobody holds ──► Assigned
-    claim ──► give up what is not named
+    poll ──► evict dead members ──► assign if necessary ──► claim the free partitions of the own target ──► Assigned
+    claim ──► release the partitions that are not named
 
-What ``poll`` delivers is claimed by the member in the same transaction, so nobody else can be given it; what the
-assignor took away stays claimed until ``claim`` no longer names it. A claim is a row under a primary key: two holders
-of a partition cannot be written down.
+``poll`` claims the partitions that it returns in the same transaction, so that no other member can get them. A revoked
+partition stays claimed until ``claim`` no longer names it. A claim is a row with a primary key, so a partition cannot
+have two holders.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from pystreams.clock import Clock
 from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
 
-#: How often a member looks whether others are still alive.
+#: How often a member checks whether the others are alive.
 LIVENESS_INTERVAL_MS = 200.0
 
 
 def evict_dead(database: Database, group: str, locks: Path, now_ms: float, except_for: str = "") -> None:
-    """Remove the members whose process has died, or that have not polled for their session timeout."""
+    """Remove the members whose process has died, or that have not polled within their session timeout."""
     dead = [row for row in _members(database, group, except_for) if _is_dead(locks, row, now_ms)]
     if not dead:
         return
     with database.transaction():
-        # Once more under the write lock: a sleeper may have woken and sent its heartbeat.
+        # Check again with the write lock: a slow member may have sent a heartbeat meanwhile.
         for row in _members(database, group, except_for):
             if _is_dead(locks, row, now_ms):
                 groups.remove_member(database, group, row[0])
@@ -110,11 +110,11 @@ class EmbeddedMember:
 
     @property
     def member_id(self) -> str:
-        """Another one after the membership was lost."""
+        """The current id; it changes when the member rejoins after a loss."""
         return self._member_id
 
     def poll(self) -> list[MemberEvent]:
-        """Also raises what the assignor raises; the next poll asks it again."""
+        """Also raises errors of the assignor; the next poll calls it again."""
         now_ms = self._clock.monotonic_ms()
         if not self._joined:
             self._join(now_ms)
@@ -127,7 +127,7 @@ class EmbeddedMember:
             self._next_liveness_ms = now_ms + LIVENESS_INTERVAL_MS
         elif not self._look_again and self._database.data_version() == self._seen_version:
             return []
-        # Noted before the state is read, so that a change in between is seen by the next poll.
+        # Noted before the state is read, so that the next poll sees a change that happens meanwhile.
         self._seen_version = self._database.data_version()
         self._look_again = False
         try:
@@ -138,11 +138,11 @@ class EmbeddedMember:
         return [] if event is None else [event]
 
     def claim(self, partitions: Collection[TopicPartition]) -> None:
-        """Raises ``BrokerError`` for a partition that no ``Assigned`` has given. Without effect after a loss."""
+        """Raises ``BrokerError`` for a partition that was never in an ``Assigned``. Has no effect after a loss."""
         claimed = frozenset(partitions)
         if not claimed <= self._held:
             raise BrokerError(
-                "A member cannot claim partitions that it was not given",
+                "A member cannot claim partitions that were not assigned to it",
                 where=f"group {self.group}, member {self._member_id}: {sorted(claimed - self._held)}",
             )
         if claimed == self._held:
@@ -151,14 +151,14 @@ class EmbeddedMember:
             if groups.is_member(self._database, self._member_id):
                 groups.set_claims(self._database, self.group, self._member_id, claimed)
         self._held = claimed
-        # An assignment may have waited for these to be given up and to come back.
+        # The group's next assignment may have waited for this member to release these partitions.
         self._look_again = True
 
     def can_commit(self) -> bool:
         return self._joined
 
     def confirm(self) -> None:
-        """A commit is one transaction, and checks it itself."""
+        """Does nothing: a commit is one transaction, which checks the membership itself."""
 
     def committed(
         self, partitions: Collection[TopicPartition]
@@ -181,7 +181,7 @@ class EmbeddedMember:
     def _join(self, now_ms: float) -> None:
         lock_file = f"member-{uuid.uuid4()}"
         self._release_lock()  # of an attempt that failed
-        # Locked before the row can be seen: nobody may find the row and take its member for dead.
+        # The lock is taken before the row becomes visible, so that no other member takes this one for dead.
         self._lock = FileLock(self._locks / lock_file)
         self._lock.acquire()
         user_data = self._user_data()
@@ -228,7 +228,7 @@ class EmbeddedMember:
             "UPDATE members SET heartbeat_ms = ? WHERE member_id = ?", (int(now_ms), self._member_id)
         )
         self._next_heartbeat_ms = now_ms + self._heartbeat_interval_ms
-        # The row may be gone: look.
+        # The row may have been removed: check.
         self._look_again = True
 
     def _next_event(self) -> MemberEvent | None:
@@ -253,7 +253,7 @@ class EmbeddedMember:
             self._lock = None
 
     def _assign_if_needed(self) -> None:
-        """Run the assignor if the group's members or topics are not those of the last assignment."""
+        """Run the assignor if the group's members or topics have changed since the last assignment."""
         with self._database.snapshot():
             row = self._database.row(
                 "SELECT epoch, assigned_epoch, assigned_topics FROM consumer_groups WHERE group_id = ?",
@@ -269,7 +269,7 @@ class EmbeddedMember:
                 self._seen_topics_version = version
                 return
             members = self._member_infos()
-        # Outside of any transaction: it is the application's code, and may itself ask the log.
+        # Outside of any transaction, because the assignor is the application's code and may query the log.
         result = self._assign(members)
         self._write_assignment(epoch, topics, members, result)
 
@@ -293,7 +293,7 @@ class EmbeddedMember:
     def _write_assignment(
         self, epoch: int, topics: str, members: list[MemberInfo], result: Mapping[str, MemberAssignment]
     ) -> None:
-        """Write the targets, unless the group has changed or somebody else was faster."""
+        """Write the targets, unless the group has changed or another member has written them."""
         member_ids = {member.member_id for member in members}
         targets = [
             (self.group, *partition, member_id)
@@ -302,7 +302,7 @@ class EmbeddedMember:
         ]
         if len({target[1:3] for target in targets}) < len(targets) or not set(result) <= member_ids:
             raise BrokerError(
-                "The assignor gave a partition to two members, or something to a member that does not exist",
+                "The assignor assigned a partition to two members, or to a member that does not exist",
                 where=f"group {self.group}",
             )
         with self._database.transaction():
@@ -332,12 +332,12 @@ class EmbeddedMember:
             )
 
     def _next_assignment(self) -> Assigned | None:
-        """What has become new for this member since the last assignment that it was given."""
+        """The assignment, if it has changed for this member since the last one that it received."""
         with self._database.snapshot():
             if self._visible_target() is None:
                 return None
         with self._database.transaction():
-            # Once more under the write lock: what is free now stays free until it is claimed.
+            # Read again with the write lock: a partition that is free now stays free until it is claimed.
             target = self._visible_target()
             if target is None:
                 return None
@@ -349,14 +349,14 @@ class EmbeddedMember:
         return Assigned(generation, tuple(sorted(visible)), plan)
 
     def _visible_target(self) -> tuple[int, set[TopicPartition], bytes] | None:
-        """Generation, target without what others hold, plan; None if there is nothing to deliver."""
+        """Generation, target without partitions that others hold, plan; None if there is nothing to deliver."""
         row = self._database.row(
             "SELECT generation, epoch = assigned_epoch, plan FROM consumer_groups JOIN members USING (group_id)"
             " WHERE member_id = ?",
             (self._member_id,),
         )
         if row is None or not row[1]:
-            # Removed, or an assignment is due: the next poll sees to it.
+            # The member was removed, or an assignment is due: the next poll handles it.
             self._look_again = True
             return None
         generation, _, plan = row

@@ -22,7 +22,7 @@ from pystreams.record import NO_HEADERS, Headers
 
 
 class _Buffer:
-    """What was sent to one partition since the last commit."""
+    """The records sent to one partition since the last commit."""
 
     __slots__ = (
         "compacted",
@@ -43,7 +43,7 @@ class _Buffer:
         self.timestamps: list[int] = []
         self.headers: dict[int, Headers] = {}  # by index: few records have any
         self.compacted = topic.config.compacts
-        # Only a larger value is worth a look at the whole record's size.
+        # Only larger values need a check of the whole record's size.
         self.unsuspected_bytes = topic.config.max_message_bytes // 2
 
     def encoded(self, now_ms: int) -> list[EncodedBatch]:
@@ -61,8 +61,8 @@ class _Buffer:
 
 
 class EmbeddedProducer:
-    """See ``port.Producer``. A record that its topic cannot take (larger than ``max.message.bytes``, no key for a
-    compacted topic) is refused by ``send`` itself, with ``ProductionError``; the others are kept."""
+    """See ``port.Producer``. ``send`` itself refuses a record that its topic does not accept (larger than
+    ``max.message.bytes``, no key in a compacted topic), with ``ProductionError``; the other records are kept."""
 
     def __init__(
         self, database: Database, locks: Path, clock: Clock, closed: Callable[[Database], None]
@@ -124,10 +124,10 @@ class EmbeddedProducer:
     def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
     ) -> dict[TopicPartition, int]:
-        """One transaction. What was sent stays buffered if it raises: commit again, or ``abort``."""
+        """Commit in one transaction. If it raises, the records stay buffered: commit again, or ``abort``."""
         embedded_member = _own(member, offsets)
         now_ms = self._clock.now_ms()
-        # Encoded before the write lock is taken: others wait for the insertion only.
+        # Encode before taking the write lock, so that others wait only for the insertion.
         written = [
             (TopicPartition(topic, partition), buffer, buffer.encoded(now_ms))
             for topic, buffers in self._buffers.items()
@@ -163,7 +163,7 @@ class EmbeddedProducer:
         self._sticky.clear()
 
     def close(self) -> None:
-        """What was sent since the last commit is dropped."""
+        """Close the producer. Records sent since the last commit are dropped."""
         self.abort()
         self._cleaner.close()
         self._closed(self._database)
@@ -179,7 +179,7 @@ class EmbeddedProducer:
         buffers = self._buffers.get(topic_name, {})
         full = partition in buffers and len(buffers[partition].values) % BATCH_RECORDS_MAX == 0
         if partition is None or full:
-            # As Kafka's producer: stay with one partition for a batch, then go on to another.
+            # Like Kafka's producer: use one partition for a whole batch, then switch to another.
             partition = self._sticky[topic_name] = random.randrange(count)  # noqa: S311
         return partition
 
@@ -197,7 +197,7 @@ class EmbeddedProducer:
         size = _record_bytes(key, value, headers)
         if size <= buffer.topic.config.max_message_bytes:
             return
-        # The setting may have been raised since it was read.
+        # The setting may have been raised since it was last read.
         buffer.topic = load_topic(self._database, buffer.topic.name)
         limit = buffer.topic.config.max_message_bytes
         if size > limit:
@@ -210,7 +210,7 @@ class EmbeddedProducer:
             )
 
     def _check_batches(self, buffer: _Buffer, partition: int, batches: list[EncodedBatch]) -> None:
-        """What ``send`` does not look at: records that are large by their keys or headers."""
+        """Check the sizes that ``send`` does not check: of records with large keys or headers."""
         if all(len(batch.data) <= buffer.topic.config.max_message_bytes for batch in batches):
             return
         for index, (key, value) in enumerate(zip(buffer.keys, buffer.values, strict=True)):
@@ -224,7 +224,7 @@ def _own(member: Member | None, offsets: Mapping[TopicPartition, CommittedOffset
     if member is None and offsets:
         raise BrokerError(
             "Offsets cannot be committed without a member",
-            why="offsets belong to a group, and the member names it",
+            why="offsets belong to a group, which the member names",
             hint="pass the member, or use Admin.set_group_offsets",
         )
     if member is not None and not isinstance(member, EmbeddedMember):

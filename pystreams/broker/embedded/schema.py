@@ -1,25 +1,25 @@
 """The tables of the embedded log: an SQLite file that anyone may open with ``sqlite3`` (reading is always safe).
 
 topics              one row per topic; ``config`` is JSON, Kafka's topic settings that were given explicitly
-partitions          one row per partition. ``start_offset``: first offset that may be read. ``end_offset``: exclusive,
-                    the offset that the next record gets. ``clean_offset``: everything before it has been compacted.
+partitions          one row per partition. ``start_offset``: the first readable offset. ``end_offset``: exclusive, the
+                    offset of the next record. ``clean_offset``: everything before it has been compacted.
                     ``byte_count``: bytes of its batches.
 batches             one row per batch of records of one partition, in offset order. ``columns`` is a msgpack array
                     ``[keys, values, timestamps, offsets, headers]`` of parallel columns (see ``columns.py``);
                     offsets is nil if they are ``base_offset, base_offset + 1, ...``, headers is nil if no record has
                     any. ``last_offset`` is inclusive. ``max_timestamp``: latest event time (ms). ``appended_ms``:
-                    wall clock; of a compacted batch that of its first compaction or later.
-consumer_groups     one row per group. ``epoch`` counts what calls for a new assignment (a member came, went, asked);
-                    ``assigned_epoch`` is the epoch that the targets were made for; ``generation`` counts
+                    wall-clock time; for a compacted batch the time of its first compaction or later.
+consumer_groups     one row per group. ``epoch`` counts the reasons for a new assignment (a member joined, left, asked);
+                    ``assigned_epoch`` is the epoch of the current targets; ``generation`` counts
                     assignments; ``assigned_topics`` is JSON, the partition counts that the assignor saw.
 group_offsets       committed offsets: the next offset to process, with Java's offset metadata
 members             one row per member. ``lock_file`` (in the directory ``<log>.locks``) is locked by the member's
                     process while it lives; ``heartbeat_ms`` is the machine's monotonic clock; ``locked`` is 0 for a
-                    member that went without leaving, which lives on until its session has run out. ``user_data`` is
-                    what it last told the assignor, ``plan`` what the assignor last told it.
-target_partitions   which member shall have a partition
-claimed_partitions  which member holds a partition: at most one, by the primary key
-log_properties      ``topics_version`` counts changes of the topics; ``log_id`` tells this log from others
+                    member that stopped without leaving, which stays until its session times out. ``user_data`` is its
+                    last message to the assignor, ``plan`` the assignor's last message to it.
+target_partitions   the member to which each partition is assigned
+claimed_partitions  the member that holds a partition: at most one, by the primary key
+log_properties      ``topics_version`` counts changes of the topics; ``log_id`` identifies this log
 
 Offsets in ``batches`` of one partition never overlap. A partition without compaction has no holes between
 ``start_offset`` and ``end_offset``.
@@ -30,7 +30,7 @@ from __future__ import annotations
 #: ``PRAGMA application_id`` of the file: "pyst".
 APPLICATION_ID = 0x70797374
 
-#: ``PRAGMA user_version``: raised with every change of the tables that older code could not read.
+#: ``PRAGMA user_version``: raised with every change of the tables that older code cannot read.
 SCHEMA_VERSION = 1
 
 TABLES = """

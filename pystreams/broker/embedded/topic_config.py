@@ -1,4 +1,4 @@
-"""The topic settings of Kafka: those that the embedded log obeys, and those that mean nothing to it."""
+"""Kafka's topic settings: those that the embedded log supports, and those that have no effect in it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pystreams.nearest import did_you_mean
 
 N = TypeVar("N", int, float)
 
-#: Settings that the embedded log obeys, with Kafka's defaults (also for ``max.message.bytes``: what is too large for
-#: a default topic of Kafka is too large here, so that an application learns it before it moves).
+#: Settings that the embedded log supports, with Kafka's defaults. This includes ``max.message.bytes``, so that an
+#: application learns about too large records before it moves to Kafka.
 DEFAULTS: Mapping[str, str] = {
     "cleanup.policy": "delete",
     "delete.retention.ms": "86400000",
@@ -24,7 +24,7 @@ DEFAULTS: Mapping[str, str] = {
     "retention.ms": "604800000",
 }
 
-#: Settings of Kafka that are kept and shown but change nothing: there are no replicas, segments or codecs here.
+#: Settings of Kafka that are stored but have no effect: this log has no replicas, segments or codecs.
 WITHOUT_EFFECT = frozenset(
     {
         "compression.gzip.level",
@@ -56,7 +56,7 @@ WITHOUT_EFFECT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """What a topic's settings mean here. -1 in ``retention_ms`` and ``retention_bytes``: without limit."""
+    """A topic's parsed settings. -1 in ``retention_ms`` and ``retention_bytes``: no limit."""
 
     deletes: bool
     compacts: bool
@@ -70,12 +70,12 @@ class TopicConfig:
 
 
 def effective(config: Mapping[str, str]) -> dict[str, str]:
-    """Every setting of a topic: what was given, and Kafka's defaults for the rest."""
+    """All settings of a topic: the given ones, and Kafka's defaults for the others."""
     return {**DEFAULTS, **config}
 
 
 def parse(topic: str, config: Mapping[str, str]) -> TopicConfig:
-    """Raises ``ConfigError`` for a setting that Kafka does not know, or a value that it does not mean."""
+    """The parsed settings. Raises ``ConfigError`` for a setting that Kafka does not have, or an invalid value."""
     for name in config:
         if name not in DEFAULTS and name not in WITHOUT_EFFECT:
             raise ConfigError(
@@ -101,7 +101,7 @@ def parse(topic: str, config: Mapping[str, str]) -> TopicConfig:
 
 
 class _Reader:
-    """Reads values out of a topic's settings, naming the topic when one is wrong."""
+    """Parses the values of a topic's settings. Its errors name the topic."""
 
     def __init__(self, topic: str, config: Mapping[str, str]) -> None:
         self._topic = topic

@@ -1,4 +1,4 @@
-"""The catalogue of topics: what exists, under which ids, with which settings."""
+"""The catalogue of topics: names, ids and settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pystreams.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as the log knows it. ``partition_ids[n]`` is the id of partition n; ids are never used twice."""
+    """A topic in the log's tables. ``partition_ids[n]`` is the id of partition n; ids are never reused."""
 
     topic_id: int
     name: str
@@ -26,7 +26,7 @@ class Topic:
 
 
 def load_topics(database: Database, names: Collection[str] | None = None) -> dict[str, Topic]:
-    """The topics that exist among ``names`` (None: all), by name."""
+    """The existing topics among ``names`` (None: all), by name."""
     ids: dict[tuple[int, str, str], list[int]] = {}
     for topic_id, name, config, partition_id in database.rows(
         "SELECT topic_id, name, config, partition_id FROM topics JOIN partitions USING (topic_id)"
@@ -42,7 +42,7 @@ def load_topics(database: Database, names: Collection[str] | None = None) -> dic
 
 
 def load_topic(database: Database, name: str) -> Topic:
-    """Raises ``TopicError`` if it does not exist."""
+    """The topic. Raises ``TopicError`` if it does not exist."""
     topic = load_topics(database, [name]).get(name)
     if topic is None:
         raise TopicError(
@@ -54,14 +54,14 @@ def load_topic(database: Database, name: str) -> Topic:
 
 
 def partition_id(database: Database, topic: Topic, partition: int) -> int:
-    """Raises ``TopicError`` if the topic has no such partition."""
+    """The id of a partition. Raises ``TopicError`` if the topic has no such partition."""
     if 0 <= partition < len(topic.partition_ids):
         return topic.partition_ids[partition]
     raise TopicError(
         f"Topic {topic.name!r} has no partition {partition}",
         where=f"embedded log {database.path}",
         why=f"it has {len(topic.partition_ids)} partitions, counted from 0",
-        hint="check the partitioner, or create the topic with more partitions",
+        hint="correct the partitioner, or create the topic with more partitions",
     )
 
 
@@ -78,9 +78,9 @@ def partition_ids(database: Database, partitions: Collection[TopicPartition]) ->
 
 
 def create_topics(database: Database, specs: Iterable[TopicSpec]) -> None:
-    """Create what is not there yet, all or nothing.
+    """Create the missing topics, all or none.
 
-    Raises ``TopicError`` for an illegal name, a partition count below 1, or another count than the existing topic's.
+    Raises ``TopicError`` for an invalid name, a partition count below 1, or another count than the existing topic's.
     """
     with database.transaction():
         created = [spec for spec in specs if _create(database, spec)]
@@ -100,7 +100,7 @@ def alter_config(database: Database, name: str, config: Mapping[str, str]) -> No
 
 
 def remove_topic(database: Database, name: str) -> None:
-    """Forget a topic, its records and what groups committed for it."""
+    """Delete a topic, its records and the groups' committed offsets for it."""
     with database.transaction():
         topic = load_topic(database, name)
         database.write(
@@ -114,7 +114,7 @@ def remove_topic(database: Database, name: str) -> None:
 
 
 def topics_version(database: Database) -> int:
-    """A number that changes whenever topics were created or deleted."""
+    """A number that changes whenever topics are created or deleted."""
     row = database.row("SELECT value FROM log_properties WHERE name = 'topics_version'")
     assert row is not None
     version: int = row[0]

@@ -1,4 +1,4 @@
-"""Writing under a transactional id: one writer at a time, known by a lock that the kernel releases if it dies."""
+"""Writing with a transactional id: one writer at a time, identified by a lock that the kernel releases if it dies."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from pystreams.errors import BrokerError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.record import Headers
 
-#: What a commit keeps in memory, and writes while others wait.
+#: The maximum number of records that a commit keeps in memory, and writes while others wait.
 TRANSACTION_RECORDS_MAX = 20_000
 
 
 def _locked(locks: Path, transactional_id: str, where: str) -> FileLock:
-    """The lock of an id. Raises ``BrokerError`` if somebody has it."""
-    # Ids hold names of stores, which may hold anything.
+    """The lock of an id. Raises ``BrokerError`` if another writer has it."""
+    # Ids contain names of stores, which may have any characters.
     lock = FileLock(locks / f"transaction-{sha256(transactional_id.encode()).hexdigest()[:32]}")
     if not lock.acquire():
         raise BrokerError(
-            f"somebody else is writing as {transactional_id}",
+            f"another process is writing as {transactional_id}",
             where=where,
-            why="the log has one writer for each transactional id, and the other one still lives",
+            why="the log allows one writer for each transactional id, and the other one is still running",
             hint="wait until it has ended, or stop it, then try again",
         )
     return lock
@@ -70,7 +70,7 @@ class EmbeddedTransactionalProducer:
 
 
 class EmbeddedGroupCommitter:
-    """See ``port.GroupCommitter``. Members, records and offsets are looked at and written in one transaction."""
+    """See ``port.GroupCommitter``. One transaction checks the members and writes the records and offsets."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class EmbeddedGroupCommitter:
             raise
 
     def probe(self, partitions: Collection[TopicPartition]) -> None:
-        """Who may open the file may write to it."""
+        """Does nothing: a process that can open the file may write to it."""
 
     def commit(self, records: Sequence[Write], offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Also raises ``TopicError`` for a topic that does not exist."""

@@ -1,6 +1,6 @@
-"""Apache Kafka as a broker: confluent-kafka moves the data, kafka-python holds the membership.
+"""Apache Kafka as a broker: confluent-kafka transfers the data, kafka-python handles the membership.
 
-Two clients, because no one of them can do both: see the decision "Kafka through two clients". Begin with ``broker``,
+There are two clients, because neither can do both: see the decision "Kafka through two clients". Begin with ``broker``,
 which opens the clients, and ``settings``, which gives both the same settings under Java's names.
 
 - Data: ``consumer``, ``producer`` (at least once) and ``transactions`` (all or nothing, for hand-overs);

@@ -1,4 +1,4 @@
-"""Topics, offsets and groups of a Kafka cluster as a whole."""
+"""Administration of a Kafka cluster: topics, offsets and groups."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from pystreams.ids import TopicPartition
 T = TypeVar("T")
 
 _TIMEOUT_S: Final = 30.0
-#: How long a new topic may take to be known to every broker that is asked, and an old one to be gone.
+#: How long it may take until all brokers know a new topic, or have forgotten a deleted one.
 _SPREAD_TIMEOUT_S: Final = 30.0
 _SPREAD_PAUSE_S: Final = 0.02
 _REQUEST_TIMEOUT_MIN_S: Final = 0.1
@@ -51,11 +51,11 @@ _REQUEST_TIMEOUT_MIN_S: Final = 0.1
 _EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
-#: What brokers say that give topics no ids.
+#: The id that brokers without topic ids return.
 _NO_ID: Final = str(Uuid(0, 0))
 _NOT_TO_BE_SEEN: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_AUTHORIZATION_FAILED})
 
-#: Kafka's own.
+#: Kafka's own topics.
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
@@ -71,7 +71,7 @@ class KafkaAdmin:
         self._mutex = threading.Lock()
 
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
-        """``config`` holds every setting of the topic, defaults included; nothing without the permission to
+        """``config`` has every setting of the topic, defaults included; it is empty without the permission
         DESCRIBE_CONFIGS. Kafka's own topics are left out."""
         counts = {
             name: count for name, count in self.partition_counts().items() if names is None or name in names
@@ -96,12 +96,12 @@ class KafkaAdmin:
         return found
 
     def partition_counts(self) -> dict[str, int]:
-        """The number of partitions of every topic: much less work for the brokers than ``describe_topics``. Kafka's own
+        """The partition count of every topic: much less work for the brokers than ``describe_topics``. Kafka's own
         topics are left out."""
         return {name: count for name, count in self._partition_counts().items() if name not in _INTERNAL}
 
     def topic_id(self, name: str) -> str | None:
-        """None, too, where the login may not see the topic, and from brokers before 2.8, which give topics no ids."""
+        """Also None if the login may not see the topic, and for brokers before 2.8, which have no topic ids."""
         future = self._client.describe_topics(TopicCollection([name]), request_timeout=_TIMEOUT_S)[name]
         try:
             found = future.result().topic_id
@@ -112,7 +112,7 @@ class KafkaAdmin:
         return None if found is None or str(found) == _NO_ID else str(found)
 
     def create_topics(self, topics: Collection[TopicSpec]) -> None:
-        """Returns once the brokers know them. Also raises ``ConfigError`` for settings that Kafka refuses."""
+        """Returns when all brokers know the topics. Also raises ``ConfigError`` for settings that Kafka refuses."""
         if not topics:
             return
         wanted = {spec.name: spec for spec in topics}
@@ -143,7 +143,7 @@ class KafkaAdmin:
                 )
 
     def alter_topic_config(self, name: str, config: Mapping[str, str]) -> None:
-        """Change these settings and leave the others. Returns once the brokers show them, as far as the login may see.
+        """Change these settings and keep the others. Returns when the brokers show them, if the login may see them.
         Raises ``TopicError``, ``ConfigError``."""
         before = self._shown(name, config)
         resource = ConfigResource(
@@ -167,22 +167,23 @@ class KafkaAdmin:
         self._wait_until_shown(name, config, before)
 
     def _shown(self, name: str, settings: Collection[str]) -> dict[str, str]:
-        """What brokers say of some settings of a topic."""
+        """The values of some settings of a topic, as the brokers show them."""
         topic = self.describe_topics([name]).get(name)
         return {} if topic is None else {key: topic.config[key] for key in settings if key in topic.config}
 
     def _wait_until_shown(self, name: str, config: Mapping[str, str], before: Mapping[str, str]) -> None:
-        """The controller has accepted the settings; the brokers hear of them a moment later."""
+        """Wait for the brokers, which learn of the settings a moment after the controller has accepted them."""
         deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
         while not deadline.expired():
             shown = self._shown(name, config)
-            # Kafka may write a value in another way, "compact, delete" without the space, say: another one will do.
+            # Kafka may show a value in another spelling, such as "compact, delete" without the space: any change
+            # counts.
             if all(value == config[key] or value != before.get(key) for key, value in shown.items()):
                 return
             time.sleep(_SPREAD_PAUSE_S)
 
     def delete_topics(self, names: Collection[str]) -> None:
-        """Returns once they are gone. Raises ``TopicError`` if one does not exist."""
+        """Returns when the topics are deleted. Raises ``TopicError`` if one does not exist."""
         if not names:
             return
         futures = self._client.delete_topics(list(names), request_timeout=_TIMEOUT_S)
@@ -193,8 +194,8 @@ class KafkaAdmin:
         )
 
     def require_remaking(self, names: Collection[str]) -> None:
-        """Asks what the login is allowed to do. A cluster that deletes no topics (``delete.topic.enable``) is found out
-        only when it is tried."""
+        """Check the login's permissions. Whether the cluster deletes topics at all (``delete.topic.enable``) only shows
+        when it is tried."""
         if not names:
             return
         told = {"include_authorized_operations": True, "request_timeout": _TIMEOUT_S}
@@ -204,19 +205,19 @@ class KafkaAdmin:
             allowed = self._result(future, "A topic cannot be described", name).authorized_operations
             if allowed is None:
                 continue
-            # Whoever may create topics anywhere may create this one.
+            # A login that may create topics anywhere may create this one.
             allowed += cluster.authorized_operations or []
             for operation in (AclOperation.DELETE, AclOperation.CREATE):
                 if operation not in allowed:
                     raise failure(
                         KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED),
-                        "A topic must be deleted and created again, which is not permitted",
+                        "A topic must be deleted and created again, but the login may not do that",
                         where=f"{self._where}, {name}",
                         needs=operation.name,
                     )
 
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
-        """Begin to delete everything before the given offsets."""
+        """Start to delete all records before the given offsets."""
         locations = [Location(p.topic, p.partition, offset) for p, offset in offsets.items()]
         begun = self._client.delete_records(locations, request_timeout=_TIMEOUT_S) if locations else {}
         return _Deletion(begun, self._where)
@@ -230,11 +231,11 @@ class KafkaAdmin:
         return self._offsets(dict.fromkeys(partitions, _LATEST), timeout_ms=timeout_ms)
 
     def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where a consumer ends that reads what is committed: before the first transaction that is still open."""
+        """The end offsets for readers of committed records: before the first open transaction."""
         return self._offsets(dict.fromkeys(partitions, _LATEST), IsolationLevel.READ_COMMITTED)
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        # Ends first: a record that arrives in between lies at or after them.
+        # Read the ends first: a record that arrives meanwhile lies at or after them.
         ends = self.end_offsets(times_ms.keys())
         found = self._offsets({p: OffsetSpec.for_timestamp(time_ms) for p, time_ms in times_ms.items()})
         return {p: ends[p] if offset < 0 else offset for p, offset in found.items()}
@@ -249,7 +250,7 @@ class KafkaAdmin:
         if not offsets:
             return
         try:
-            # As nobody: the coordinator accepts that only while the group is empty.
+            # With no member id: the coordinator accepts that only while the group is empty.
             self._group(group).commit(offsets, -1, "", 1000 * _TIMEOUT_S)
         except (errors.UnknownMemberIdError, errors.RebalanceInProgressError, errors.IllegalGenerationError):
             raise self._not_empty(group) from None
@@ -312,7 +313,7 @@ class KafkaAdmin:
                 raise BrokerUnavailableError(
                     f"The brokers do not agree about {what}",
                     where=self._where,
-                    why=f"not all of them knew within {_SPREAD_TIMEOUT_S:g} s",
+                    why=f"not all brokers knew within {_SPREAD_TIMEOUT_S:g} s",
                 )
             time.sleep(_SPREAD_PAUSE_S)
 
@@ -322,7 +323,7 @@ class KafkaAdmin:
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
         timeout_ms: float = ANSWER_TIMEOUT_MS,
     ) -> dict[TopicPartition, int]:
-        """A partition that has no leader yet, or a new one, is asked again."""
+        """Ask again for a partition that has no leader yet, or a new one."""
         found: dict[TopicPartition, int] = {}
         missing = dict(specs)
         deadline = Deadline(SystemClock(), timeout_ms)
@@ -343,12 +344,12 @@ class KafkaAdmin:
                 del missing[partition]
             if missing:
                 time.sleep(_SPREAD_PAUSE_S)
-                # librdkafka asks whom it takes for the leader: have it look again.
+                # librdkafka asks the leader that it knows: make it refresh its metadata.
                 self._partition_counts(_seconds_left(deadline))
         return {partition: found[partition] for partition in specs}
 
     def _of_coordinator(self, ask: Callable[[], Future[T]]) -> T:
-        """A group's coordinator that is only just being made (in a new cluster), or moves, is asked again."""
+        """Ask again if a group's coordinator is being created (in a new cluster), or moves."""
         deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
         while True:
             try:
@@ -406,7 +407,7 @@ class _Deletion:
                 error = error_of(exception)
                 if error.code() == KafkaError.OFFSET_OUT_OF_RANGE:
                     raise OffsetOutOfRangeError(
-                        f"Records before offset {location.offset} cannot be deleted: the log is not that long",
+                        f"Records before offset {location.offset} cannot be deleted: the log ends before it",
                         where=f"topic-partition {partition}",
                         why=error.str(),
                     ) from None
@@ -415,5 +416,5 @@ class _Deletion:
 
 
 def _seconds_left(deadline: Deadline) -> float:
-    """For a request, which needs some time in any case."""
+    """The timeout of a request, which is never too short for an answer."""
     return max(_REQUEST_TIMEOUT_MIN_S, deadline.remaining_ms() / 1000)

@@ -36,11 +36,11 @@ _ROLES: Final[Mapping[ConsumerPurpose, Role]] = {
 class KafkaBroker:
     """A Kafka cluster. See ``port.Broker``.
 
-    ``client_settings`` has Java's settings of its clients by name, with Java's prefixes; login and encryption among
-    them reach both clients. At least once: outputs are flushed before offsets are committed.
+    ``client_settings`` are Java's client settings by name, with Java's prefixes; both clients get the login and
+    encryption settings among them. At least once: outputs are flushed before offsets are committed.
 
-    Raises ``BrokerUnavailableError`` if nobody answers, ``BrokerError`` if the login is refused, ``ConfigError`` for
-    settings that are unknown or cannot be so.
+    Raises ``BrokerUnavailableError`` if no broker answers, ``BrokerError`` if the login is refused, ``ConfigError`` for
+    unknown or invalid settings.
     """
 
     transactional = False
@@ -72,7 +72,7 @@ class KafkaBroker:
         self._admin_id = f"{client_id}-admin"
         self._clock = SystemClock() if clock is None else clock
         self._errors = ErrorLog(self.description, logs=False)
-        # One for all: it is thread-safe, and keeps connections of its own.
+        # One client for all: it is thread-safe and has connections of its own.
         self._client = self._make_client()
         self._mutex = threading.Lock()
         self._admins: list[KafkaAdmin] = []
@@ -84,7 +84,7 @@ class KafkaBroker:
 
     @property
     def reads_committed(self) -> bool:
-        """Whether its consumers leave out what transactions have not committed."""
+        """Whether consumers leave out records of transactions that are not committed."""
         return bool(self._settings.consumer("")["isolation.level"] == "read_committed")
 
     def admin(self) -> KafkaAdmin:
@@ -102,7 +102,7 @@ class KafkaBroker:
         )
 
     def producer(self, client_id: str, transactional_id: str) -> KafkaProducer:
-        """``transactional_id`` will fence transactions; at least once needs none."""
+        """``transactional_id`` is for transactions, which at-least-once does not use."""
         return KafkaProducer(
             self._settings.producer(client_id),
             f"{client_id}, {self.description}",
@@ -171,7 +171,7 @@ class KafkaBroker:
             ) from None
 
     def _connect(self, timeout_s: float) -> None:
-        """Have librdkafka make the first connection: unlike kafka-python it tells at once what is wrong with it."""
+        """Make the first connection with librdkafka, which reports its errors at once, unlike kafka-python."""
         deadline = Deadline(SystemClock(), 1000 * timeout_s)
         while True:
             try:
@@ -189,7 +189,7 @@ class KafkaBroker:
 
 @dataclass(frozen=True, slots=True)
 class KafkaAddress:
-    """Where and how to reach a cluster; picklable if its token provider is. Called, it connects."""
+    """The address and settings of a cluster; picklable if its token provider is. Calling it connects."""
 
     bootstrap_servers: str
     session_timeout_ms: int
@@ -201,7 +201,7 @@ class KafkaAddress:
     client_id: str
 
     def __call__(self) -> KafkaBroker:
-        """Raises what ``KafkaBroker`` raises."""
+        """Connect. Raises the errors of ``KafkaBroker``."""
         return KafkaBroker(
             self.bootstrap_servers,
             session_timeout_ms=self.session_timeout_ms,

@@ -1,6 +1,6 @@
-"""What both clients log, without the logins that kafka-python would show.
+"""The log lines of both clients, without the logins that kafka-python would show.
 
-At level DEBUG it logs each request and the bytes that go over the wire, passwords and tokens among them.
+At level DEBUG, kafka-python logs each request and the bytes on the wire, including passwords and tokens.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Any, Final
 
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 
-#: Where librdkafka's log lines go.
+#: The logger for librdkafka's lines.
 CLIENT_LOG: Final = logging.getLogger("pystreams.kafka")
 
-#: kafka-python's loggers that are given requests, responses and bytes.
+#: The loggers of kafka-python that log requests, responses and bytes.
 _TALKATIVE: Final = ("kafka.net.connection", "kafka.protocol.parser")
 
 
 class WithoutLogins(logging.Filter):
-    """Leaves every line in, and secrets out."""
+    """Keeps every line, and removes secrets from it."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):

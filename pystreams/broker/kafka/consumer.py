@@ -1,8 +1,8 @@
-"""The consumer: a confluent-kafka consumer that is told its partitions, and columns out of its messages.
+"""The consumer: a confluent-kafka consumer with assigned partitions, whose messages become columns.
 
-Pausing a partition makes librdkafka throw away what it has fetched ahead. So a paused partition is read on for a while,
-into ``held`` batches that are handed over when it is resumed; only past a bound it is paused in librdkafka, too.
-There it stays paused even if it is given up and assigned anew: it is resumed before.
+Pausing a partition makes librdkafka discard the records that it has prefetched. So a paused partition is read on for a
+while, into ``held`` batches that are returned when it is resumed; only beyond a limit it is paused in librdkafka, too.
+librdkafka keeps the pause even across assignments: so the partition is resumed before it is unassigned.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from pystreams.record import NO_HEADERS, Headers, RecordBatch
 
 log = logging.getLogger(__name__)
 
-#: Messages that one poll takes over, of all partitions together. Python looks for garbage whenever 700 new objects are
-#: alive: with 1,000 messages at once, that costs as much as reading them.
+#: The maximum number of messages per poll, over all partitions. Python's garbage collector runs whenever 700 new
+#: objects are alive: with 1,000 messages per poll it would take as long as the reading itself.
 POLL_RECORDS_MAX = 500
 
-#: A paused partition is read on until this many records or bytes of it are held.
+#: A paused partition is read on until this many records or bytes are held.
 HELD_RECORDS_MAX = 10_000
 HELD_BYTES_MAX = 8 << 20
-#: More partitions share what so many may hold.
+#: If more partitions than this are paused, they share the limits of this many.
 HELD_PARTITIONS_MAX = 8
 
 _METADATA_TIMEOUT_S = 10.0
@@ -71,10 +71,10 @@ class _Reading:
     )
 
     def __init__(self, position: int) -> None:
-        self.position = position  # what was handed over ends here
-        self.fetched = position  # what was taken from librdkafka ends here
-        self.end = position  # the end that librdkafka reported last
-        self.heard = False  # something has come of it: a record, or its end
+        self.position = position  # the end of the returned records
+        self.fetched = position  # the end of the records taken from librdkafka
+        self.end = position  # the end offset that librdkafka last reported
+        self.heard = False  # whether a record or the end of the partition has been reported
         self.held: deque[tuple[RecordBatch, int]] = deque()
         self.held_records = 0
         self.held_bytes = 0
@@ -82,7 +82,7 @@ class _Reading:
         self.stopped = False  # paused in librdkafka
 
     def holds(self, share: float) -> bool:
-        """Whether it holds that share of what a partition may hold, or more."""
+        """Whether it holds at least this share of the limit for one partition."""
         return self.held_records >= share * HELD_RECORDS_MAX or self.held_bytes >= share * HELD_BYTES_MAX
 
 
@@ -97,13 +97,13 @@ class KafkaConsumer:
         self._consumer = Consumer({**settings, "error_cb": self._told})
         self._readings: dict[TopicPartition, _Reading] = {}
         self._end_offsets: dict[TopicPartition, int | None] = {}
-        #: To be raised; of a partition that is given up, nobody wants to know.
+        #: Errors to be raised by the next poll. Those of unassigned partitions are dropped.
         self._failures: dict[TopicPartition, StreamsError] = {}
         self._ended: list[_Reading] = []
         self._doubtful = False
 
     def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """A partition that does not exist is reported by ``poll``."""
+        """``poll`` reports a partition that does not exist."""
         self.unassign(positions.keys())
         if positions:
             self._consumer.incremental_assign(
@@ -124,7 +124,7 @@ class KafkaConsumer:
             self._consumer.incremental_unassign(_locations(gone))
 
     def seek(self, positions: Mapping[TopicPartition, int]) -> None:
-        # librdkafka's seek may still deliver what it had fetched before; a new assignment does not.
+        # After librdkafka's seek, prefetched records may still be delivered; a new assignment drops them.
         paused = [partition for partition in positions if self._readings[partition].paused]
         self.assign(positions)
         self.pause(paused)
@@ -147,7 +147,7 @@ class KafkaConsumer:
             self._check_topics()
         self._raise_failure()
         if all(reading.paused for reading in self._readings.values()):
-            # Nothing may be handed over: what librdkafka has stays there.
+            # No partition may return records: those in librdkafka stay there.
             if timeout_ms > 0:
                 time.sleep(timeout_ms / 1000)
             return []
@@ -173,12 +173,13 @@ class KafkaConsumer:
             raise self._failures.pop(next(iter(self._failures)))
 
     def _told(self, error: KafkaError) -> None:
-        # A topic that vanishes is reported here, and nowhere else.
+        # A deleted topic is reported only here.
         self._doubtful = self._doubtful or is_unknown_topic(error)
         self._log(error)
 
     def _check_topics(self) -> None:
-        """A broker that has just started does not know all topics either: so the cluster is asked once more."""
+        """Check whether topics exist: ask the cluster again, because a broker that has just started may not know
+        all."""
         for topic in sorted({partition.topic for partition in self._readings}):
             try:
                 found = self._consumer.list_topics(topic, timeout=_METADATA_TIMEOUT_S).topics[topic]
@@ -192,10 +193,10 @@ class KafkaConsumer:
     def _ask_end_offset(self, partition: TopicPartition) -> int | None:
         reading = self._readings[partition]
         if not reading.heard:
-            # What librdkafka knows is from an earlier assignment.
+            # librdkafka's answer is from an earlier assignment.
             return None
         if self._reads_committed and reading.fetched == reading.end:
-            # Nothing more may be read before an open transaction has ended.
+            # An open transaction ends the readable records.
             return reading.end
         _, high = self._consumer.get_watermark_offsets(
             Location(partition.topic, partition.partition), cached=True
@@ -207,7 +208,7 @@ class KafkaConsumer:
         try:
             messages = self._consumer.consume(records_max, 0)
             if not messages and timeout_ms > 0:
-                # Asked for more than one, consume() would wait for all of them.
+                # With a larger number, consume() would wait for that many.
                 messages = self._consumer.consume(1, timeout_ms / 1000)
                 if messages:
                     messages += self._consumer.consume(records_max - 1, 0)
@@ -224,7 +225,7 @@ class KafkaConsumer:
         batches = []
         for partition, group in _by_partition(messages).items():
             reading = self._readings.get(partition)
-            # Messages of a partition that was given up may still be under way.
+            # Messages of an unassigned partition may still arrive.
             batch = None if reading is None else _batch(partition, group, reading)
             if reading is None or batch is None:
                 continue
@@ -238,14 +239,14 @@ class KafkaConsumer:
         return batches
 
     def _settle(self) -> None:
-        """Beyond the last record there may be holes: markers of transactions, what compaction took away."""
+        """Advance over holes after the last record: transaction markers, and records removed by compaction."""
         for reading in self._ended:
             if not reading.held:
                 reading.position = reading.fetched = max(reading.position, reading.end)
         self._ended.clear()
 
     def _note(self, message: Message) -> None:
-        """Librdkafka tells something about a partition instead of handing over a record."""
+        """Handle an event of a partition that librdkafka returns instead of a record."""
         error, topic, number = message.error(), message.topic(), message.partition()
         assert error is not None
         partition = TopicPartition(topic or "", -1 if number is None else number)
@@ -255,7 +256,9 @@ class KafkaConsumer:
                 reading.end, reading.heard = message.offset() or 0, True
                 self._ended.append(reading)
         elif topic is not None and reading is None:
-            log.debug("%s: about %s, given up already: %s", self._where, partition, text(error))
+            log.debug(
+                "%s: event for %s, which is no longer assigned: %s", self._where, partition, text(error)
+            )
         elif error.code() == KafkaError._AUTO_OFFSET_RESET:
             if reading is None or reading.heard or message.offset() == reading.fetched:
                 self._failures[partition] = _out_of_range(partition, reading, error)
@@ -280,11 +283,11 @@ class KafkaConsumer:
             self._consumer.pause(_locations([partition]))
 
     def _share(self) -> float:
-        """What each partition may hold, as a share of what one alone may."""
+        """The share of the limits that each partition may hold."""
         return min(1.0, HELD_PARTITIONS_MAX / len(self._readings))
 
     def _take_held(self) -> list[RecordBatch]:
-        """One batch of each resumed partition that has any."""
+        """One held batch of each resumed partition."""
         batches = []
         for partition, reading in self._readings.items():
             if reading.paused or not (reading.held or reading.stopped):
@@ -303,7 +306,7 @@ class KafkaConsumer:
 
 
 def _by_partition(messages: list[Message]) -> dict[TopicPartition, list[Message]]:
-    """Librdkafka gives messages in long runs of one partition: what is done for each message stays in C."""
+    """Group messages by partition. They come in long runs of one partition, so the work per message stays in C."""
     topics: list[Any] = [*map(_TOPIC, messages)]
     numbers: list[Any] = [*map(_PARTITION, messages)]
     if messages and topics.count(topics[0]) == numbers.count(numbers[0]) == len(messages):
@@ -346,10 +349,13 @@ def _headers_of(partition: TopicPartition, messages: list[Message]) -> list[Any]
         try:
             headers.extend(map(_HEADERS, islice(messages, len(headers), None)))
         except (SystemError, UnicodeDecodeError) as error:
-            # What came before is there. Asked for once more, confluent-kafka would give a list with holes.
+            # The earlier headers are there. A second call of confluent-kafka would return a list with holes.
             offset = messages[len(headers)].offset()
             log.warning(
-                "%s offset %s: left without its headers, a name is not UTF-8: %s", partition, offset, error
+                "%s offset %s: read without headers, because a name is not UTF-8: %s",
+                partition,
+                offset,
+                error,
             )
             headers.append(None)
     return headers
@@ -369,7 +375,7 @@ def _out_of_range(
     return OffsetOutOfRangeError(
         f"Offset {reading.fetched if reading else '?'} is not in the log",
         where=f"topic-partition {partition}",
-        why=f"{text(error)}: retention, delete_records, or a topic created anew",
+        why=f"{text(error)}: because of retention, delete_records, or a topic that was created again",
         hint="reset the application's offsets: pystreams reset",
     )
 

@@ -1,7 +1,7 @@
-"""Requests to the coordinator of a group, over kafka-python's connections.
+"""Requests to a group's coordinator, over kafka-python's connections.
 
-They go over the *ordinary* connection to the coordinator's broker: on the one that kafka-python keeps for the
-membership protocol a held JoinGroup would block them. Offset metadata passes through kafka-python alone, because
+They use the *ordinary* connection to the coordinator's broker: on the connection that kafka-python uses for the
+membership protocol, a pending JoinGroup would block them. Offset metadata is only handled by kafka-python, because
 confluent-kafka appends a NUL to it and reads past its end.
 """
 
@@ -34,7 +34,7 @@ from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-# kafka-python tells of each attempt to reach a broker three times, as errors. Whoever wants that sets the level first.
+# kafka-python logs each attempt to reach a broker three times, as errors. A user who wants that sets the level first.
 if logging.getLogger("kafka").level == logging.NOTSET:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 _RETRY_PAUSE_S: Final = 0.05
 
-#: The coordinator is elsewhere, or not ready: look for it and try again.
+#: Another broker is the coordinator, or it is not ready: find it and try again.
 MOVED: Final = (
     errors.CoordinatorNotAvailableError,
     errors.NotCoordinatorError,
@@ -56,12 +56,12 @@ MOVED: Final = (
 
 
 class GroupConnection:
-    """One group's coordinator, as asked by somebody who is not necessarily a member. Threads may share it."""
+    """A client for one group's coordinator, for members and others. Threads may share it."""
 
     def __init__(
         self, settings: KafkaSettings, client_id: str, group: str, role: Role = "main.consumer"
     ) -> None:
-        """``role`` says whose login it is. Raises ``BrokerUnavailableError``."""
+        """``role`` names the client whose login is used. Raises ``BrokerUnavailableError``."""
         self.group = group
         self._where = f"group {group}, {settings.description}"
         self._node: int | None = None
@@ -83,31 +83,31 @@ class GroupConnection:
         return version
 
     def close(self) -> None:
-        """What has not been sent is not sent any more."""
+        """Close the connections. Requests that were not sent yet are dropped."""
         if self._closed:
             return
         self._closed = True
         try:
-            # On the connections' own thread, where none is made at the same time.
+            # Runs on the connections' own thread, so that none is opened at the same time.
             self.run(self._close_connections)
         finally:
             self.client.close()
 
     async def _close_connections(self) -> None:
         for connection in list(self._manager._conns.values()):
-            # With an error: without one it waits until all is sent, which nobody does any more.
+            # Without an error, close would wait until everything is sent, which no longer happens.
             connection.close(errors.KafkaConnectionError("the client is closed"))
         self._manager.close()
 
     def run(self, coroutine: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        """Run on the connection's own thread, and wait for the end."""
+        """Run a coroutine on the connection's own thread, and wait for its end."""
         result: T = self._net.run(coroutine, *arguments)
         return result
 
     def committed(
         self, partitions: Collection[TopicPartition] | None, timeout_ms: float
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What is committed (None: for all partitions). Raises ``BrokerUnavailableError``, ``BrokerError``."""
+        """The committed offsets (None: of all partitions). Raises ``BrokerUnavailableError``, ``BrokerError``."""
         topics = None if partitions is None else _by_topic(partitions)
         groups_topic = OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics
         single_topic = OffsetFetchRequest.OffsetFetchRequestTopic
@@ -140,7 +140,7 @@ class GroupConnection:
         timeout_ms: float,
         instance_id: str | None = None,
     ) -> None:
-        """Commit as a member (or as nobody: -1 and ``""``). Raises kafka-python's errors of fencing as they are."""
+        """Commit as a member (or without a member: -1 and ``""``). Raises kafka-python's fencing errors unchanged."""
         topic = OffsetCommitRequest.OffsetCommitRequestTopic
         partition = topic.OffsetCommitRequestPartition
         request = OffsetCommitRequest(
@@ -170,7 +170,7 @@ class GroupConnection:
     def heartbeat(
         self, generation: int, member_id: str, timeout_ms: float, instance_id: str | None = None
     ) -> None:
-        """Tell that a member lives. Raises kafka-python's errors of fencing as they are."""
+        """Send a heartbeat of a member. Raises kafka-python's fencing errors unchanged."""
         request = HeartbeatRequest(
             group_id=self.group,
             generation_id=generation,
@@ -180,7 +180,7 @@ class GroupConnection:
         self.ask(request, lambda response: _raise_for(response.error_code), timeout_ms)
 
     def leave(self, member_id: str, timeout_ms: float, instance_id: str | None = None) -> None:
-        """Tell that a member goes. One that is gone already need not."""
+        """Remove a member from the group. It may already have been removed."""
         identity = LeaveGroupRequest.MemberIdentity(
             member_id=member_id, group_instance_id=instance_id, reason="the member was closed"
         )
@@ -188,9 +188,9 @@ class GroupConnection:
         self.ask(request, _check_leave, timeout_ms)
 
     def ask(self, request: Any, read: Callable[[Any], T], timeout_ms: float) -> T:
-        """Send to wherever the coordinator is until it answers. ``read`` raises what the answer says.
+        """Send a request to the current coordinator until it answers. ``read`` raises the error in an answer.
 
-        Raises ``BrokerUnavailableError`` if the time is over.
+        Raises ``BrokerUnavailableError`` if there is no answer in time.
         """
         result: T = self.run(self._ask, request, read, Deadline(SystemClock(), timeout_ms))
         return result
@@ -231,7 +231,7 @@ class GroupConnection:
             "The coordinator of the group does not answer",
             where=self._where,
             why=f"{type(error).__name__}: {error}",
-            hint="is the broker reachable, and the login right? It is tried again",
+            hint="is the broker reachable, and the login right? pystreams tries again",
         )
 
 

@@ -1,9 +1,9 @@
 """kafka-python's group coordinator, driven by a loop that never waits for it.
 
-As it comes, kafka-python throws a finished join away if nobody was waiting for it at that moment, sends no heartbeats
-between the end of a join and the poll that reads it, and does not tell when the membership is lost during a join, nor
-that a static member was replaced. The overrides below change that and nothing else. Four of the names are private:
-kafka-python is held in a narrow range, and tests against a real broker notice if they change their meaning.
+Unchanged, kafka-python discards a finished join if no caller waited for it at that moment, sends no heartbeats between
+the end of a join and the poll that reads it, and does not report a membership lost during a join, nor a replaced static
+member. The overrides below change only that. Four of the names are private: kafka-python is pinned to a narrow range of
+versions, and tests with a real broker notice if their meaning changes.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -23,13 +23,13 @@ from pystreams.broker.port import Assign, MemberAssignment, MemberInfo
 from pystreams.clock import SystemClock
 from pystreams.ids import TopicPartition
 
-#: The subscription's format that has room for the generation of the claims.
+#: The version of the subscription's format with a field for the generation of the claims.
 _SUBSCRIPTION_VERSION = 2
 _ASSIGNMENT_VERSION = 1
 
 
 class _Unread:
-    """A finished join, in the shape of one that is still going on: so it is read, and not begun anew."""
+    """A finished join in the shape of a running one, so that it is read instead of started again."""
 
     is_done = False
 
@@ -44,28 +44,29 @@ class _Unread:
 
 
 class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
-    """``on_loss`` is called, from whichever thread notices, when the member falls out of its generation."""
+    """``on_loss`` is called, from the thread that notices, when the member loses its generation."""
 
     _join_task: Any
 
     def __init__(self, client: Any, subscription: Any, on_loss: Callable[[], None], **configs: Any) -> None:
         self._unread = False
-        #: Another process has this static member's place.
+        #: Whether another process has taken the place of this static member.
         self.fenced = False
-        #: When the last request was sent whose answer was that this is a member.
+        #: When the last request was sent that was answered as one of a member.
         self._confirmed_ms = 0.0
         self._on_loss = on_loss
         super().__init__(client, subscription, metrics=None, enable_auto_commit=False, **configs)
 
     @property
     def joining(self) -> bool:
-        """True from the moment a JoinGroup is sent until its result was read."""
+        """True from the sending of a JoinGroup until its result is read."""
         return self._join_task is not None
 
     @property
     def doubtful(self) -> bool:
-        """For a whole session nobody has confirmed that this is a member: the process may have been frozen or cut off
-        for so long that it was removed. While it joins the coordinator waits for it."""
+        """Whether no answer has confirmed the membership for a whole session: the process may have been frozen or cut
+        off for so long that it was removed. During a join this is not doubtful, because the coordinator waits for the
+        member."""
         age_ms = SystemClock().monotonic_ms() - self._confirmed_ms
         return not self.joining and age_ms > self.config["session_timeout_ms"]
 
@@ -73,13 +74,13 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
         self._unread = False
         assignment = await super()._do_join_and_sync_async()
         self._confirmed_ms = SystemClock().monotonic_ms()
-        # From here on nothing but heartbeats keeps us in the group until a poll reads the assignment.
+        # From here on only heartbeats keep the membership, until a poll reads the assignment.
         self._unread = True
         self._enable_heartbeat()
         return assignment
 
     def stable(self) -> bool:
-        """Asked by the heartbeat loop only."""
+        """Called only by the heartbeat loop."""
         return bool(super().stable()) or self._unread
 
     def _handle_heartbeat_response(self, response: Any, send_time: float) -> None:
@@ -103,7 +104,7 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
     async def join_group_async(self, timeout_ms: float | None = None) -> bool:
         task = self._join_task
         if task is not None and task.is_done:
-            # A success that is not unread any more was overtaken by a loss: it is void.
+            # A successful join that is no longer unread was followed by a loss, so it does not count.
             self._join_task = None if task.succeeded() and not self._unread else _Unread(task)
         try:
             return bool(await super().join_group_async(timeout_ms))
@@ -112,12 +113,12 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
                 self._unread = False
 
     def need_rejoin(self) -> bool:
-        """Also while a join is under way: one that was begun because of changed metadata is read, too."""
+        """True also during a join, so that a join that was started because of changed metadata is read, too."""
         return self._join_task is not None or bool(super().need_rejoin())
 
 
 class PortAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
-    """Lets ``port.Assign`` take part in kafka-python's protocol. Called on the connection's own thread."""
+    """Adapts ``port.Assign`` to kafka-python's protocol. Called on the connection's own thread."""
 
     name = "pystreams"
     version = _SUBSCRIPTION_VERSION
@@ -128,7 +129,8 @@ class PortAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         subscription: Callable[[], tuple[bytes, frozenset[TopicPartition], int]],
         assigned: Callable[[tuple[TopicPartition, ...], bytes, int], None],
     ) -> None:
-        """``subscription`` gives user data, claims and the claims' generation; ``assigned`` takes what was read."""
+        """``subscription`` returns user data, claims and the claims' generation; ``assigned`` receives an
+        assignment."""
         self._assign = assign
         self._subscription = subscription
         self._assigned = assigned
@@ -175,7 +177,8 @@ class PortAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
 def owners(
     claims: Mapping[str, tuple[int, frozenset[TopicPartition]]],
 ) -> dict[str, frozenset[TopicPartition]]:
-    """What each member really holds of what it claims: of two claims the one of the later generation is true."""
+    """The partitions that each member really holds: if two members claim one, the claim of the later generation
+    counts."""
     latest: dict[TopicPartition, tuple[int, str]] = {}
     for member_id, (generation, held) in sorted(claims.items()):
         for partition in held:
@@ -189,7 +192,8 @@ def owners(
 def withhold(
     targets: Mapping[str, MemberAssignment], claims: Mapping[str, frozenset[TopicPartition]]
 ) -> dict[str, MemberAssignment]:
-    """The assignments without what somebody else still claims: it follows when that member has given it up."""
+    """The assignments without partitions that others still claim. They are assigned when the holder has released
+    them."""
     claimants: dict[TopicPartition, set[str]] = {}
     for member_id, held in claims.items():
         for partition in held:

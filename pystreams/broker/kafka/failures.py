@@ -1,4 +1,4 @@
-"""What goes wrong between us and Kafka, in words for people."""
+"""Errors of librdkafka as errors of pystreams, in words for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pystreams.errors import BrokerError, BrokerUnavailableError, StreamsError, 
 
 log = logging.getLogger(__name__)
 
-#: Nobody answers, or not now: the same may work later.
+#: No broker answers, or not now: the same request may work later.
 _UNAVAILABLE: Final = frozenset(
     {
         KafkaError._TRANSPORT,
@@ -44,40 +44,40 @@ _UNAVAILABLE: Final = frozenset(
 _UNKNOWN_TOPIC: Final = frozenset(
     {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
 )
-_ACL: Final = "the user of this application needs the permission: an ACL of the cluster decides about it"
-#: What to do about errors that trying again does not mend.
+_ACL: Final = "the login of this application needs this permission: an ACL of the cluster grants it"
+#: Advice for errors that a retry does not solve.
 _HINTS: Final = {
     KafkaError.GROUP_AUTHORIZATION_FAILED: f"READ on the group; {_ACL}",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: f"CREATE, ALTER or DESCRIBE on the cluster; {_ACL}",
     KafkaError._AUTHENTICATION: "check sasl.mechanism, sasl.username and sasl.password",
     KafkaError.SASL_AUTHENTICATION_FAILED: "check sasl.mechanism, sasl.username and sasl.password",
     KafkaError._SSL: "check ssl.ca.location, and the certificates of both sides",
-    KafkaError.INVALID_REPLICATION_FACTOR: "there are fewer brokers than replication_factor asks for",
-    KafkaError.POLICY_VIOLATION: "the cluster has a policy for topics: create it by hand as the policy wants it",
+    KafkaError.INVALID_REPLICATION_FACTOR: "the cluster has fewer brokers than replication_factor demands",
+    KafkaError.POLICY_VIOLATION: "the cluster has a policy for topics: create the topic by hand in line with it",
     KafkaError.UNSUPPORTED_COMPRESSION_TYPE: "choose another compression.type",
 }
 
-#: Trying again does not help, and waiting for the timeout neither.
+#: Neither a retry nor waiting for the timeout helps.
 _HOPELESS: Final = frozenset({KafkaError._AUTHENTICATION, KafkaError._SSL, KafkaError._RESOLVE})
 
-#: A broker that is away is reported at every attempt to reach it.
+#: An unreachable broker is reported at every attempt to reach it; this is how often it is logged.
 _LOG_INTERVAL_S: Final = 30.0
 
 
 def is_unknown_topic(error: KafkaError) -> bool:
-    """True if the topic or partition does not exist (any more)."""
+    """Whether the topic or partition does not exist (any more)."""
     return error.code() in _UNKNOWN_TOPIC
 
 
 def is_unavailable(error: KafkaError) -> bool:
-    """True if the same may work later."""
+    """Whether the same request may work later."""
     return error.code() in _UNAVAILABLE
 
 
 def failure(
     error: KafkaError, what: str, *, where: str, hint: str = "", needs: str = "READ or WRITE"
 ) -> StreamsError:
-    """The error of pystreams for one of librdkafka. ``needs`` is the operation on a topic that was tried."""
+    """The error of pystreams for an error of librdkafka. ``needs`` is the permission on the topic for the operation."""
     why = text(error)
     if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
         hint = hint or f"{needs} on the topic; {_ACL}"
@@ -85,24 +85,24 @@ def failure(
     if is_unavailable(error):
         return BrokerUnavailableError(what, where=where, why=why, hint=hint)
     if is_unknown_topic(error):
-        return TopicError(what, where=where, why=why, hint=hint or "create the topic, or mend its name")
+        return TopicError(what, where=where, why=why, hint=hint or "create the topic, or correct its name")
     return BrokerError(what, where=where, why=why, hint=hint)
 
 
 def error_of(exception: KafkaException) -> KafkaError:
-    """The error that an exception carries."""
+    """The error inside an exception."""
     error = exception.args[0]
     assert isinstance(error, KafkaError)
     return error
 
 
 def text(error: KafkaError) -> str:
-    """What librdkafka says, with the error's name."""
+    """The message of librdkafka, with the error's name."""
     return f"{error.str()} ({error.name()})"
 
 
 class ErrorLog:
-    """Is told by librdkafka about its connections' troubles; remembers the last, and logs each kind now and then."""
+    """Receives librdkafka's connection errors; keeps the last one, and logs each kind from time to time."""
 
     def __init__(self, where: str, *, logs: bool = True) -> None:
         self._where = where
@@ -113,7 +113,7 @@ class ErrorLog:
 
     def __call__(self, error: KafkaError) -> None:
         code = error.code()
-        # That all are down follows after the news of each.
+        # ALL_BROKERS_DOWN only follows the errors of the single brokers: keep those.
         if self.last is None or code != KafkaError._ALL_BROKERS_DOWN:
             self.last = error
         now_s = self._clock.monotonic_ms() / 1000
@@ -123,30 +123,30 @@ class ErrorLog:
 
     @property
     def hopeless(self) -> bool:
-        """True if the last error will not go away by itself."""
+        """Whether the last error will not go away by itself."""
         return self.last is not None and (self.last.code() in _HOPELESS or _is_alert(self.last))
 
 
 def _is_alert(error: KafkaError) -> bool:
-    """The broker broke off a TLS connection on purpose: it wants a certificate, or another one."""
+    """Whether the broker ended a TLS connection on purpose: it demands a certificate, or another one."""
     return error.code() == KafkaError._TRANSPORT and "tls alert" in error.str()
 
 
 def _is_tls(error: KafkaError) -> bool:
-    """Also where the other side just hangs up: a listener that speaks plainly does, some of the time."""
+    """Whether it is a TLS error, including a closed connection: a plaintext listener sometimes just closes it."""
     return error.code() == KafkaError._SSL or any(
         sign in error.str() for sign in ("tls alert", "SSL handshake failed", "in state SSL_HANDSHAKE")
     )
 
 
 def cannot_connect(errors: ErrorLog, where: str, timeout_s: float) -> StreamsError:
-    """Why the first connection failed, and what to look at."""
+    """The error for a failed first connection, with advice."""
     error = errors.last
     if error is None:
         return BrokerUnavailableError(
             "Kafka does not answer",
             where=where,
-            why=f"nothing came back within {timeout_s:g} s",
+            why=f"no answer came within {timeout_s:g} s",
             hint="is this the address of a Kafka broker, and does security.protocol fit its listener?",
         )
     code, why = error.code(), text(error)
@@ -159,11 +159,11 @@ def cannot_connect(errors: ErrorLog, where: str, timeout_s: float) -> StreamsErr
         )
     if _is_tls(error):
         return BrokerError(
-            "No encrypted connection to Kafka can be made",
+            "An encrypted connection to Kafka cannot be made",
             where=where,
             why=why,
-            hint="check security.protocol against the listener, ssl.ca.location against who signed the broker's"
-            " certificate, its host names against bootstrap_servers; does the listener ask for a certificate of yours?",
+            hint="compare security.protocol with the listener, ssl.ca.location with the issuer of the broker's"
+            " certificate, its host names with bootstrap_servers; does the listener demand a client certificate?",
         )
     if code == KafkaError._RESOLVE:
         return BrokerUnavailableError(

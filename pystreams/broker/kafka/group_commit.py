@@ -1,8 +1,8 @@
-"""Offsets of a group without members and records, in one transaction.
+"""Commits offsets of a group without members, together with records, in one transaction.
 
-The broker takes offsets of nobody into a transaction whether the group has members or not, so the members are asked for
-here, when all but the last step is done. It goes through kafka-python's producer: confluent-kafka would append a NUL to
-the offsets' metadata, and a second commit without it would come too late for who is killed in between.
+Without a member id, the broker accepts offsets in a transaction even if the group has members. So the members are
+checked here, when only the last step is left. It uses kafka-python's producer: confluent-kafka would append a NUL to
+the offsets' metadata, and a second commit that removes it would be missing if the process is killed in between.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -27,7 +27,7 @@ from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-#: What is left of a killed committer holds back readers for so long, unless somebody takes its id over.
+#: An open transaction of a killed committer delays readers for this time, unless another one takes over its id.
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 _TIMEOUT_MS: Final = 30_000
 _CLOSE_TIMEOUT_S: Final = 5.0
@@ -35,14 +35,14 @@ _CLOSE_TIMEOUT_S: Final = 5.0
 _FENCED: Final = (errors.ProducerFencedError, errors.InvalidProducerEpochError)
 
 
-#: The coordinator writes the offsets of a request as one batch, which may be no larger than a record of
-#: ``__consumer_offsets`` (1 MiB). Keys and values need some 150 bytes beside names and metadata.
+#: The coordinator writes the offsets of a request as one batch, whose limit is the record size of
+#: ``__consumer_offsets`` (1 MiB). Keys and values need some 150 bytes in addition to names and metadata.
 _REQUEST_BYTES: Final = 500_000
 _OFFSET_BYTES: Final = 300
 
 
 class Members(Protocol):
-    """What a committer asks of the cluster."""
+    """The methods of an admin that a committer uses."""
 
     def group_members(self, group: str) -> list[str]: ...
 
@@ -77,7 +77,8 @@ class KafkaGroupCommitter:
             raise self._failed(error) from None
 
     def probe(self, partitions: Collection[TopicPartition]) -> None:
-        """In a transaction without records, which is aborted. Once it raised, the committer is of no use any more."""
+        """Check with a transaction without records, which is aborted. If it raises, the committer cannot be used
+        again."""
         manager = self._client._transaction_manager
         try:
             self._client.begin_transaction()
@@ -89,7 +90,7 @@ class KafkaGroupCommitter:
             self._wait(manager.begin_abort())
         except errors.TopicAuthorizationFailedError as error:
             raise BrokerError(
-                "The result of a backfill must not be written",
+                "The result of a backfill cannot be written",
                 where=self._where,
                 why=f"{type(error).__name__}: {error}",
                 hint=f"WRITE on the topic; {ACL_HINT}",
@@ -98,11 +99,11 @@ class KafkaGroupCommitter:
             raise self._failed(error) from None
 
     def commit(self, records: Sequence[Write], offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Once it raised something else than that the group has members, the committer is of no use any more."""
+        """If it raises anything but that the group has members, the committer cannot be used again."""
         manager = self._client._transaction_manager
         try:
             self._client.begin_transaction()
-            # One by one: behind one that failed the client tells of any other only that some has.
+            # Wait for each record: after a failed one, the client reports the others only as failed, too.
             for record in records:
                 self._send(record).get(_TIMEOUT_MS / 1000)
             group = ConsumerGroupMetadata(group_id=self._group)
@@ -116,7 +117,7 @@ class KafkaGroupCommitter:
             raise has_members(self._group, members, self._where)
 
     def close(self) -> None:
-        """A transaction that failed is aborted, as far as the brokers can be told; else it ends by its timeout."""
+        """Abort a failed transaction if the brokers can be reached; otherwise it ends by its timeout."""
         manager = self._client._transaction_manager
         try:
             if manager.has_abortable_error():
@@ -136,7 +137,7 @@ class KafkaGroupCommitter:
         )
 
     def _wait(self, result: Any) -> None:
-        """The client's own methods would wait for ever."""
+        """Wait with a timeout, which the client's own methods do not have."""
         self._client._sender.wakeup()
         if not result.wait(_TIMEOUT_MS):
             raise errors.KafkaTimeoutError(f"no answer within {_TIMEOUT_MS / 1000:g} s")
@@ -153,7 +154,7 @@ class KafkaGroupCommitter:
 def _requests(
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Iterator[dict[Location, OffsetAndMetadata]]:
-    """The offsets, in parts that a coordinator takes."""
+    """The offsets, in parts that are small enough for the coordinator."""
     told: dict[Location, OffsetAndMetadata] = {}
     size = 0
     for partition, at in offsets.items():

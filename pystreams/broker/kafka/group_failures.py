@@ -1,4 +1,4 @@
-"""What goes wrong between us and a group's coordinator, as kafka-python tells it, in words for people."""
+"""Errors of a group's coordinator, reported by kafka-python, as errors of pystreams, in words for people."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from kafka import errors
 
 from pystreams.errors import BrokerError, BrokerUnavailableError, ConfigError, StreamsError, TopicError
 
-ACL_HINT: Final = "the user of this application needs the permission: an ACL of the cluster decides about it"
+ACL_HINT: Final = "the login of this application needs this permission: an ACL of the cluster grants it"
 
-#: What to do about errors that trying again does not mend.
+#: Advice for errors that a retry does not solve.
 _HINTS: Final[dict[type[errors.KafkaError], str]] = {
     errors.GroupAuthorizationFailedError: f"READ on the group; {ACL_HINT}",
     errors.TopicAuthorizationFailedError: f"READ and DESCRIBE on the topic; {ACL_HINT}",
@@ -19,9 +19,9 @@ _HINTS: Final[dict[type[errors.KafkaError], str]] = {
     errors.InconsistentGroupProtocolError: "consumers of another kind (plain ones, or Java's Kafka Streams) use "
     "this name as their group: choose another application_id, or stop them first; Java's stay members until their "
     "session.timeout.ms is over, 45 s by default",
-    errors.GroupMaxSizeReachedError: "group.max.size of the brokers allows no more threads in one application",
-    errors.OffsetMetadataTooLargeError: "raise offset.metadata.max.bytes of the brokers: the times and counters of the "
-    "application's operators are kept there",
+    errors.GroupMaxSizeReachedError: "the brokers' group.max.size does not allow more threads in one application",
+    errors.OffsetMetadataTooLargeError: "raise the brokers' offset.metadata.max.bytes: it limits the times and "
+    "counters of the application's operators, which are stored with the offsets",
     errors.InvalidCommitOffsetSizeError: "the group's records are too large for __consumer_offsets: raise its "
     "max.message.bytes, or run fewer threads",
     errors.MessageSizeTooLargeError: "the group's records are too large for __consumer_offsets: raise its "
@@ -30,14 +30,14 @@ _HINTS: Final[dict[type[errors.KafkaError], str]] = {
     errors.FencedInstanceIdError: "another process has the same group.instance.id: each needs its own",
 }
 _SETTINGS: Final[dict[type[errors.KafkaError], str]] = {
-    errors.InvalidSessionTimeoutError: "session_timeout_ms must lie between group.min.session.timeout.ms and "
-    "group.max.session.timeout.ms of the brokers",
+    errors.InvalidSessionTimeoutError: "session_timeout_ms must lie between the brokers' group.min.session.timeout.ms "
+    "and group.max.session.timeout.ms",
     errors.InvalidGroupIdError: "choose another application_id",
 }
 
 
 def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
-    """The error of pystreams for one of kafka-python that has come to the caller."""
+    """The error of pystreams for an error of kafka-python that reached the caller."""
     why = f"{type(error).__name__}: {error}"
     if type(error) in _SETTINGS:
         return ConfigError(what, where=where, why=why, hint=_SETTINGS[type(error)])
@@ -45,9 +45,9 @@ def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:
         return TopicError(
             what,
             where=where,
-            why=f"the brokers know no topic of this name any more ({why})",
+            why=f"the brokers do not know a topic with this name any more ({why})",
             hint="was it deleted? Create it again, then restart the application",
         )
     if getattr(error, "retriable", False):
-        return BrokerUnavailableError(what, where=where, why=why, hint="it is tried again")
+        return BrokerUnavailableError(what, where=where, why=why, hint="pystreams tries again")
     return BrokerError(what, where=where, why=why, hint=_HINTS.get(type(error), ""))

@@ -1,8 +1,8 @@
 """Waits for a Java application that was closed and has not left its group.
 
-That is what Kafka Streams does by default, so that it can come back without a rebalance: the group's coordinator takes
-it for a member until its session is over. Whether it is closed or at work cannot be told from outside but by waiting
-for so long. Meanwhile the coordinator refuses everybody who does not know Java's assignor, and disturbs nobody.
+By default Kafka Streams does not leave, so that it can come back without a rebalance: the coordinator keeps it as a
+member until its session times out. From outside, a closed application cannot be distinguished from a running one except
+by waiting that long. Meanwhile the coordinator refuses members without Java's assignor, and the group is not disturbed.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -25,12 +25,12 @@ log = logging.getLogger(__name__)
 _ASSIGNOR: Final = "stream"
 _TRY_INTERVAL_MS: Final = 500.0
 _REQUEST_TIMEOUT_MS: Final = 10_000.0
-#: The coordinator ends a session not before its time, and a little after it.
+#: The coordinator ends a session a little later than its timeout.
 _MARGIN_MS: Final = 2_000.0
 
 
 class JavaMembers:
-    """Decides, for one member, whether a refusal is to be believed. Called by one thread."""
+    """Decides, for one member, whether to try to join again after a refusal. For one thread."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class JavaMembers:
         session_timeout_ms: float,
         clock: Clock | None = None,
     ) -> None:
-        """``session_timeout_ms`` is ours: of an application that goes from one to the other it is Java's, too."""
+        """``session_timeout_ms`` is ours: an application that moves between Java and pystreams has the same in both."""
         self._connection = connection
         self._where = where
         self._session_timeout_ms = session_timeout_ms
@@ -48,11 +48,11 @@ class JavaMembers:
         self._next_try: Deadline | None = None
 
     def may_join(self) -> bool:
-        """False between two attempts."""
+        """False until the next attempt is due."""
         return self._next_try is None or self._next_try.expired()
 
     def wait(self) -> bool:
-        """After the group has refused us as one of another kind: True if another attempt is to be made, later."""
+        """Called when the group has refused us as a member of another kind: whether to try again later."""
         if self._over is not None and self._over.expired():
             return False
         group = self._describe()
@@ -65,7 +65,7 @@ class JavaMembers:
         return True
 
     def joined(self) -> None:
-        """The group has taken us."""
+        """Called when the group has accepted us."""
         if self._over is not None:
             log.info("%s: the members of Java's Kafka Streams are gone; this one has joined", self._where)
         self._over = self._next_try = None
@@ -81,7 +81,7 @@ class JavaMembers:
         )
 
     def _describe(self) -> Any:
-        """The group, with its members; None if it may not be seen, or is of a type that has no assignors."""
+        """The group with its members; None if the login may not see it, or the group's type has no assignors."""
         request = DescribeGroupsRequest(groups=[self._connection.group], max_version=5)
         try:
             return self._connection.ask(request, _only_group, _REQUEST_TIMEOUT_MS)

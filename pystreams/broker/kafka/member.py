@@ -1,11 +1,12 @@
-"""Membership in a consumer group: kafka-python's protocol machine, with everything blocking kept off the thread.
+"""Membership in a consumer group: kafka-python's protocol, without blocking the caller's thread.
 
-    poll ──► one step of joining ──► Assigned (without what others still hold) ──► the thread commits, closes, opens
-    claim ──► what the next join will say ──► if it is less than before: join again, so that others get the rest
+    poll ──► one step of joining ──► Assigned (without partitions that others hold) ──► the thread commits, closes,
+    opens claim ──► the claims of the next join ──► if they are fewer than before: join again, so that others get the
+    rest
 
-A join is only sent by ``poll``, and ``poll`` gives an assignment again until it is claimed: so nothing is handed on
-before it was committed and closed. Offsets are committed over another connection than the join's, with the generation
-that the broker knows: it accepts them while a join is held, and refuses them from whoever was replaced.
+Only ``poll`` sends a join, and it returns an assignment again until it is claimed: so no partition moves before it was
+committed and closed. Offsets are committed over another connection than the join's, with the generation that the broker
+knows: the broker accepts them during a join, and refuses them from a replaced member.
 """
 
 # pyright knows an older kafka-python by heart.
@@ -33,9 +34,9 @@ from pystreams.ids import TopicPartition
 log = logging.getLogger(__name__)
 
 _REQUEST_TIMEOUT_MS: Final = 10_000.0
-#: The group has other things to do than to wait for somebody who leaves.
+#: Leaving a group must not take long: the others do not wait for it.
 _LEAVE_TIMEOUT_MS: Final = 2_000.0
-#: While the group settles on its next generation, a commit is refused for some milliseconds.
+#: While a group changes to its next generation, a commit is refused for some milliseconds.
 _SETTLING_PAUSE_S: Final = 0.01
 
 _SETTLING: Final = (errors.IllegalGenerationError, errors.RebalanceInProgressError)
@@ -54,22 +55,22 @@ class KafkaMember:
         assign: Assign,
         instance_id: str | None = None,
     ) -> None:
-        """With an ``instance_id`` the member is static: it is the same when it comes back.
+        """With an ``instance_id`` the member is static: after a restart it counts as the same member.
 
-        Raises ``BrokerUnavailableError``, and ``TopicError`` if a topic is not known to the brokers.
+        Raises ``BrokerUnavailableError``, and ``TopicError`` if the brokers do not know a topic.
         """
         self._where = f"group {group}, {settings.description}"
         self._user_data = user_data
         self._instance_id = instance_id
-        #: Asked for by this thread before each join, since the join itself happens on the connection's.
+        #: The user data, read by this thread before each join, because the join runs on the connection's thread.
         self._told = b""
         self._claims: frozenset[TopicPartition] = frozenset()
         self._announced: frozenset[TopicPartition] = frozenset()
         self._claimed_generation = -1
-        self._assigned: Assigned | None = None  # read, and not yet claimed
+        self._assigned: Assigned | None = None  # read, but not claimed yet
         self._lost = False
         self._closing = False
-        self._trouble: type[errors.KafkaError] | None = None  # the last step's, if it was told already
+        self._trouble: type[errors.KafkaError] | None = None  # the last error that was logged
         self._connection = GroupConnection(settings, client_id, group)
         self._java_members = JavaMembers(self._connection, self._where, settings.session_timeout_ms)
         try:
@@ -80,12 +81,12 @@ class KafkaMember:
 
     @property
     def member_id(self) -> str:
-        """Empty before the first join; another one after the membership was lost."""
+        """Empty before the first join; it changes when the member rejoins after a loss."""
         member_id: str = self._coordinator.group_metadata().member_id
         return member_id
 
     def poll(self) -> list[MemberEvent]:
-        """An assignment that was not claimed is given again. Also raises what the assignor raises."""
+        """An assignment is returned again until it is claimed. Also raises errors of the assignor."""
         if self._coordinator.fenced:
             raise self._fenced()
         if not self._lost and self._assigned is None:
@@ -98,12 +99,12 @@ class KafkaMember:
         return []
 
     def claim(self, partitions: Collection[TopicPartition]) -> None:
-        """Raises ``BrokerError`` for a partition that no ``Assigned`` has given. Without effect after a loss."""
+        """Raises ``BrokerError`` for a partition that was never in an ``Assigned``. Has no effect after a loss."""
         claimed = frozenset(partitions)
         given = self._claims.union(self._assigned.partitions if self._assigned is not None else ())
         if not claimed <= given:
             raise BrokerError(
-                "A member cannot claim partitions that it was not given",
+                "A member cannot claim partitions that were not assigned to it",
                 where=f"{self._where}, member {self.member_id}: {sorted(claimed - given)}",
             )
         self._claims = claimed
@@ -112,12 +113,12 @@ class KafkaMember:
             self._coordinator.request_rejoin()
 
     def can_commit(self) -> bool:
-        """Also while a join is under way."""
+        """Whether offsets can be committed, which is also possible during a join."""
         return not self._lost and self._coordinator.group_metadata().generation_id >= 0
 
     def confirm(self) -> None:
-        """Asks the coordinator if it has confirmed nothing for a whole session: a process that was frozen for longer
-        has successors, and what it would write now is old."""
+        """Ask the coordinator if it has confirmed nothing for a whole session: if the process was frozen for longer,
+        other members have its tasks, and its writes would be obsolete."""
         if not self._coordinator.doubtful:
             return
         identity = self._coordinator.group_metadata()
@@ -128,7 +129,7 @@ class KafkaMember:
                 identity.generation_id, identity.member_id, _REQUEST_TIMEOUT_MS, self._instance_id
             )
         except errors.RebalanceInProgressError:
-            pass  # the group waits for it: it is a member
+            pass  # The group waits for its join, so it is a member.
         except errors.IllegalGenerationError as error:
             self._coordinator.reset_generation(member_id=identity.member_id)
             raise self._migrated(str(error)) from None
@@ -141,14 +142,14 @@ class KafkaMember:
             raise refused(error, "The membership cannot be confirmed", self._where) from None
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Commit as the member that the broker knows; the producer's last step.
+        """Commit as the member that the broker knows. This is the producer's last step.
 
-        Raises ``TaskMigratedError`` if the group has gone on without us, ``BrokerUnavailableError`` if the coordinator
-        does not answer or the group does not settle in time.
+        Raises ``TaskMigratedError`` if the group has replaced this member, ``BrokerUnavailableError`` if the
+        coordinator does not answer or the group does not finish its rebalance in time.
         """
         deadline = Deadline(SystemClock(), _REQUEST_TIMEOUT_MS)
         while True:
-            # The generation first: if it is that of a new membership, the loss of the old one is noted already.
+            # The generation is read first: if it belongs to a new membership, the old one's loss has been recorded.
             identity = self._coordinator.group_metadata()
             if self._lost or identity.generation_id < 0:
                 raise self._migrated("it is not a member any more")
@@ -167,7 +168,7 @@ class KafkaMember:
                     raise self._migrated(str(error)) from None
                 if deadline.expired():
                     raise BrokerUnavailableError(
-                        "Offsets cannot be committed: the group is between two generations",
+                        "Offsets cannot be committed: the group is rebalancing",
                         where=self._where,
                         why=f"{type(error).__name__} for {_REQUEST_TIMEOUT_MS:g} ms",
                     ) from None
@@ -193,7 +194,8 @@ class KafkaMember:
         self._coordinator.request_rejoin()
 
     def keep_alive(self) -> None:
-        """Tell that the thread is at work, as ``poll`` does, without taking a step: within something that lasts."""
+        """Signal that the thread is working, as ``poll`` does, without a step of the protocol: during long
+        operations."""
         self._coordinator.heartbeat.poll()
 
     def close(self, *, leave: bool | None = None) -> None:
@@ -206,9 +208,9 @@ class KafkaMember:
             if leave and member_id:
                 self._connection.leave(member_id, _LEAVE_TIMEOUT_MS, self._instance_id)
         except (errors.KafkaError, BrokerError) as error:
-            log.warning("%s: could not take leave: %s", self._where, error)
+            log.warning("%s: could not leave the group: %s", self._where, error)
         finally:
-            # Without a generation kafka-python does not try to leave by itself, behind a join that may be held.
+            # Without a generation, kafka-python does not try to leave by itself, after a join that may be pending.
             self._coordinator.reset_generation()
             self._coordinator.close()
             self._connection.close()
@@ -243,10 +245,10 @@ class KafkaMember:
                 if not coordinator.joining:
                     self._check_partitions()
                     self._told = self._user_data()
-                # Without waiting: one step, never two rounds of a rebalance in one call.
+                # The timeout 0 makes it one step, and never two rounds of a rebalance in one call.
                 coordinator.poll(timeout_ms=0)
                 if self._assigned is not None:
-                    # What grew during the join is known to the leader already: it would not join again because of it.
+                    # The leader already knows partitions added during the join, so it would not rejoin because of them.
                     self._check_partitions()
                     self._java_members.joined()
             else:
@@ -262,43 +264,44 @@ class KafkaMember:
             self._trouble = type(error)
 
     def _check_partitions(self) -> None:
-        """A change of the topics makes the leader join again. What the application assigns was fixed at its start: more
-        partitions would never be read. Source: StreamsPartitionAssignor, InternalTopicManager.makeReady."""
+        """Raise an error if topics have got more partitions. A change makes the leader rejoin, but the application's
+        assignment is fixed at its start, so the new partitions would never be read. Source: StreamsPartitionAssignor,
+        InternalTopicManager.makeReady."""
         cluster = self._connection.client.cluster
         for topic, count in self._partitions.items():
             now = len(cluster.partitions_for_topic(topic) or ())
             if now > count:
                 raise TopicError(
-                    f"Topic {topic!r} has {now} partitions; when the application started it had {count}",
+                    f"Topic {topic!r} has {now} partitions, but had {count} when the application started",
                     where=self._where,
-                    why="tasks and internal topics are made for the partitions that there are at the start",
-                    hint="stop all members, then start again: one without state reads the new partitions then, one "
-                    "state needs a reset (pystreams reset), because its keys have moved",
+                    why="tasks and internal topics are created for the partitions that exist at the start",
+                    hint="stop all members, then start again: an application without state then reads the new "
+                    "partitions; an application with state needs a reset (pystreams reset), because keys have moved",
                 )
 
     def _lose(self) -> Lost:
         self._claims = self._announced = frozenset()
         self._assigned = None
-        # Last: a join that is on its way must not claim anything.
+        # This comes last: a join that is in progress must not claim anything.
         self._lost = False
         return Lost(
-            "the coordinator has removed this member: it was not heard of in time, or did not poll in time"
+            "the coordinator has removed this member: it sent no heartbeat in time, or did not poll in time"
         )
 
     def _fenced(self) -> BrokerError:
         return BrokerError(
-            "Another member has taken this one's place",
+            "Another member has taken the place of this one",
             where=f"{self._where}, group_instance_id {self._instance_id}",
-            why="the id of a static member was given to two processes, or this one was started again elsewhere",
-            hint="give every process a group_instance_id of its own",
+            why="two processes have the same id of a static member, or this member was started again elsewhere",
+            hint="give every process its own group_instance_id",
         )
 
     def _migrated(self, why: str) -> TaskMigratedError:
         return TaskMigratedError(
-            "The group has gone on without this member: its commit was refused",
+            "The group has replaced this member: its commit was refused",
             where=self._where,
             why=why,
-            hint="it joins again; what it did since its last commit is done by the new owners of its tasks",
+            hint="it joins again; the new owners of its tasks process the records since its last commit",
         )
 
     # Called on the connection's thread: they only record
@@ -321,7 +324,8 @@ class KafkaMember:
 
 
 def _wait_for_topics(connection: GroupConnection, topics: Collection[str], where: str) -> dict[str, int]:
-    """That a topic exists does not mean that the broker we ask knows it yet. Gives the numbers of partitions."""
+    """Wait until the broker knows the topics: a new topic reaches the brokers one after the other. Returns the
+    partition counts."""
     cluster, manager = connection.client.cluster, connection.client._manager
     deadline = Deadline(SystemClock(), 1000 * CONNECT_TIMEOUT_S)
     cluster.set_topics(topics)
@@ -332,9 +336,9 @@ def _wait_for_topics(connection: GroupConnection, topics: Collection[str], where
             return counts
         if deadline.expired():
             raise TopicError(
-                f"Topics are not known to the broker: {', '.join(missing)}",
+                f"The broker does not know the topics {', '.join(missing)}",
                 where=where,
-                hint="were they deleted? Create them, then restart the application",
+                hint="if they were deleted, create them, then restart the application",
             )
         try:
             connection.run(manager.wait_for, cluster.request_update(), 1000)

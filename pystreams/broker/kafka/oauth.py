@@ -1,4 +1,4 @@
-"""Tokens for the login with OAUTHBEARER, from one place for both clients.
+"""Tokens for the login with OAUTHBEARER, shared by both clients.
 
 Sources: org.apache.kafka.common.security.oauthbearer.internals.secured.HttpJwtRetriever, RFC 6749, RFC 7628.
 """
@@ -24,16 +24,16 @@ from pystreams.errors import BrokerError, BrokerUnavailableError, StreamsError, 
 
 log = logging.getLogger(__name__)
 
-#: Gives a token and when it expires, in seconds since 1970.
+#: Returns a token and its expiry time, in seconds since 1970.
 TokenProvider = Callable[[], tuple[str, float]]
 
 _TIMEOUT_S: Final = 10.0
-#: A token is fetched anew when this much of its life is over, as librdkafka and Java do.
+#: A token is renewed after this share of its lifetime, as librdkafka and Java do.
 _LIFE: Final = 0.8
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Python would send the client's id and secret along, wherever it was sent on to."""
+    """Refuses redirects: Python would send the client's id and secret to the new address, too."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -43,7 +43,8 @@ _open: Final = build_opener(_NoRedirects).open
 
 
 class Tokens:
-    """The token of one kind of client, kept for most of its life. Threads may share it. ``extensions`` go with it."""
+    """The token of one kind of client, cached for most of its lifetime. Threads may share it. ``extensions`` are sent
+    with it."""
 
     def __init__(
         self, provider: TokenProvider, extensions: Mapping[str, str] | None = None, clock: Clock | None = None
@@ -56,7 +57,7 @@ class Tokens:
         self._expires_s = self._renew_s = 0.0
 
     def get(self) -> tuple[str, float]:
-        """A token and when it expires. Raises ``BrokerError`` if none is to be had."""
+        """A token and its expiry time. Raises ``BrokerError`` if none can be fetched."""
         with self._mutex:
             now_s = self._clock.now_ms() / 1000
             if now_s >= self._renew_s:
@@ -65,7 +66,9 @@ class Tokens:
                 except StreamsError as error:
                     if now_s >= self._expires_s:
                         raise
-                    log.warning("the token for Kafka is used on, since there is no new one: %s", error)
+                    log.warning(
+                        "the old token for Kafka is still used, because renewing it failed: %s", error
+                    )
             return self._token, self._expires_s
 
     def _renew(self, now_s: float) -> None:
@@ -74,14 +77,16 @@ class Tokens:
         except StreamsError:
             raise
         except Exception as error:
-            raise BrokerError("oauth_token_provider gave no token for Kafka", why=summarize(error)) from error
+            raise BrokerError(
+                "oauth_token_provider returned no token for Kafka", why=summarize(error)
+            ) from error
         if expires_s <= now_s:
             raise BrokerError("The token for Kafka has expired already", hint="is the clock right?")
         self._token, self._expires_s = token, expires_s
         self._renew_s = now_s + _LIFE * (expires_s - now_s)
 
     def for_librdkafka(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
-        """What confluent-kafka calls as ``oauth_cb``: token, expiry, principal (nobody looks at it), extensions."""
+        """The callback ``oauth_cb`` of confluent-kafka: token, expiry, principal (unused), extensions."""
         return *self.get(), "", self.extensions
 
 
@@ -99,7 +104,7 @@ class MemberTokens(AbstractTokenProvider):  # type: ignore[misc]
 
 
 def provider_of(source: TokenSource | None) -> TokenProvider:
-    """The function that gets tokens from where the settings say."""
+    """The function that fetches tokens from the source in the settings."""
     match source:
         case ClientCredentials():
             return lambda: _fetch(source)
@@ -115,9 +120,9 @@ def _checked(given: Any) -> tuple[str, float]:
         case (str(token), int() | float() as expires_s) if token:
             return token, float(expires_s)
     raise BrokerError(
-        "oauth_token_provider gave no token for Kafka",
+        "oauth_token_provider returned no token for Kafka",
         why=f"it returned {type(given).__name__}",
-        hint="it returns two things: the token, and when it expires in seconds since 1970",
+        hint="it must return two values: the token, and its expiry time in seconds since 1970",
     )
 
 
@@ -138,21 +143,21 @@ def _fetch(source: ClientCredentials) -> tuple[str, float]:
     except HTTPError as error:
         error.close()
         raise BrokerError(
-            "No token for Kafka is given out",
+            "The token server refuses a token for Kafka",
             where=source.url,
             why=f"the server answered {error.code} {error.reason}",
             hint="check the client's id and secret, and the scope",
         ) from None
     except OSError as error:
         raise BrokerUnavailableError(
-            "The server that gives out tokens for Kafka does not answer", where=source.url, why=str(error)
+            "The token server for Kafka does not answer", where=source.url, why=str(error)
         ) from None
     except ValueError:
         answer = None
     if not isinstance(answer, dict) or not isinstance(
         token := answer.get("access_token") or answer.get("id_token"), str
     ):
-        raise BrokerError("The server that gives out tokens for Kafka answered without one", where=source.url)
+        raise BrokerError("The token server for Kafka answered without a token", where=source.url)
     return token, _expiry_s(token, answer.get("expires_in"))
 
 
@@ -166,7 +171,7 @@ def _read(url: str) -> tuple[str, float]:
 
 
 def _expiry_s(token: str, expires_in_s: Any) -> float:
-    """As the token itself says, else as the server did."""
+    """The expiry time in the token, else in the server's answer."""
     try:
         body = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -175,9 +180,9 @@ def _expiry_s(token: str, expires_in_s: Any) -> float:
         if isinstance(expires_in_s, int | float | str) and str(expires_in_s).replace(".", "", 1).isdigit():
             return SystemClock().now_ms() / 1000 + float(expires_in_s)
     raise BrokerError(
-        "The token for Kafka does not say when it expires",
-        why="it is not a JWT with the claim exp, and the server gave no expires_in",
-        hint="give the function oauth_token_provider, which says it",
+        "The token for Kafka does not have an expiry time",
+        why="it is not a JWT with the claim exp, and the server's answer has no expires_in",
+        hint="give the function oauth_token_provider, which returns the expiry time",
     )
 
 

@@ -1,7 +1,7 @@
-"""The producer: an idempotent confluent-kafka producer whose every delivery error fails the next commit.
+"""The producer: an idempotent confluent-kafka producer. Every delivery error makes the next commit fail.
 
-librdkafka's ``purge`` is not used to forget what was sent: it takes effect some time after it was called, and then also
-on what was sent in between. A producer that has something to forget is replaced by a new one.
+To drop sent records, librdkafka's ``purge`` is not used: it takes effect some time after the call, and then also on
+records that were sent in between. Instead the producer is replaced by a new one.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from pystreams.record import Headers
 
 log = logging.getLogger(__name__)
 
-#: librdkafka: the partitioner chooses.
+#: librdkafka's value for "the partitioner chooses".
 _ANY_PARTITION: Final = -1
-#: How long a commit waits for what was sent. It is tried again by the caller; nothing is lost.
+#: How long a commit waits for delivery. The caller tries again; nothing is lost.
 _FLUSH_TIMEOUT_S: Final = 30.0
-#: confluent-kafka keeps what was delivered until somebody asks for its report, whether it tells it or not: asked for
-#: after each so many records, its memory is used again while it is still in the processor's cache.
+#: confluent-kafka keeps delivered records until their reports are polled, even if no callback is called. Polling after
+#: each so many records reuses the memory while it is still in the CPU's cache.
 _REPORT_RECORDS: Final = 500
-#: While it waits for a flush, a commit keeps its member alive this often.
+#: While a commit waits for a flush, it keeps its member alive this often.
 _FLUSH_SLICE_S: Final = 0.5
 
-#: The broker and an idempotent producer no longer agree on what was sent: both begin anew, and what was sent is sent
-#: again. Where librdkafka gives up for this, it takes everything out of its queue.
+#: The broker and an idempotent producer disagree about the sent records: both start again, and the records are sent
+#: again. When librdkafka gives up because of this, it drops its whole queue.
 _OUT_OF_STEP: Final = frozenset(
     {
         KafkaError._FATAL,
@@ -70,12 +70,12 @@ _OUT_OF_STEP: Final = frozenset(
 )
 
 
-#: Is told of a record that was not delivered.
+#: Called with a record that was not delivered.
 _Report = Callable[[KafkaError | None, Message], None]
 
 
 class ProducerAdmin(Protocol):
-    """What a producer asks of the cluster."""
+    """The methods of an admin that a producer uses."""
 
     def end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
 
@@ -83,11 +83,11 @@ class ProducerAdmin(Protocol):
 
 
 class KafkaProducer:
-    """See ``port.Producer``. At least once: a commit flushes what was sent, then commits the offsets.
+    """See ``port.Producer``. At least once: a commit flushes the sent records, then commits the offsets.
 
-    A record that librdkafka refuses at once (too large, no such partition) raises ``ProductionError`` from ``send``;
-    what the broker refuses later fails the commit with a ``DeliveryError``, and the second attempt raises from
-    ``send``, too.
+    A record that librdkafka refuses at once (too large, unknown partition) makes ``send`` raise ``ProductionError``. A
+    record that the broker refuses later makes the commit raise ``DeliveryError``; in the second attempt ``send`` raises
+    for it, too.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class KafkaProducer:
         admin: ProducerAdmin,
         room_timeout_s: float = 60.0,
     ) -> None:
-        """``room_timeout_s``: how long a full local queue may take to get room. It is tried again by the caller."""
+        """``room_timeout_s``: how long ``send`` waits for room in a full local queue. The caller tries again."""
         self._settings = settings
         self._room_timeout_s = room_timeout_s
         self._where = where
@@ -110,22 +110,22 @@ class KafkaProducer:
         self._unreported = 0
         self._changelogs: set[tuple[str, int]] = set()
         self._failure: StreamsError | None = None
-        #: The failure is that of a record that is at fault itself.
+        #: Whether the failure is caused by a record itself.
         self._faulty = False
         self._connect()
 
     def _connect(self) -> None:
-        """Make the client, or another one that knows nothing of what was sent before."""
+        """Create the client, or a new one without the records that were sent before."""
         settings = dict(self._settings)
         limit = self._refused_records.batch_bytes_max
         if limit is not None:
             settings["batch.size"] = min(limit, settings.get("batch.size", limit))
         if self._refused_records.singly:
             settings["batch.num.messages"] = 1
-        # Without this one callback for all of them, librdkafka would lose records without a word.
+        # Without this common callback, librdkafka would lose records silently.
         self._client = Client({**settings, "error_cb": ErrorLog(self._where), "on_delivery": self._delivered})
         self._produce = self._client.produce
-        #: Something was refused before; kept here, because asking ``_refused_records`` costs a call for each record.
+        #: Whether something was refused before. Cached, because ``_refused_records`` would cost a call for each record.
         self._wary = bool(self._refused_records)
 
     def send(
@@ -137,7 +137,7 @@ class KafkaProducer:
         timestamp: int,
         headers: Headers,
     ) -> None:
-        # librdkafka would take a str, too.
+        # librdkafka would accept a str, too.
         if (value.__class__ is not bytes and value is not None) or (
             key.__class__ is not bytes and key is not None
         ):
@@ -154,7 +154,8 @@ class KafkaProducer:
         if self._unreported == _REPORT_RECORDS:
             self._unreported = 0
             self._client.poll(0)
-        # Positional: keywords cost as much again. librdkafka takes timestamp 0 for "now": 1 is the nearest to be had.
+        # Positional, because keyword arguments double the cost. librdkafka reads timestamp 0 as "now", so 1 replaces
+        # it.
         try:
             self._produce(
                 topic, value, key, partition, report, None, timestamp or 1, list(headers) if headers else None
@@ -183,11 +184,11 @@ class KafkaProducer:
     def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
     ) -> dict[TopicPartition, int]:
-        """Raises ``BrokerUnavailableError`` if the broker is not there: commit again later."""
+        """Raises ``BrokerUnavailableError`` if the broker does not answer: commit again later."""
         kafka_member = _own(member, offsets)
         self._flush(kafka_member)
-        # Asked for after the flush, and only once per commit: callbacks for single records of the changelogs would
-        # not be called, since only errors are reported.
+        # Read after the flush, and only once per commit: delivery callbacks for changelog records are not called,
+        # because only errors are reported.
         end_offsets = self._admin.end_offsets([TopicPartition(*changelog) for changelog in self._changelogs])
         if kafka_member is not None and offsets:
             kafka_member.commit(offsets)
@@ -197,7 +198,7 @@ class KafkaProducer:
         return end_offsets
 
     def abort(self) -> None:
-        """What has left for the broker already cannot be called back."""
+        """Drop the records that were sent. Those that the broker has received cannot be recalled."""
         self._client.poll(0)
         if self._failure is not None or len(self._client):
             self._drop_all()
@@ -207,22 +208,22 @@ class KafkaProducer:
         self._failure = None
 
     def close(self) -> None:
-        """What was sent since the last commit is dropped, as far as it has not left."""
+        """Close the producer. Records sent since the last commit are dropped, unless the broker has received them."""
         self._drop_all()
 
     def _drop_all(self) -> None:
-        """The client is of no use any more: it would drop later records, too."""
+        """Drop the client, which cannot be used any more: it would drop later records, too."""
         self._client.purge(in_queue=True, in_flight=False)
-        # What has left should be written before what is sent next.
+        # Records that are on their way should be written before the next ones.
         self._client.flush(_FLUSH_SLICE_S)
 
     def _watched(self, partition: int, record: Sent) -> _Report | None:
-        """Raises ``ProductionError`` for what the broker has refused before. Gives the callback for a record of a batch
-        of its own: librdkafka does not tell the time of what was refused, nor its headers."""
+        """The delivery callback for a record in a batch of its own: librdkafka does not report the timestamp and
+        headers of a refused record. Raises ``ProductionError`` for a record that the broker has refused before."""
         why = self._refused_records.reason(record)
         if why:
             raise ProductionError(
-                f"The broker does not take a record for topic {record.topic}",
+                f"The broker does not accept a record for topic {record.topic}",
                 where=self._place(record.topic, partition),
                 why=why,
                 hint="write other records, or change the settings of the topic (pystreams topics alter)",
@@ -239,7 +240,7 @@ class KafkaProducer:
             except BufferError:
                 if deadline.expired():
                     raise BrokerUnavailableError(
-                        "Records cannot be written: the local queue stays full",
+                        "Records cannot be written: the local queue is full",
                         where=f"{self._where}, topic {arguments[0]}",
                         why=f"{len(self._client)} records wait for the broker's acknowledgement",
                         hint="is the broker reachable, and are enough replicas in sync?",
@@ -256,17 +257,17 @@ class KafkaProducer:
                 member.keep_alive()
             if deadline.expired():
                 raise self._failure or BrokerUnavailableError(
-                    "Records were sent and not acknowledged",
+                    "Records were sent but not acknowledged",
                     where=self._where,
-                    why=f"{len(self._client)} records still wait after {_FLUSH_TIMEOUT_S:g} s",
+                    why=f"{len(self._client)} records are not acknowledged after {_FLUSH_TIMEOUT_S:g} s",
                     hint="is the broker reachable, and are enough replicas in sync?",
                 )
         if self._failure is not None:
             raise self._failure
 
     def _failed_for_good(self) -> bool:
-        """Whether nothing more can be learnt from what is still under way. Where faulty records are looked for, the
-        next attempt should know all of them."""
+        """Whether to stop waiting for the records on their way. While faulty records are being searched for, wait for
+        all, so that the next attempt knows all of them."""
         failure = self._failure
         return failure is not None and not (failure.action == "redo" and self._refused_records.singly)
 
@@ -279,7 +280,7 @@ class KafkaProducer:
         refused = self._refused(error, topic, partition)
         if self._refused_records.note(error, topic, record):
             refused = _once_more(refused)
-        # Its neighbours in the batch are refused with it, and may be told of first.
+        # The other records of its batch are refused with it, and may be reported first.
         faulty = error.code() != KafkaError._INVALID_DIFFERENT_RECORD
         tells_more = refused.action != "redo" or (faulty and not self._faulty)
         if self._failure is None or (self._failure.action == "redo" and tells_more):
@@ -288,7 +289,7 @@ class KafkaProducer:
     def _refused_at_once(self, exception: KafkaException, topic: str, partition: int) -> StreamsError:
         error = self._refused(error_of(exception), topic, partition)
         if error.action == "redo" and self._failure is None:
-            # It is the client that is of no use any more.
+            # The client itself cannot be used any more.
             self._failure = error
         return error
 
@@ -299,7 +300,7 @@ class KafkaProducer:
         where = self._place(topic, partition)
         if is_unknown_topic(error):
             return TopicError(
-                f"Topic {topic!r} is not there to be written to, or has no such partition",
+                f"Topic {topic!r} cannot be written: it or its partition does not exist",
                 where=where,
                 why=text(error),
                 hint="create the topic, then restart the application",
@@ -313,17 +314,17 @@ class KafkaProducer:
             )
         if error.code() in _OUT_OF_STEP:
             return DeliveryError(
-                "The broker and the producer no longer agree on what was sent",
+                "The broker and the producer disagree about the records that were sent",
                 where=where,
                 why=text(error),
-                hint="a new producer does once more what was not committed",
+                hint="a new producer sends the uncommitted records again",
             )
         if is_unavailable(error) or error.code() == KafkaError._MSG_TIMED_OUT:
             return DeliveryError(
                 "A record could not be written in time",
                 where=where,
                 why=text(error),
-                hint="is the broker reachable, and are enough replicas in sync? What was not committed is done again",
+                hint="is the broker reachable, and are enough replicas in sync? Uncommitted work is done again",
             )
         refusal = failure(error, "A record was not accepted", where=where, needs="WRITE")
         return ProductionError(refusal.what, where=refusal.where, why=refusal.why, hint=refusal.hint)
@@ -334,7 +335,7 @@ def _once_more(error: StreamsError) -> DeliveryError:
         error.what,
         where=error.where,
         why=error.why,
-        hint="what was done since the last commit is done again, to find the record and whoever wrote it",
+        hint="the records since the last commit are processed again, to find the faulty record and its origin",
     )
 
 
@@ -342,7 +343,7 @@ def _own(member: Member | None, offsets: Mapping[TopicPartition, CommittedOffset
     if member is None and offsets:
         raise BrokerError(
             "Offsets cannot be committed without a member",
-            why="offsets belong to a group, and the member names it",
+            why="offsets belong to a group, which the member names",
             hint="pass the member, or use Admin.set_group_offsets",
         )
     if member is not None and not isinstance(member, KafkaMember):

@@ -1,10 +1,10 @@
-"""Records that the broker refused after they were sent, remembered so that the next attempt refuses them at once.
+"""Remembers records that the broker refused after they were sent, so that the next attempt refuses them at once.
 
-A refusal comes when the step that wrote the record has long gone on, and it strikes all records of a batch. So what was
-done since the last commit is done again, up to three times: by the rules of the topic (what it takes at most, whether
-it wants keys), which make most refusals foreseeable; if the topic still refuses something, with every record in a batch
-of its own; and then without the faulty ones. When one of them comes by, ``send`` refuses it, and the production handler
-hears of it with its step, its task and its input, and of no other.
+A refusal arrives long after the step that wrote the record, and it concerns all records of a batch. So the work since
+the last commit is repeated up to three times: first with checks by the topic's rules (its size limit, whether it needs
+keys), which predict most refusals; if the topic still refuses records, with each record in a batch of its own; then
+without the faulty ones. When a faulty record is sent again, ``send`` refuses it, and the production handler is called
+for it, and only for it, with its step, its task and its input.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pystreams.record import Headers
 
 log = logging.getLogger(__name__)
 
-#: The fault of one record of the batch; of which one, nobody is sure to tell.
+#: Errors caused by one record of the batch; the broker does not reliably say which one.
 _FAULTY: Final = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -34,15 +34,15 @@ _FAULTY: Final = frozenset(
     }
 )
 
-#: What a batch costs without its records. Source: DefaultRecordBatch.RECORD_BATCH_OVERHEAD.
+#: The size of a batch without its records. Source: DefaultRecordBatch.RECORD_BATCH_OVERHEAD.
 _BATCH_OVERHEAD_BYTES: Final = 61
 
-#: Topics are altered, most of all after records were refused: older rules are asked for again before they refuse one.
+#: Topics may be altered, especially after refusals: rules older than this are read again before they refuse a record.
 _RULES_KEPT_MS: Final = 30_000.0
 
 
 class Sent(NamedTuple):
-    """A record as it was given to ``send``."""
+    """A record with the arguments of ``send``."""
 
     topic: str
     key: bytes | None
@@ -53,7 +53,7 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What a topic takes. ``bytes_max`` None: nobody says."""
+    """The rules of a topic. ``bytes_max`` None: the limit is not known."""
 
     bytes_max: int | None
     wants_keys: bool
@@ -61,8 +61,8 @@ class _Rules:
 
 
 class RefusedRecords:
-    """What one producer has learnt. ``describe`` asks the cluster for topics. With ``compresses`` nobody knows how
-    large a record will be, so its size forbids nothing."""
+    """The refused records of one producer. ``describe`` reads topics from the cluster. With ``compresses`` the final
+    size of a record is not known, so no record is refused for its size."""
 
     def __init__(
         self,
@@ -74,19 +74,19 @@ class RefusedRecords:
         self._describe = describe
         self._clock = clock
         self._compresses = compresses
-        self._rules: dict[str, _Rules | None] = {}  # None: to be asked for
+        self._rules: dict[str, _Rules | None] = {}  # None: to be read
         self._faulty: dict[Sent, str] = {}
-        self._found: dict[Sent, str] = {}  # by the attempt at work
-        self._suspects: set[str] = set()  # topics that refuse something although their rules are kept
-        #: A faulty record is looked for: batches of more than one record would hide it.
+        self._found: dict[Sent, str] = {}  # faulty records of the current attempt
+        self._suspects: set[str] = set()  # topics that refuse records although their rules are met
+        #: Whether each record is sent in a batch of its own, to find the faulty ones.
         self.singly = False
 
     def __bool__(self) -> bool:
         return bool(self._rules or self._faulty)
 
     def note(self, error: KafkaError, topic: str, record: Sent | None) -> bool:
-        """True if another attempt makes sense: what is refused was not known to be so. ``record`` is told while records
-        are sent ``singly``."""
+        """Record a refusal. Returns whether another attempt makes sense, because the refusal was not known before.
+        ``record`` is given while records are sent ``singly``."""
         if error.code() not in _FAULTY:
             return False
         if self._rules.setdefault(topic, None) is None:
@@ -98,8 +98,8 @@ class RefusedRecords:
         return record not in self._faulty
 
     def learn(self) -> None:
-        """Before the next attempt: ask for the rules of topics that have refused something. What cannot be learnt now
-        is refused once more."""
+        """Before the next attempt: read the rules of topics that have refused records. If this fails now, the refusal
+        occurs once more."""
         self.singly |= bool(self._suspects)
         self._faulty.update(self._found)
         self._found.clear()
@@ -109,19 +109,19 @@ class RefusedRecords:
         self._suspects.clear()
 
     def committed(self) -> bool:
-        """All faulty records are behind. True if they were looked for: from now on records may share batches again."""
+        """Called after a commit without the faulty records. Returns whether records may share batches again."""
         searched, self.singly = self.singly, False
         self._faulty.clear()
         return searched
 
     @property
     def batch_bytes_max(self) -> int | None:
-        """No batch may be larger: the smallest limit of a topic that has refused one."""
+        """The maximum size of a batch: the smallest limit of a topic that has refused one."""
         limits = (rules.bytes_max for rules in self._rules.values() if rules is not None)
         return min((limit for limit in limits if limit is not None), default=None)
 
     def reason(self, record: Sent) -> str:
-        """Why this record would be refused; empty if nothing is known against it."""
+        """Why this record would be refused; empty if there is no known reason."""
         topic = record.topic
         rules = self._rules.get(topic)
         if rules is not None and (why := self._forbidden(rules, record)):
@@ -139,17 +139,17 @@ class RefusedRecords:
         limit = rules.bytes_max
         if limit is None or self._compresses or (size := batch_bytes(key, value, headers)) <= limit:
             return ""
-        return f"it takes {size:,} bytes, and max.message.bytes of topic {topic} is {limit:,}"
+        return f"it has {size:,} bytes, and max.message.bytes of topic {topic} is {limit:,}"
 
     def _ask(self, topic: str) -> _Rules | None:
-        """None if nobody answers now."""
+        """The rules of a topic; None if the cluster does not answer now."""
         config: Mapping[str, str] = {}
         try:
             found = self._describe([topic])
             if topic in found:
                 config = found[topic].config
         except BrokerError as error:
-            log.warning("what topic %s takes is not known: %s", topic, error)
+            log.warning("the rules of topic %s are not known: %s", topic, error)
             if isinstance(error, BrokerUnavailableError):
                 return None
         limit = config.get("max.message.bytes")
@@ -161,7 +161,7 @@ class RefusedRecords:
 
 
 def batch_bytes(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """The bytes of a batch with nothing but this record, not compressed. Source: DefaultRecord.sizeInBytes."""
+    """The size of a batch with only this record, not compressed. Source: DefaultRecord.sizeInBytes."""
     body = 3 + _field_bytes(key) + _field_bytes(value) + _varint_bytes(len(headers))
     body += sum(_field_bytes(name.encode()) + _field_bytes(content) for name, content in headers)
     return _BATCH_OVERHEAD_BYTES + _varint_bytes(body) + body
@@ -172,5 +172,5 @@ def _field_bytes(data: bytes | None) -> int:
 
 
 def _varint_bytes(number: int) -> int:
-    """Of a length, written as a zigzag varint."""
+    """The size of a length as a zigzag varint."""
     return max(1, ((number << 1).bit_length() + 6) // 7)

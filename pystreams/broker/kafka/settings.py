@@ -1,7 +1,7 @@
-"""One set of settings for both clients, by the names that Java's clients give them.
+"""One set of settings for both clients, by the names of Java's clients.
 
-librdkafka and kafka-python name things differently, and their defaults differ from Java's in ways that bite: everything
-that ``config.client_table`` knows is set explicitly, and what only librdkafka has is set here.
+librdkafka and kafka-python have other names, and defaults that differ from Java's in harmful ways: all settings of
+``config.client_table`` are set explicitly, and settings that only librdkafka has are set here.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from pystreams.config.client_table import CLIENT_SETTINGS
 from pystreams.config.security import Security
 from pystreams.config.values import INT_MAX
 
-#: How long a connection may take to be made before people are told.
+#: The time for the first connection, after which an error is raised.
 CONNECT_TIMEOUT_S: Final = 10.0
 
-#: librdkafka's own, for every client.
+#: Settings that only librdkafka has, for every client.
 _COMMON: Final[Mapping[str, Any]] = {
     "socket.keepalive.enable": True,
     "allow.auto.create.topics": False,
-    # Its own lines are about connections that come and go, at every attempt; errors are told to ``error_cb``.
+    # Its own log lines report every connection attempt; errors come through ``error_cb``.
     "log_level": 2,
 }
 _CONSUMER: Final[Mapping[str, Any]] = {
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
-    # Positions are always given; one that the log does not have is an error.
+    # Positions are always given; a position that the log does not have is an error.
     "auto.offset.reset": "error",
     "enable.partition.eof": True,
     # The default of 1,000 ms makes a consumer 3 to 6 times slower.
@@ -47,22 +47,22 @@ _PRODUCER: Final[Mapping[str, Any]] = {
     "delivery.report.only.error": True,
     "partitioner": "murmur2_random",
 }
-#: Java waits 30 s; a coordinator that is gone is looked for elsewhere sooner.
+#: Shorter than Java's 30 s, so that another coordinator is found sooner.
 _MEMBER_REQUEST_TIMEOUT_MS: Final = 10_000
-#: All members' user data comes in one response to the leader.
+#: The leader receives the user data of all members in one response.
 _MEMBER_RECEIVE_BYTES_MAX: Final = 100_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """How to reach a cluster, and how a member of a group behaves. Raises ``ConfigError`` for what cannot be so."""
+    """How to connect to a cluster, and the timing of a group member. Raises ``ConfigError`` for invalid settings."""
 
     bootstrap_servers: str
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
     replication_factor: int = -1
-    #: Java's names, with prefixes. Passwords are in it, so it is in no ``repr``.
+    #: Java's names, with prefixes. Not in ``repr``, because it contains passwords.
     client_settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     oauth_token_provider: TokenProvider | None = field(default=None, repr=False)
     _security: dict[Role, Security] = field(default_factory=dict, init=False, repr=False)
@@ -82,7 +82,7 @@ class KafkaSettings:
                 self._tokens[role] = self._tokens_from(security)
 
     def _tokens_from(self, security: Security) -> Tokens:
-        """Clients with the same source share its tokens."""
+        """The token cache of a source, shared by clients with the same source."""
         for role, tokens in self._tokens.items():
             other = self._security[role]
             if (other.tokens, other.extensions) == (security.tokens, security.extensions):
@@ -91,28 +91,28 @@ class KafkaSettings:
 
     @property
     def description(self) -> str:
-        """For people."""
+        """The cluster, for people."""
         return f"Kafka at {self.bootstrap_servers}"
 
     def admin(self, client_id: str) -> dict[str, Any]:
-        """Librdkafka's settings of the admin client."""
+        """The admin client's settings for librdkafka."""
         return self._librdkafka("admin", client_id)
 
     def consumer(self, client_id: str, role: Role = "main.consumer") -> dict[str, Any]:
-        """Of a consumer that reads what it is told to, from where it is told to."""
-        # A group is required, and unused: membership is kafka-python's.
+        """The settings of a consumer whose partitions and positions are always assigned explicitly."""
+        # A group is required but not used: kafka-python handles the membership.
         return {**self._librdkafka(role, client_id), "group.id": client_id, **_CONSUMER}
 
     def poll_records_max(self, role: Role) -> int | None:
-        """How many records one poll may take over; None: what is best."""
+        """The maximum number of records per poll; None: the best number."""
         given = given_for(self.client_settings, role).get("max.poll.records")
         return None if given is None else int(given)
 
     def producer(self, client_id: str) -> dict[str, Any]:
-        """Of a producer that is idempotent and in order, partitioned as Java does it."""
+        """The settings of a producer that is idempotent, keeps the order, and partitions as Java does."""
         settings = self._security["producer"].settings
         told = {**self._librdkafka("producer", client_id), **_PRODUCER}
-        # librdkafka has a second one, for the brokers' wait for their followers.
+        # librdkafka has a second request timeout, for the brokers' wait for their followers.
         told["request.timeout.ms"] = settings["request.timeout.ms"]
         told["batch.size"] = int(told["batch.size"])
         level = settings.get(f"compression.{settings['compression.type']}.level")
@@ -124,7 +124,8 @@ class KafkaSettings:
         return float(self._security["producer"].settings["max.block.ms"]) / 1000
 
     def membership(self, client_id: str, role: Role = "main.consumer") -> dict[str, Any]:
-        """What kafka-python's network client is told. Raises ``ConfigError`` for certificates that cannot be read."""
+        """The settings of kafka-python's network client. Raises ``ConfigError`` for certificates that cannot be
+        read."""
         settings = self._security[role].settings
         told: dict[str, Any] = {
             row.member: int(settings[name]) if name.endswith(".ms") else settings[name]
@@ -137,17 +138,17 @@ class KafkaSettings:
             told["ssl_context"] = tls_context(settings)
         if role in self._tokens:
             told["sasl_oauth_token_provider"] = MemberTokens(self._tokens[role])
-        # It is the coordinator's, and the network client would not say that it does not know it.
+        # It belongs to the coordinator, and the network client ignores unknown settings silently.
         del told["retry_backoff_ms"]
         if told["connections_max_idle_ms"] < 0:  # never
             told["connections_max_idle_ms"] = INT_MAX
         name = told.get("sasl_plain_username")
         if name and told.get("sasl_mechanism", "").startswith("SCRAM"):
-            # As RFC 5802 has it; librdkafka does this by itself.
+            # Escaped according to RFC 5802; librdkafka does this itself.
             told["sasl_plain_username"] = name.replace("=", "=3D").replace(",", "=2C")
         return {
             **told,
-            # librdkafka gives every attempt the same time.
+            # As with librdkafka, every attempt has the same time.
             "socket_connection_setup_timeout_max_ms": told["socket_connection_setup_timeout_ms"],
             "bootstrap_servers": self.bootstrap_servers.split(","),
             "client_id": client_id,
@@ -161,7 +162,8 @@ class KafkaSettings:
         return int(self._security["main.consumer"].settings["retry.backoff.ms"])
 
     def check(self) -> None:
-        """Do what can fail without a broker: read certificates, get tokens. Either client would say less about it.
+        """Do everything that can fail without a broker: read certificates, fetch tokens. The clients' own errors say
+        less.
 
         Raises ``ConfigError``, ``BrokerError``.
         """

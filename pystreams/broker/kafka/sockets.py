@@ -1,7 +1,8 @@
-"""Sockets of the membership protocol's client that nobody has to find by collecting garbage.
+"""Sockets for the membership protocol's client that are always closed.
 
-kafka-python forgets a socket whose connection is refused, takes too long or is given up before it is made. It asks for
-sockets by the scheme of a proxy; ours goes through none, and closes what does not become a connection.
+kafka-python loses a socket if its connection is refused, takes too long or is abandoned, and leaves it to the garbage
+collector. It creates sockets by a proxy's URL scheme; this one uses no proxy, and closes a socket that does not
+connect.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ CLOSED_IF_NOT_CONNECTED: Final = f"{_SCHEME}://"
 
 
 class _DirectSocket(KafkaNetSocket):  # type: ignore[misc]
-    """Registers itself for its scheme."""
+    """Registers itself for its URL scheme."""
 
     SCHEMES = (_SCHEME,)
 
@@ -27,6 +28,6 @@ class _DirectSocket(KafkaNetSocket):  # type: ignore[misc]
         try:
             connected: socket.socket = await super().sock_connect(net, sock, sockaddr, timeout_at=timeout_at)
             return connected
-        except BaseException:  # also GeneratorExit, when the client is closed meanwhile
+        except BaseException:  # also GeneratorExit, if the client is closed meanwhile
             sock.close()
             raise

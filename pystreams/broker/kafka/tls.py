@@ -1,4 +1,4 @@
-"""Certificates and keys for kafka-python: the same PEM that librdkafka is told, in a context of Python's own."""
+"""Certificates and keys for kafka-python: the same PEM files as for librdkafka, in Python's own TLS context."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _check_files(settings: Mapping[str, str]) -> None:
-    """OpenSSL would not say which file it is."""
+    """Check that the files can be read, because OpenSSL's errors do not name the file."""
     for name, value in settings.items():
         if name.endswith(".location"):
             try:
@@ -54,7 +54,8 @@ def _check_files(settings: Mapping[str, str]) -> None:
 
 @contextmanager
 def _told(settings: Mapping[str, str], names: Iterable[str], hint: str) -> Iterator[None]:
-    """``names`` are the settings that it is about; texts of keys and certificates are not shown."""
+    """Turn errors inside into a ``ConfigError`` that names the settings ``names``, without showing keys or
+    certificates."""
     try:
         yield
     except (OSError, ValueError) as error:  # an SSLError is an OSError
@@ -72,7 +73,7 @@ def _told(settings: Mapping[str, str], names: Iterable[str], hint: str) -> Itera
 def _trust(context: ssl.SSLContext, settings: Mapping[str, str]) -> None:
     place = settings.get("ssl.ca.location")
     if place is not None and Path(place).is_dir():
-        # Files named by the hash of what they certify, as `openssl rehash` names them.
+        # The files are named by the hashes of their certificates, as `openssl rehash` does.
         context.load_verify_locations(capath=place)
     elif place is not None:
         context.load_verify_locations(place)
@@ -96,12 +97,12 @@ def _identify(context: ssl.SSLContext, settings: Mapping[str, str]) -> None:
         )
         if certificate is None:
             return
-        # A function: without one, OpenSSL would ask for a missing password on the terminal.
+        # The password is a function, because without one OpenSSL would ask for a missing password on the terminal.
         context.load_cert_chain(certificate, key, lambda: settings.get("ssl.key.password", ""))
 
 
 def _file(stack: ExitStack, pem: str | None) -> str | None:
-    """Python takes keys from files alone: one in a folder that only this user may read, for as long as it takes."""
+    """A private temporary file with the key, because Python reads keys only from files."""
     if pem is None:
         return None
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

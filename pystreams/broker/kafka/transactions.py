@@ -1,7 +1,7 @@
-"""A producer whose transactions are its own, in bulk: readers of committed records see all of one, or nothing.
+"""A producer with its own transactions, for bulk writes: readers of committed records see all of one, or nothing.
 
-The first thing that it does is to end what whoever had its transactional id before has begun: that one's transaction is
-aborted, and whatever it still tries fails.
+It first ends the work of an earlier producer with the same transactional id: the earlier producer's transaction is
+aborted, and all its later requests fail.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from pystreams.errors import (
 )
 from pystreams.record import Headers
 
-#: The brokers' default of the most that they allow (``transaction.max.timeout.ms``). What a killed writer leaves open
-#: holds readers back for so long, unless somebody takes its id over.
+#: The default of the brokers' limit (``transaction.max.timeout.ms``). An open transaction of a killed writer delays
+#: readers for this time, unless another writer takes over its id.
 TRANSACTION_TIMEOUT_MS: Final = 900_000
 _INIT_TIMEOUT_S: Final = 60.0
 _COMMIT_TIMEOUT_S: Final = 300.0
 _ABORT_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.05
-#: Delivery reports are asked for after each so many records, as in ``producer.py``.
+#: Delivery reports are polled after each so many records, as in ``producer.py``.
 _REPORT_RECORDS: Final = 500
 
 _FENCED: Final = frozenset(
@@ -45,7 +45,7 @@ class KafkaTransactionalProducer:
 
     def __init__(self, settings: Mapping[str, Any], transactional_id: str, where: str) -> None:
         """``settings`` are those of an idempotent producer. Raises ``BrokerUnavailableError``, ``BrokerError``, and
-        ``ConfigError`` where the brokers allow only shorter transactions."""
+        ``ConfigError`` if the brokers allow only shorter transactions."""
         self._id = transactional_id
         self._where = f"{where}, transactional.id {transactional_id}"
         self._failure: StreamsError | None = None
@@ -56,7 +56,8 @@ class KafkaTransactionalProducer:
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
         }
-        # What is not delivered within the transaction's time is lost with it; librdkafka takes no longer one.
+        # A record that is not delivered within the transaction's time is lost with it; librdkafka allows no longer
+        # time.
         told["delivery.timeout.ms"] = min(
             int(told.get("delivery.timeout.ms", TRANSACTION_TIMEOUT_MS)), TRANSACTION_TIMEOUT_MS
         )
@@ -72,7 +73,7 @@ class KafkaTransactionalProducer:
             ) from None
         self._try(
             lambda: self._client.init_transactions(_INIT_TIMEOUT_S),
-            "A transactional producer cannot be made",
+            "A transactional producer cannot be created",
             _INIT_TIMEOUT_S,
         )
 
@@ -92,7 +93,7 @@ class KafkaTransactionalProducer:
         if headers:
             check_headers(topic, headers)
         if not self._begun:
-            self._try(self._client.begin_transaction, "A transaction cannot be begun", _INIT_TIMEOUT_S)
+            self._try(self._client.begin_transaction, "A transaction cannot be started", _INIT_TIMEOUT_S)
             self._begun = True
         self._unreported += 1
         if self._unreported >= _REPORT_RECORDS:
@@ -100,13 +101,13 @@ class KafkaTransactionalProducer:
             self._client.poll(0)
             if self._failure is not None:
                 raise self._failure
-        # As in ``producer.py``: librdkafka takes timestamp 0 for "now", 1 is the nearest to be had.
+        # As in ``producer.py``: librdkafka reads timestamp 0 as "now", so 1 replaces it.
         told: Any = list(headers) if headers else None
         while True:
             try:
                 self._client.produce(topic, value, key, partition, None, None, timestamp or 1, told)
             except BufferError:
-                # The local queue is full: what is sent or refused makes room, and a transaction ends by itself.
+                # The local queue is full: deliveries and refusals make room, and a transaction ends by its timeout.
                 self._client.poll(_POLL_S)
                 if self._failure is not None:
                     raise self._failure from None
@@ -116,7 +117,7 @@ class KafkaTransactionalProducer:
                 return
 
     def commit(self) -> None:
-        """Once it raised, the producer is of no use any more."""
+        """If it raises, the producer cannot be used again."""
         if not self._begun:
             return
         self._try(
@@ -134,11 +135,11 @@ class KafkaTransactionalProducer:
         try:
             self._client.abort_transaction(_ABORT_TIMEOUT_S)
         except KafkaException as exception:
-            # It ends by its timeout, or has ended because somebody took the id over.
+            # The transaction ends by its timeout, or has ended because another producer took over the id.
             self._failure = self._refused(error_of(exception), self._where)
 
     def _try(self, step: Callable[[], Any], what: str, timeout_s: float) -> None:
-        """Do what may be done again where librdkafka says so."""
+        """Call ``step``, and repeat it if librdkafka says that it may be repeated."""
         deadline = Deadline(SystemClock(), 1000 * timeout_s)
         while True:
             try:
@@ -147,7 +148,7 @@ class KafkaTransactionalProducer:
                 error = error_of(exception)
                 if error.retriable() and not deadline.expired():
                     continue
-                # What was refused says more than that the transaction cannot be committed for it.
+                # The refusal of a record says more than the failed commit that it caused.
                 raise self._failure or self._step_failed(error, what) from None
             else:
                 return
@@ -167,7 +168,7 @@ class KafkaTransactionalProducer:
                 what,
                 where=self._where,
                 why=text(error),
-                hint="WRITE and DESCRIBE on the transactional id: an ACL of the cluster decides about it",
+                hint="WRITE and DESCRIBE on the transactional id: an ACL of the cluster grants it",
             )
         return failure(error, what, where=self._where, needs="WRITE")
 
@@ -183,18 +184,18 @@ class KafkaTransactionalProducer:
                 "A record could not be written in time",
                 where=where,
                 why=text(error),
-                hint="is the broker reachable, and are enough replicas in sync? Nothing of the transaction counts; "
-                "do it again",
+                hint="is the broker reachable, and are enough replicas in sync? The whole transaction is void; "
+                "repeat it",
             )
         refusal = failure(error, "A record was not accepted", where=where, needs="WRITE")
         return ProductionError(refusal.what, where=refusal.where, why=refusal.why, hint=refusal.hint)
 
 
 def superseded(transactional_id: str, where: str, why: str) -> BrokerError:
-    """The error of a writer whose id somebody else has taken over."""
+    """The error of a writer whose id another writer has taken over."""
     return BrokerError(
-        f"somebody else writes as {transactional_id} now; nothing of what was sent since the last commit counts",
+        f"another process writes as {transactional_id} now; all records since the last commit are void",
         where=where,
         why=why,
-        hint="let the other one finish; if it is no longer there, do the same again",
+        hint="let the other process finish; if it no longer exists, run the same command again",
     )

@@ -1,8 +1,8 @@
 """Serdes whose records contain the id of their schema, which a schema registry stores: Avro, Protobuf, JSON Schema.
 
 Begin with ``base``, which the three formats share; ``avro``, ``protobuf`` and ``json_schema`` are the formats.
-``settings`` says which registry is asked, ``clients`` talks to it (confluent-kafka's clients, imported when the first
-such serde is used), ``plain`` turns values of a program's types into dicts and lists, and back.
+``settings`` has the registry and the use of schemas, ``clients`` the connection (confluent-kafka's clients, imported
+when the first such serde is used), ``plain`` converts values of a program's types to dicts and lists, and back.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ class SchemaUse:
 
     @classmethod
     def of(cls, serde: str, arguments: SchemaArguments) -> Self:
-        """What the class ``serde`` was called with. Raises ``TypeError`` for an unknown argument, as a call would."""
+        """The arguments of the class ``serde``. Raises ``TypeError`` for an unknown one, as Python does."""
         check_keywords(serde, arguments, SchemaArguments.__annotations__)
         registry = SchemaRegistry.given(arguments.get("registry"))
         said: dict[str, Any] = {**arguments, "registry": registry}

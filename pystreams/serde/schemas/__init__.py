@@ -1,7 +1,7 @@
-"""Schemas: what the bytes of a serde hold, as data, and whether another serde can read what one wrote.
+"""Schemas of the bytes of serdes, as data, and their comparison: how well one serde reads the bytes of another.
 
-``comparison`` is the entrance; an application that only runs never loads it. ``finding`` is its answer: nothing, a
-widening, a loss, or unreadable. ``wording`` puts schemas into words.
+Begin with ``comparison``, which a running application never imports. ``finding`` is a difference and its effect:
+harmless, a loss, or unreadable data. ``wording`` describes schemas in words.
 
 - ``python_types`` and ``pydantic_types`` derive the schema of a type; ``type_comparison`` compares two of them, with
   ``leaf_rules`` for single values.

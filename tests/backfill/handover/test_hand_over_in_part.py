@@ -176,7 +176,7 @@ def test_two_do_not_write_the_same_at_once(new_log: NewLog) -> None:
     id = "sums-backfill-by-window-1"
     with (
         closing(log.broker.transactional_producer("other", id)),
-        pytest.raises(BrokerError, match=f"somebody else is writing as {id}"),
+        pytest.raises(BrokerError, match=f"another process is writing as {id}"),
     ):
         hand_over(result, log.broker)
     hand_over(result, log.broker)

@@ -155,7 +155,7 @@ def test_what_the_log_does_not_take_is_refused_before_it_is_told(
     log = new_log("log")
     result = computed(log, filled(log))
     with closing(log.broker.transactional_producer("other", "wc-backfill-counts-0")):
-        is_refused_at_last(log, result, "somebody else is writing as wc-backfill-counts-0")
+        is_refused_at_last(log, result, "another process is writing as wc-backfill-counts-0")
 
     def forbidden(_: Any, partitions: Any) -> None:
         raise BrokerError(f"{len(partitions)} forbidden")
@@ -213,7 +213,9 @@ def test_a_second_command_is_told_so_while_the_application_runs(new_log: NewLog)
     caught_up(log.start(program(log)))
     check_target(result, log.broker)
     assert hand_over(result, log.broker).complete_before
-    with pytest.raises(BrokerError, match=r"wc is running(.|\n)*killed stays a member until .* 45 s"):
+    with pytest.raises(
+        BrokerError, match=r"wc is running(.|\n)*killed member stays in the group until .* 45 s"
+    ):
         hand_over(computed(log, result_source(log), "another"), log.broker)
 
 

@@ -116,7 +116,7 @@ def test_a_dead_process_is_noticed_by_its_lock(join, broker, clock):
     a._lock.release()
     clock.advance_ms(250)
     assert follow(b) == [0, 1, 2, 3]
-    with pytest.raises(TaskMigratedError, match="was replaced"):
+    with pytest.raises(TaskMigratedError, match="was removed"):
         commit(broker, a, [PARTITIONS[0]])
 
 

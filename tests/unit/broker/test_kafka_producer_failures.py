@@ -59,7 +59,7 @@ OUT_OF_STEP = (
 @pytest.mark.parametrize("code", OUT_OF_STEP)
 def test_a_producer_that_is_out_of_step_is_replaced_and_its_records_are_done_again(producer, code):
     reported(producer, code)
-    with pytest.raises(DeliveryError, match="no longer agree"):
+    with pytest.raises(DeliveryError, match="disagree about the records"):
         producer.commit({}, None)
     producer.abort()
     producer.commit({}, None)

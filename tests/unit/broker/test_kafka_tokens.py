@@ -65,7 +65,7 @@ def test_while_there_is_no_new_token_the_old_one_is_used_until_it_expires(
     assert "the vault is closed" in caplog.text
     assert "token-1" not in caplog.text
     clock.advance_ms(10_000)
-    with pytest.raises(BrokerError, match="gave no token"):
+    with pytest.raises(BrokerError, match="returned no token"):
         tokens.get()
     provider.there = True
     assert tokens.get()[0] == "token-2"

@@ -142,7 +142,7 @@ def test_what_is_piped_is_of_the_topics_types():
             topic.pipe_input("k", 5)
         with pytest.raises(SerializationError, match="5 cannot be serialized as a key of type str"):
             topic.pipe_input(5, "v")
-        with pytest.raises(SerializationError, match="headers are pairs"):
+        with pytest.raises(SerializationError, match="headers must be pairs"):
             topic.pipe_input("k", "v", headers={"a": b"b"})
         untold = driver.create_input_topic("in")
         with pytest.raises(SerializationError, match="'v' cannot be serialized as a value of type bytes"):
