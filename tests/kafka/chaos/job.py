@@ -25,6 +25,7 @@ from tests.chaos.flights import CHANGELOG, GROUP, read
 from tests.kafka.chaos.journal import CLOSED, GIVEN_UP, RUNNING, Life, read_lives
 from tests.kafka.chaos.ledger import Account, Input, audit, check_outputs, input_of
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
+from tests.live.support import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -221,6 +222,22 @@ class Job:
         self.kills += 1
         self.hits += self._left_uncommitted(worker)
 
+    def kill_at_work(self, worker: Worker, share: float, upto: float, slices: int = 50) -> None:
+        """Kill it while something that it has read is not committed; more flights come in until that is so."""
+        shares = (share + (upto - share) * number / slices for number in range(1, slices + 1))
+
+        def caught_at_work() -> bool:
+            # Frozen, so that it does not commit between the look and the kill.
+            worker.process.send_signal(signal.SIGSTOP)
+            if self._left_uncommitted(worker):
+                return True
+            worker.process.send_signal(signal.SIGCONT)
+            self.feed(next(shares, upto))
+            return False
+
+        eventually(caught_at_work, "something that is read and not committed", DEADLINE_S)
+        self.kill(worker)
+
     def run_to_aim(self, point: str, call: int, *, state: str = "state") -> bool:
         """Run until the N-th passing of a point, killed there; False if it was done before."""
         worker = self.start("--until-caught-up", aim=f"{point}:{call}", state=state, settings=QUICK)
@@ -229,6 +246,8 @@ class Job:
         if code:
             self.kills += 1
             self.hits += self._left_uncommitted(worker)
+        else:
+            print(f"{point}: all was processed before passing {call}:\n{worker.printed()}")
         return code != 0
 
     def run_to_the_end(self, *, state: str = "state", settings: tuple[str, ...] | None = None) -> None:
