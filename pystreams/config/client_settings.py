@@ -48,7 +48,7 @@ def full_name(name: str, given_name: str) -> str | None:
 
 
 def _folds(row: ClientSetting, prefix: str) -> bool:
-    """Whether a setting of the application may also be given with the main consumer's prefix."""
+    """Whether the setting with this prefix is for the main consumer, and so may be given as one of the application."""
     return row.clients == ("consumer",) and prefix in PRECEDENCE["main.consumer"]
 
 

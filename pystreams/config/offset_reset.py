@@ -21,7 +21,7 @@ _DURATION: Final = re.compile(
 
 
 def offset_reset(given: Any) -> str:
-    """The strategy as text; a timedelta becomes ``by_duration:PT90.5S``. The ``ValueError`` lists the valid values."""
+    """The strategy as text; a timedelta becomes ``by_duration:PT90.5S``. Raises ``ValueError`` with what is valid."""
     if isinstance(given, timedelta):
         seconds = f"{given // timedelta(milliseconds=1) / 1000:.3f}".removesuffix(".000")
         given = f"{_BY_DURATION}PT{seconds}S"

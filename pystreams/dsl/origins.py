@@ -2,7 +2,6 @@
 
 A table is materialized if another step asks for one of these. Source: KTableImpl.valueGetterSupplier,
 KTableImpl.enableSendingOldValues and the processor suppliers that they call in turn.
-KTableImpl.enableSendingOldValues and the processor suppliers that they ask in turn.
 """
 
 from __future__ import annotations

@@ -29,21 +29,21 @@ def log_config(given: Mapping[str, Any]) -> StreamsConfig:
     A given embedded log takes precedence over Kafka in the environment. Raises ``ConfigError`` for an unknown
     setting, for a setting that is not for a log, and for two logs.
     """
-    told = merge_settings(given)
-    for name in sorted(told.keys() - _OF_A_LOG):
+    merged = merge_settings(given)
+    for name in sorted(merged.keys() - _OF_A_LOG):
         raise ConfigError(
             f"{name} is not a setting of a log",
             why="it is for running an application",
             hint="give it to the App; here only settings of the connection and of serdes are allowed",
         )
-    if {"embedded_log", "bootstrap_servers"} <= told.keys():
+    if {"embedded_log", "bootstrap_servers"} <= merged.keys():
         raise ConfigError(
             "Both an embedded log and Kafka are given",
-            why=f"embedded_log is {told['embedded_log']}, bootstrap_servers is {told['bootstrap_servers']}",
+            why=f"embedded_log is {merged['embedded_log']}, bootstrap_servers is {merged['bootstrap_servers']}",
             hint="leave out one of them",
         )
     environment = merge_settings(settings_from_environment(os.environ))
     environment = {name: value for name, value in environment.items() if name in _OF_A_LOG}
-    if "embedded_log" in told:
+    if "embedded_log" in merged:
         environment.pop("bootstrap_servers", None)
-    return StreamsConfig(**merge_settings(told, environment, {"application_id": "pystreams"}))
+    return StreamsConfig(**merge_settings(merged, environment, {"application_id": "pystreams"}))

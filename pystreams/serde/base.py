@@ -103,8 +103,8 @@ def _by_name(serde: AnySerde) -> Schema:
     slots = (name for cls in type(serde).__mro__ for name in getattr(cls, "__slots__", ()))
     names = sorted({*slots, *getattr(serde, "__dict__", {})})
     values = ((name, getattr(serde, name, None)) for name in names)
-    told = {name: data for name, value in values if (data := _data(value)) is not None}
-    return {"format": "serde", "name": _full_name(type(serde)), **({"data": told} if told else {})}
+    arguments = {name: data for name, value in values if (data := _data(value)) is not None}
+    return {"format": "serde", "name": _full_name(type(serde)), **({"data": arguments} if arguments else {})}
 
 
 def _data(value: Any) -> Any:

@@ -77,8 +77,8 @@ def changes(was: Sequence[Part], now: Sequence[Part]) -> list[Change]:
 def _carried_over(change: Change, former: Mapping[str, str]) -> Change:
     if change.name not in former or change.verdict not in (Verdict.KEPT, Verdict.MIXED):
         return change
-    told = f"carried over from {former[change.name]}"
-    return replace(change, why=f"{told}; {change.why}" if change.why else told)
+    note = f"carried over from {former[change.name]}"
+    return replace(change, why=f"{note}; {change.why}" if change.why else note)
 
 
 class _Store(NamedTuple):
@@ -97,9 +97,9 @@ class _Store(NamedTuple):
     rest: tuple[Any, ...]
 
     @classmethod
-    def of(cls, told: Sequence[Any]) -> _Store:
+    def of(cls, properties: Sequence[Any]) -> _Store:
         known = len(cls._fields) - 1
-        return cls._make((*told[:known], tuple(told[known:])))
+        return cls._make((*properties[:known], tuple(properties[known:])))
 
     @property
     def source_topic(self) -> str | None:
@@ -148,7 +148,7 @@ class _Stores:
             return found
         if values.effect is Effect.LOSES:
             return Change("store", name, Verdict.PARTLY_LOST, values.why, values.fields)
-        schemas = [told for told in (keys.why, values.why) if told]
+        schemas = [why for why in (keys.why, values.why) if why]
         changed = first_change(self._steps_was.before(name), self._steps_now.before(name))
         if changed:
             return Change("store", name, Verdict.MIXED, "; ".join([f"from now on {changed}", *schemas]))
@@ -277,7 +277,7 @@ def _waiting(kind: str, name: str, written: _Schemas | None, read: _Schemas | No
     if written is None or read is None:
         return Change(kind, name, Verdict.KEPT)
     keys, values = change_of_keys(written[0], read[0]), change_of_values(written[1], read[1])
-    why = "; ".join(told for told in (keys.why, values.why) if told)
+    why = "; ".join(one for one in (keys.why, values.why) if one)
     if keys.effect is Effect.FAILS:
         return Change(kind, name, Verdict.REBUILT, f"its keys change: {keys.why}", keys.fields)
     if values.effect is Effect.READS_ON:
@@ -290,9 +290,9 @@ def _waiting(kind: str, name: str, written: _Schemas | None, read: _Schemas | No
 def _other_types(kind: str, was: Mapping[str, _Schemas], now: Mapping[str, _Schemas]) -> Iterator[Change]:
     """Inputs or outputs whose records the new version reads, or writes, as other types than before."""
     for topic in sorted(was.keys() & now.keys()):
-        told = difference(was[topic], now[topic])
-        if told:
-            yield Change(kind, topic, Verdict.CHANGED, told)
+        why = difference(was[topic], now[topic])
+        if why:
+            yield Change(kind, topic, Verdict.CHANGED, why)
 
 
 def _inputs(was: Sequence[Part], now: Sequence[Part]) -> Iterator[Change]:
@@ -357,7 +357,7 @@ def _pattern(node: Sequence[Any]) -> list[str]:
 
 
 def _stores(parts: Sequence[Part]) -> dict[str, _Store]:
-    stores = (_Store.of(told) for part in parts for told in part["stores"])
+    stores = (_Store.of(store) for part in parts for store in part["stores"])
     return {store.name: store for store in stores}
 
 

@@ -51,7 +51,9 @@ def is_of_earlier_version(shape: Any) -> bool:
 
 def without_headers(shape: Any) -> Any:
     """The parts of a shape that the fingerprint covers."""
-    return [{what: told for what, told in part.items() if what not in ("headers", "was")} for part in shape]
+    return [
+        {what: content for what, content in part.items() if what not in ("headers", "was")} for part in shape
+    ]
 
 
 def _parts(

@@ -18,7 +18,7 @@ def told_names(specs: Iterable[StoreSpec]) -> dict[str, dict[str, str]]:
 
 def without_former_names(shape: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """A shape without former names: the one that is kept once the content has been carried over."""
-    return [{what: told for what, told in part.items() if what != _FORMER} for part in shape]
+    return [{what: content for what, content in part.items() if what != _FORMER} for part in shape]
 
 
 def names_to_be(was: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> dict[str, str]:

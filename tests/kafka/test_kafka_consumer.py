@@ -56,7 +56,7 @@ def test_a_record_whose_headers_cannot_be_read_comes_without_them(
     batches = poll_until(consumer, lambda: consumer.position(P0) == 3)
     found = [headers for batch in batches for headers in batch.headers or [()] * len(batch)]
     assert found == [(("a", b"1"),), (), (("c", b"1"),)]
-    assert "t-0 offset 1: left without its headers" in caplog.text
+    assert "t-0 offset 1: read without headers" in caplog.text
 
 
 def test_what_is_asked_about_a_topic_in_doubt_is_asked_until_somebody_answers(

@@ -195,8 +195,8 @@ def test_a_broker_that_refuses_the_token_is_told(secure: SecureServer, certifica
 
 
 def test_tokens_from_nowhere_and_from_two_places_are_refused(certificates: Certificates):
-    with pytest.raises(ConfigError, match="has no tokens"):
+    with pytest.raises(ConfigError, match="has no source of tokens"):
         connect("localhost:1", client_settings=settings(certificates))
     both = settings(certificates, token_endpoint_url="file:///token")
-    with pytest.raises(ConfigError, match="several places"):
+    with pytest.raises(ConfigError, match="several sources of tokens"):
         connect("localhost:1", client_settings=both, oauth_token_provider=lambda: ("", 0.0))

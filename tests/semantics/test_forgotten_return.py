@@ -11,7 +11,7 @@ import pytest
 from pystreams import KTable, StreamsBuilder, TimeWindows
 from pystreams.testing import TopologyTestDriver
 
-HINT = "gave None, which deletes the key; a function that changes its aggregate in place must return it"
+HINT = "returned None, which deletes the key; a function that changes its aggregate must also return it"
 
 
 def piped(builder: StreamsBuilder, *records: tuple[str, str | None]) -> list[tuple[Any, Any]]:

@@ -156,7 +156,7 @@ def test_the_low_level_api_has_them() -> None:
         (lambda b: (b.global_table("g"), b.stream("g"), b.build()), "topic g is already read"),
         (
             lambda b: b.add_global_store(Stores.key_value_store("x", str, str), "t", None),
-            "not a processor's class",
+            "not a class or function that makes a processor",
         ),
     ],
 )
@@ -169,7 +169,7 @@ def test_what_makes_no_sense_is_refused(write: Any, complaint: str) -> None:
 def test_processors_need_not_be_connected_and_must_not_be() -> None:
     builder = shop()
     builder.stream("more", key=str, value=str).process(Filling, stores=["rows"])
-    with pytest.raises(TopologyError, match="is a global one"):
+    with pytest.raises(TopologyError, match="is a global store"):
         builder.build()
 
 

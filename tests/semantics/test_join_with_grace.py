@@ -73,7 +73,7 @@ def test_a_table_that_forgets_before_is_refused() -> None:
 def test_a_table_without_versions_is_refused() -> None:
     builder = StreamsBuilder()
     table = builder.table("t", key=str, value=str).filter(lambda value: True)
-    with pytest.raises(TopologyError, match="needs a table that keeps versions"):
+    with pytest.raises(TopologyError, match="needs a versioned table"):
         builder.stream("s", key=str, value=str).join(table, lambda one, row: one + row, grace=5)
 
 

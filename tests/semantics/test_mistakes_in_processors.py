@@ -220,7 +220,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
         ("window", lambda s: s.fetch("k", NOW), "times of store s are whole numbers of milliseconds"),
         ("window", lambda s: s.fetch("k", 0, NOW), "times of store s are whole numbers of milliseconds"),
         ("window", lambda s: s.fetch_all(0, NOW), "times of store s are whole numbers of milliseconds"),
-        ("session", lambda s: s.put("k", "v"), r"a session of store s is a Windowed\(key, start, end\)"),
+        ("session", lambda s: s.put("k", "v"), r"a session of store s must be a Windowed\(key, start, end\)"),
         ("session", lambda s: s.put(("k", 1, NOW), "v"), "times of store s are whole numbers"),
         ("session", lambda s: s.put(("k", 1, 2), 5), "store s takes values of type str, not this int"),
         ("versioned", lambda s: s.put("k", 5, 1), "store s takes values of type str, not this int"),

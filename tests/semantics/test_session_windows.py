@@ -124,7 +124,7 @@ def test_windows_that_cannot_be_are_refused(windows: Any, said: str) -> None:
 
 def test_mistakes_are_told_when_the_topology_is_written() -> None:
     grouped = sessions(StreamsBuilder(), SessionWindows.of(5, grace=3))
-    with pytest.raises(TopologyError, match=r"too short: retention=7 ms\n(.*\n)*.*at least retention=8"):
+    with pytest.raises(TopologyError, match=r"long enough: retention=7 ms\n(.*\n)*.*at least retention=8"):
         grouped.count(name="s", retention=7)
     with pytest.raises(TopologyError, match="emit_strategy takes a strategy, not 'close'"):
         grouped.emit_strategy("close")  # type: ignore[arg-type]

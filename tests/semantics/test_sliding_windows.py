@@ -104,7 +104,7 @@ def test_on_close_each_window_comes_once() -> None:
 def test_mistakes_are_told_when_the_topology_is_written() -> None:
     with pytest.raises(TopologyError, match="time_difference must be at least 0 ms"):
         SlidingWindows.of(-1)
-    with pytest.raises(TopologyError, match=r"too short: retention=24 ms\n(.*\n)*.*at least retention=25"):
+    with pytest.raises(TopologyError, match=r"long enough: retention=24 ms\n(.*\n)*.*at least retention=25"):
         sliding(StreamsBuilder(), SlidingWindows.of(10, grace=5)).count(name="s", retention=24)
 
 

@@ -121,7 +121,7 @@ def test_a_full_buffer_of_windows_stops_and_says_what_to_do(bound: str) -> None:
     build = closed(TimeWindows.tumbling(10), **{bound: 1})
     with pytest.raises(StateError) as caught:
         results(build, [("a", "1", 1), ("b", "1", 2)])
-    for part in ("KTABLE-SUPPRESS", "more changes back", "of 1", "raise max_records= or max_bytes="):
+    for part in ("KTABLE-SUPPRESS", "holds back more changes", "of 1", "raise max_records= or max_bytes="):
         assert part in str(caught.value)
 
 
@@ -184,7 +184,7 @@ def test_a_table_without_windows_never_closes() -> None:
     table: Any = builder.table("in", key=str, value=str)
     with pytest.raises(TopologyError) as caught:
         table.filter(lambda value: True).suppress(Suppressed.until_window_closes())
-    assert "needs a table of windows" in str(caught.value)
+    assert "needs a windowed table" in str(caught.value)
     assert "KTABLE-FILTER" in str(caught.value)
     assert "until_time_limit" in str(caught.value)
 
@@ -196,7 +196,7 @@ def test_rows_that_lost_their_window_are_refused() -> None:
         by_key: Any = table.group_by(lambda key, value: (key.key, value), key=str, value=int).count()
         return by_key.map_values(str).suppress(Suppressed.until_window_closes())
 
-    with pytest.raises(ProcessingError, match="a key without a window: 'a'"):
+    with pytest.raises(ProcessingError, match="needs windowed keys, not 'a'"):
         results(build, [("a", "1", 1)])
 
 
@@ -211,9 +211,9 @@ def test_suppress_takes_a_suppressed() -> None:
     [
         ({"wait": "1 h"}, "wait='1 h' is not a duration"),
         ({"wait": -1}, "wait must be at least 0 ms"),
-        ({"wait": 1, "max_records": -1}, "max_records=-1 is not a valid bound"),
-        ({"wait": 1, "max_bytes": 1.5}, "max_bytes=1.5 is not a valid bound"),
-        ({"wait": 1, "when_full": "stop"}, "when_full='stop' is not what a full"),
+        ({"wait": 1, "max_records": -1}, "max_records=-1 is not a valid limit"),
+        ({"wait": 1, "max_bytes": 1.5}, "max_bytes=1.5 is not a valid limit"),
+        ({"wait": 1, "when_full": "stop"}, "when_full='stop' is not a reaction to a full"),
     ],
 )
 def test_wrong_arguments_are_told(arguments: dict[str, Any], told: str) -> None:

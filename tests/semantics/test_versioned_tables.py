@@ -143,7 +143,7 @@ def misuses() -> list[tuple[Build, str]]:
             lambda builder: (
                 versions(builder).map_values(lambda value: value).suppress(Suppressed.until_time_limit(1))
             ),
-            "keeps versions cannot be held back",
+            "of a versioned table cannot be held back",
         ),
     ]
 

@@ -77,7 +77,7 @@ def test_a_serde_that_gives_text_instead_of_bytes_is_told_at_the_step_that_write
     with TopologyTestDriver(builder) as driver:
         with pytest.raises(ProductionError) as caught:
             driver.create_input_topic("in", key=str, value=str).pipe_input("k", "v", timestamp=1)
-        for part in ("the serde of the value gave str, not bytes", "step write", "in-0 offset 0"):
+        for part in ("the serde of the value returned str, not bytes", "step write", "in-0 offset 0"):
             assert part in str(caught.value)
 
 

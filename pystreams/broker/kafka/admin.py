@@ -198,9 +198,11 @@ class KafkaAdmin:
         when it is tried."""
         if not names:
             return
-        told = {"include_authorized_operations": True, "request_timeout": _TIMEOUT_S}
-        topics = self._client.describe_topics(TopicCollection(list(names)), **told)
-        cluster = self._result(self._client.describe_cluster(**told), "The cluster cannot be described", "")
+        options = {"include_authorized_operations": True, "request_timeout": _TIMEOUT_S}
+        topics = self._client.describe_topics(TopicCollection(list(names)), **options)
+        cluster = self._result(
+            self._client.describe_cluster(**options), "The cluster cannot be described", ""
+        )
         for name, future in topics.items():
             allowed = self._result(future, "A topic cannot be described", name).authorized_operations
             if allowed is None:

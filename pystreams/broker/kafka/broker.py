@@ -160,9 +160,9 @@ class KafkaBroker:
 
     def _make_client(self) -> AdminClient:
         self._settings.check()
-        told = {**self._settings.admin(self._admin_id), "error_cb": self._errors}
+        client_settings = {**self._settings.admin(self._admin_id), "error_cb": self._errors}
         try:
-            return AdminClient(told)
+            return AdminClient(client_settings)
         except KafkaException as exception:
             raise ConfigError(
                 "Kafka's client cannot work with its settings",

@@ -66,8 +66,8 @@ class GroupConnection:
         self._where = f"group {group}, {settings.description}"
         self._node: int | None = None
         self._closed = False
-        told = settings.membership(client_id, role)
-        self.client = KafkaNetClient(**told, proxy_url=CLOSED_IF_NOT_CONNECTED)
+        client_settings = settings.membership(client_id, role)
+        self.client = KafkaNetClient(**client_settings, proxy_url=CLOSED_IF_NOT_CONNECTED)
         self._manager = self.client._manager
         self._net = self._manager._net
         self._net.start()

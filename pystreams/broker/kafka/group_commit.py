@@ -107,8 +107,8 @@ class KafkaGroupCommitter:
             for record in records:
                 self._send(record).get(_TIMEOUT_MS / 1000)
             group = ConsumerGroupMetadata(group_id=self._group)
-            for told in _requests(offsets):
-                self._wait(manager.send_offsets_to_transaction(told, group))
+            for request in _requests(offsets):
+                self._wait(manager.send_offsets_to_transaction(request, group))
             members = self._admin.group_members(self._group)
             self._wait(manager.begin_abort() if members else manager.begin_commit())
         except errors.KafkaError as error:
@@ -155,13 +155,13 @@ def _requests(
     offsets: Mapping[TopicPartition, CommittedOffset],
 ) -> Iterator[dict[Location, OffsetAndMetadata]]:
     """The offsets, in parts that are small enough for the coordinator."""
-    told: dict[Location, OffsetAndMetadata] = {}
+    request: dict[Location, OffsetAndMetadata] = {}
     size = 0
     for partition, at in offsets.items():
-        told[Location(*partition)] = OffsetAndMetadata(at.offset, at.metadata, -1)
+        request[Location(*partition)] = OffsetAndMetadata(at.offset, at.metadata, -1)
         size += _OFFSET_BYTES + len(partition.topic) + len(at.metadata)
         if size >= _REQUEST_BYTES:
-            yield told
-            told, size = {}, 0
-    if told:
-        yield told
+            yield request
+            request, size = {}, 0
+    if request:
+        yield request

@@ -144,7 +144,7 @@ class KafkaMember:
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Commit as the member that the broker knows. This is the producer's last step.
 
-        Raises ``TaskMigratedError`` if the group has replaced this member, ``BrokerUnavailableError`` if the
+        Raises ``TaskMigratedError`` if the group has continued without this member, ``BrokerUnavailableError`` if the
         coordinator does not answer or the group does not finish its rebalance in time.
         """
         deadline = Deadline(SystemClock(), _REQUEST_TIMEOUT_MS)
@@ -298,7 +298,7 @@ class KafkaMember:
 
     def _migrated(self, why: str) -> TaskMigratedError:
         return TaskMigratedError(
-            "The group has replaced this member: its commit was refused",
+            "The group has continued without this member: its commit was refused",
             where=self._where,
             why=why,
             hint="it joins again; the new owners of its tasks process the records since its last commit",

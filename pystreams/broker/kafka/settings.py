@@ -111,12 +111,12 @@ class KafkaSettings:
     def producer(self, client_id: str) -> dict[str, Any]:
         """The settings of a producer that is idempotent, keeps the order, and partitions as Java does."""
         settings = self._security["producer"].settings
-        told = {**self._librdkafka("producer", client_id), **_PRODUCER}
+        options = {**self._librdkafka("producer", client_id), **_PRODUCER}
         # librdkafka has a second request timeout, for the brokers' wait for their followers.
-        told["request.timeout.ms"] = settings["request.timeout.ms"]
-        told["batch.size"] = int(told["batch.size"])
+        options["request.timeout.ms"] = settings["request.timeout.ms"]
+        options["batch.size"] = int(options["batch.size"])
         level = settings.get(f"compression.{settings['compression.type']}.level")
-        return told if level is None else {**told, "compression.level": level}
+        return options if level is None else {**options, "compression.level": level}
 
     @property
     def producer_room_timeout_s(self) -> float:
@@ -127,29 +127,29 @@ class KafkaSettings:
         """The settings of kafka-python's network client. Raises ``ConfigError`` for certificates that cannot be
         read."""
         settings = self._security[role].settings
-        told: dict[str, Any] = {
+        options: dict[str, Any] = {
             row.member: int(settings[name]) if name.endswith(".ms") else settings[name]
             for name, row in CLIENT_SETTINGS.items()
             if row.member and name in settings
         }
         if "request.timeout.ms" not in given_for(self.client_settings, role):
-            told["request_timeout_ms"] = _MEMBER_REQUEST_TIMEOUT_MS
+            options["request_timeout_ms"] = _MEMBER_REQUEST_TIMEOUT_MS
         if "SSL" in settings["security.protocol"].split("_"):
-            told["ssl_context"] = tls_context(settings)
+            options["ssl_context"] = tls_context(settings)
         if role in self._tokens:
-            told["sasl_oauth_token_provider"] = MemberTokens(self._tokens[role])
+            options["sasl_oauth_token_provider"] = MemberTokens(self._tokens[role])
         # It belongs to the coordinator, and the network client ignores unknown settings silently.
-        del told["retry_backoff_ms"]
-        if told["connections_max_idle_ms"] < 0:  # never
-            told["connections_max_idle_ms"] = INT_MAX
-        name = told.get("sasl_plain_username")
-        if name and told.get("sasl_mechanism", "").startswith("SCRAM"):
+        del options["retry_backoff_ms"]
+        if options["connections_max_idle_ms"] < 0:  # never
+            options["connections_max_idle_ms"] = INT_MAX
+        name = options.get("sasl_plain_username")
+        if name and options.get("sasl_mechanism", "").startswith("SCRAM"):
             # Escaped according to RFC 5802; librdkafka does this itself.
-            told["sasl_plain_username"] = name.replace("=", "=3D").replace(",", "=2C")
+            options["sasl_plain_username"] = name.replace("=", "=3D").replace(",", "=2C")
         return {
-            **told,
+            **options,
             # As with librdkafka, every attempt has the same time.
-            "socket_connection_setup_timeout_max_ms": told["socket_connection_setup_timeout_ms"],
+            "socket_connection_setup_timeout_max_ms": options["socket_connection_setup_timeout_ms"],
             "bootstrap_servers": self.bootstrap_servers.split(","),
             "client_id": client_id,
             "receive_message_max_bytes": _MEMBER_RECEIVE_BYTES_MAX,
@@ -174,13 +174,13 @@ class KafkaSettings:
 
     def _librdkafka(self, role: Role, client_id: str) -> dict[str, Any]:
         settings = self._security[role].settings
-        told: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers, "client.id": client_id}
+        options: dict[str, Any] = {"bootstrap.servers": self.bootstrap_servers, "client.id": client_id}
         for name, value in settings.items():
             row = CLIENT_SETTINGS.get(name)
             properties: Mapping[str, Callable[[str], str]] = (
                 row.librdkafka if row is not None else {name: str}
             )
-            told.update({prop: convert(value) for prop, convert in properties.items() if value != ""})
+            options.update({prop: convert(value) for prop, convert in properties.items() if value != ""})
         if role in self._tokens:
-            told["oauth_cb"] = self._tokens[role].for_librdkafka
-        return {**told, **_COMMON, "logger": CLIENT_LOG}
+            options["oauth_cb"] = self._tokens[role].for_librdkafka
+        return {**options, **_COMMON, "logger": CLIENT_LOG}

@@ -51,19 +51,19 @@ class KafkaTransactionalProducer:
         self._failure: StreamsError | None = None
         self._begun = False
         self._unreported = 0
-        told = {
+        client_settings = {
             **settings,
             "transactional.id": transactional_id,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
         }
         # A record that is not delivered within the transaction's time is lost with it; librdkafka allows no longer
         # time.
-        told["delivery.timeout.ms"] = min(
-            int(told.get("delivery.timeout.ms", TRANSACTION_TIMEOUT_MS)), TRANSACTION_TIMEOUT_MS
+        client_settings["delivery.timeout.ms"] = min(
+            int(client_settings.get("delivery.timeout.ms", TRANSACTION_TIMEOUT_MS)), TRANSACTION_TIMEOUT_MS
         )
         try:
             self._client = Producer(
-                {**told, "error_cb": ErrorLog(self._where), "on_delivery": self._delivered}
+                {**client_settings, "error_cb": ErrorLog(self._where), "on_delivery": self._delivered}
             )
         except KafkaException as exception:
             raise ConfigError(
@@ -102,10 +102,10 @@ class KafkaTransactionalProducer:
             if self._failure is not None:
                 raise self._failure
         # As in ``producer.py``: librdkafka reads timestamp 0 as "now", so 1 replaces it.
-        told: Any = list(headers) if headers else None
+        given_headers: Any = list(headers) if headers else None
         while True:
             try:
-                self._client.produce(topic, value, key, partition, None, None, timestamp or 1, told)
+                self._client.produce(topic, value, key, partition, None, None, timestamp or 1, given_headers)
             except BufferError:
                 # The local queue is full: deliveries and refusals make room, and a transaction ends by its timeout.
                 self._client.poll(_POLL_S)

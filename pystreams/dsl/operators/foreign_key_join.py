@@ -330,12 +330,12 @@ class ResponseJoin(_Side):
 
         def settle(key: Any, timestamp: int, headers: Headers) -> None:
             """Handle a null answer to an older row: the current row subscribes again, or its result is deleted."""
-            told = get_flushed(key)
-            hash_ = None if told is None else value_hash(encode_value(told[0]))
+            flushed = get_flushed(key)
+            hash_ = None if flushed is None else value_hash(encode_value(flushed[0]))
             if asked.get(encode_primary(key), _NOT_ASKED) == hash_:
                 return
-            if told is not None:
-                value, since = told
+            if flushed is not None:
+                value, since = flushed
                 # The time may be unknown, for a row that a step above computes or holds back.
                 if asking.again(key, value, timestamp if since < 0 else since, headers):
                     return

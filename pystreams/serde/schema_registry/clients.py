@@ -109,16 +109,16 @@ def registry_errors(registry: SchemaRegistry, what: str, *, reading: bool = Fals
 
 def _refusal(error: Any, registry: SchemaRegistry, what: str, *, reading: bool) -> Exception:
     status = error.http_status_code
-    told = without_login(f"{error.error_message} (HTTP {status})")
+    answer = without_login(f"{error.error_message} (HTTP {status})")
     if status == 429 or status >= 500:
         return SchemaRegistryUnavailableError(
-            f"the schema registry cannot answer now, {what}", where=repr(registry), why=told
+            f"the schema registry cannot answer now, {what}", where=repr(registry), why=answer
         )
     if status == 404 and reading:
         return SerializationError(
             f"the schema registry does not know the schema of a record, {what}",
             where=repr(registry),
-            why=told,
+            why=answer,
             hint="the record was written with another registry, or its schema was deleted",
         )
     hint = {
@@ -137,5 +137,5 @@ def _refusal(error: Any, registry: SchemaRegistry, what: str, *, reading: bool) 
         422: "refused an invalid schema",
     }.get(status, "refused the request")
     return SchemaRegistryError(
-        f"the schema registry {problem}, {what}", where=repr(registry), why=told, hint=hint
+        f"the schema registry {problem}, {what}", where=repr(registry), why=answer, hint=hint
     )

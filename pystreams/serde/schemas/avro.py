@@ -49,12 +49,12 @@ def _named(schema: dict[str, Any], namespace: str) -> dict[str, Any]:
     name = _full(schema["name"], schema.get("namespace", namespace))
     within = name.rpartition(".")[0]
     aliases = [_full(alias, within) for alias in schema.get("aliases", ())]
-    told: dict[str, Any] = {"type": "record" if schema["type"] == "error" else schema["type"], "name": name}
-    told |= {"aliases": aliases} if aliases else {}
-    told |= {key: schema[key] for key in ("symbols", "size", "default") if key in schema}
+    normal: dict[str, Any] = {"type": "record" if schema["type"] == "error" else schema["type"], "name": name}
+    normal |= {"aliases": aliases} if aliases else {}
+    normal |= {key: schema[key] for key in ("symbols", "size", "default") if key in schema}
     if "fields" in schema:
-        told["fields"] = [_field(field, within) for field in schema["fields"]]
-    return told
+        normal["fields"] = [_field(field, within) for field in schema["fields"]]
+    return normal
 
 
 def _field(field: dict[str, Any], namespace: str) -> dict[str, Any]:
@@ -79,9 +79,9 @@ def compare_avro(was: Schema, now: Schema) -> list[Finding]:
     if was["as"] is None or now["as"] is None or worst(found) is Effect.FAILS:
         return found
     # The schema determines the bytes. Fields that the values' type does not have are lost when values are read.
-    told = {finding.path for finding in found}
+    found_paths = {finding.path for finding in found}
     of_types = compare_types(was["as"], now["as"], "json")
-    gone = [one for one in of_types if one.effect is Effect.LOSES and one.path not in told]
+    gone = [one for one in of_types if one.effect is Effect.LOSES and one.path not in found_paths]
     return found + gone
 
 

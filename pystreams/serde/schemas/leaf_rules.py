@@ -37,31 +37,33 @@ _BY_CODEC = {"json": _JSON, "msgpack": {}, "pydantic": _PYDANTIC}
 def conversion(old: Schema, new: Schema, codec: str) -> list[Finding]:
     """The effect on a value of ``old`` that is read as ``new``; neither is a container."""
     was, now = old["is"], new["is"]
-    told = f"was {brief(old)}, is now {brief(new)}"
+    change = f"was {brief(old)}, is now {brief(new)}"
     if now == "one of":
-        return _into_choice(old, new) if was == "one of" else fails(told)
+        return _into_choice(old, new) if was == "one of" else fails(change)
     if was == "one of":
         return _out_of_choice(old, new, codec)
     if was == now:
         return (
-            [] if was != "class" or old["name"] == new["name"] else fails(f"{told}: the effect is not known")
+            []
+            if was != "class" or old["name"] == new["name"]
+            else fails(f"{change}: the effect is not known")
         )
     if (was, now) == ("datetime", "str") and codec == "msgpack" and old.get("tz") is False:
-        return reads_on(f"{told}: read as its text", rewrites=False)
+        return reads_on(f"{change}: read as its text", rewrites=False)
     rules = _STRICT if new.get("strict") else {**_ALWAYS, **_BY_CODEC[codec]}
     if (was, now) not in rules:
-        return fails(told)
+        return fails(change)
     how = rules[was, now]
-    return reads_on(f"{told}: read {how}" if how.startswith("as") else f"{told}{how and f' ({how})'}")
+    return reads_on(f"{change}: read {how}" if how.startswith("as") else f"{change}{how and f' ({how})'}")
 
 
 def _into_choice(old: Schema, new: Schema) -> list[Finding]:
     missing = [value for value in old["values"] if not _among(value, new["values"])]
     if missing:
-        told = listed(map(shown, missing))
+        values = listed(map(shown, missing))
         if new.get("others"):
-            return reads_on(f"no longer has {told}, and handles others in its own way")
-        return fails(f"could be {told}, which is not allowed any more")
+            return reads_on(f"no longer has {values}, and handles others in its own way")
+        return fails(f"could be {values}, which is not allowed any more")
     if old.get("others") and not new.get("others"):
         return []
     more = [value for value in new["values"] if not _among(value, old["values"])]

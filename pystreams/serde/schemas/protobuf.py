@@ -48,20 +48,20 @@ def _fields(descriptor: Any, number_of: Any) -> list[Schema]:
     proto = DescriptorProto()
     descriptor.CopyToProto(proto)
     found = []
-    for told in proto.field:
-        field = descriptor.fields_by_name[told.name]
-        kind = FieldDescriptorProto.Type.Name(told.type).removeprefix("TYPE_").lower()
+    for proto_field in proto.field:
+        field = descriptor.fields_by_name[proto_field.name]
+        kind = FieldDescriptorProto.Type.Name(proto_field.type).removeprefix("TYPE_").lower()
         oneof = field.containing_oneof
         values = {value.name: value.number for value in field.enum_type.values} if field.enum_type else {}
         found.append(
             {
-                "number": told.number,
-                "name": told.name,
+                "number": proto_field.number,
+                "name": proto_field.name,
                 "type": kind,
-                **({"repeated": True} if told.label == _REPEATED else {}),
-                **({"required": True} if told.label == _REQUIRED else {}),
-                **({"default": told.default_value} if told.default_value else {}),
-                **({"one_of": oneof.name} if oneof is not None and not told.proto3_optional else {}),
+                **({"repeated": True} if proto_field.label == _REPEATED else {}),
+                **({"required": True} if proto_field.label == _REQUIRED else {}),
+                **({"default": proto_field.default_value} if proto_field.default_value else {}),
+                **({"one_of": oneof.name} if oneof is not None and not proto_field.proto3_optional else {}),
                 **({"message": number_of(field.message_type)} if field.message_type else {}),
                 **({"values": values} if values else {}),
                 **({"closed": True} if values and getattr(field.enum_type, "is_closed", False) else {}),
@@ -113,8 +113,8 @@ class _Messages:
         if old["name"] != new["name"]:
             moved = any(field["name"] == new["name"] for field in whole["fields"])
             kept = any(field["name"] == old["name"] for field in now["fields"])
-            told = f"is read as {new['name']}, which has its number {new['number']}"
-            found = [*found, *(loses(told) if moved or kept else reads_on(told, rewrites=False))]
+            change = f"is read as {new['name']}, which has its number {new['number']}"
+            found = [*found, *(loses(change) if moved or kept else reads_on(change, rewrites=False))]
         if old.get("default") != new.get("default"):
             defaults = " becomes ".join(shown(one.get("default", "")) for one in (old, new))
             found = [
@@ -127,7 +127,7 @@ class _Messages:
 
     def _type(self, old: Schema, new: Schema) -> list[Finding]:
         was, now = old["type"], new["type"]
-        told = f"was {was}, is now {now}"
+        change = f"was {was}, is now {now}"
         if (was, now) == ("message", "message"):
             return self.of(old["message"], new["message"])
         if (was, now) == ("enum", "enum"):
@@ -135,12 +135,12 @@ class _Messages:
         if was == now:
             return []
         if now in _TAKES_ALL.get(was, ()) and not new.get("closed"):
-            return reads_on(told)
+            return reads_on(change)
         if any(was in kinds and now in kinds for kinds in _ALIKE):
-            return loses(f"{told}: some values are read as others")
+            return loses(f"{change}: some values are read as others")
         if {was, now} <= {"string", "bytes", "message"}:
-            return fails(told)
-        return loses(f"{told}: old values are skipped")
+            return fails(change)
+        return loses(f"{change}: old values are skipped")
 
 
 def _gone(field: Schema, new: Schema) -> str:
@@ -152,8 +152,8 @@ def _enums(old: Schema, new: Schema) -> list[Finding]:
     numbers = set(new["values"].values())
     missing = [name for name, number in old["values"].items() if number not in numbers]
     if missing:
-        told = f"could be {listed(missing)}, which has no name any more"
-        return loses(told) if new.get("closed") else reads_on(told, rewrites=False)
+        change = f"could be {listed(missing)}, which has no name any more"
+        return loses(change) if new.get("closed") else reads_on(change, rewrites=False)
     return (
         [] if old["values"] == new["values"] else reads_on("has other names for its values", rewrites=False)
     )

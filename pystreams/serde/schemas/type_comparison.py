@@ -47,10 +47,10 @@ class _Comparison:
     def _into_anything(self, old: Schema) -> list[Finding]:
         """The effect of reading without a type: fields that were left out do not get their defaults."""
         left_out = self._left_out(old, set())
-        told = f"was {brief(old)}, any value is read now"
+        change = f"was {brief(old)}, any value is read now"
         if not left_out:
-            return reads_on(told)
-        return loses(f"{told}, and {listed(left_out)} was not written when it had its default")
+            return reads_on(change)
+        return loses(f"{change}, and {listed(left_out)} was not written when it had its default")
 
     def _left_out(self, node: Schema, seen: set[int]) -> list[str]:
         """The fields of a node, at any depth, that are not written when they have their defaults."""
@@ -74,8 +74,8 @@ class _Comparison:
             if worst(of_one) is Effect.FAILS and any(not finding.path for finding in of_one):
                 of_one = fails(f"may be {brief(one)}, which {brief(new)} does not take")
             found += [finding for finding in of_one if finding not in found]
-        told = reads_on(f"may be {' or '.join(map(brief, more))}, too", rewrites=False) if more else []
-        return found if worst(found) is Effect.FAILS else found + told
+        wider = reads_on(f"may be {' or '.join(map(brief, more))}, too", rewrites=False) if more else []
+        return found if worst(found) is Effect.FAILS else found + wider
 
     def _stood_in(self, old: Schema, one: Schema) -> bool:
         """Whether the old union had this alternative. Objects are compared by their contents."""
@@ -283,8 +283,8 @@ def _tags(old: Schema, new: Schema) -> list[Finding]:
     if was is not None and new.get("unknown") == "refused" and not _has_field(new, was[0]):
         return fails(f"was written with {_shown_tag(was)}, and unknown fields are refused")
     # msgspec reads an object without a tag if the union has only one kind of object.
-    told = "has no tag any more" if now is None else f"is written with {_shown_tag(now)} now"
-    return reads_on(told)
+    change = "has no tag any more" if now is None else f"is written with {_shown_tag(now)} now"
+    return reads_on(change)
 
 
 def _tags_of_arrays(was: list[Any] | None, now: list[Any] | None) -> list[Finding]:

@@ -211,12 +211,12 @@ class StateDirectory:
         """The argument of the last ``remember_topology``, with the ``application_id``; None if there is none."""
         return read_json(self.path / TOPOLOGY_FILE)
 
-    def remember_topology(self, told: Mapping[str, Any]) -> None:
+    def remember_topology(self, description: Mapping[str, Any]) -> None:
         """Store the shape of the running ``topology``, with which the next version will be compared."""
         make_directory(self.path)
         # Workers of one application write the same content, perhaps at the same time: each uses its own draft file.
         draft = self.path / f"{TOPOLOGY_FILE}.{uuid.uuid4()}"
-        write_json(draft, {"format": FORMAT_VERSION, "application_id": self.path.name, **told})
+        write_json(draft, {"format": FORMAT_VERSION, "application_id": self.path.name, **description})
         try:
             draft.replace(self.path / TOPOLOGY_FILE)
         except OSError as error:
