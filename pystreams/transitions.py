@@ -9,7 +9,7 @@ from typing import TypeVar
 State = TypeVar("State", bound=Enum)
 
 
-class IllegalTransitionError(Exception):
+class IllegalTransitionError(RuntimeError):
     """A change of state that the state machine does not allow: a bug in pystreams."""
 
     def __init__(self, owner: object, old: Enum, new: Enum) -> None:

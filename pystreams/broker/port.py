@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
 from pystreams.errors import BrokerError, SerializationError
-from pystreams.ids import TopicPartition
+from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import Headers, RecordBatch
 
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
@@ -405,6 +405,11 @@ class Broker(Protocol):
 
     def opener(self) -> Callable[[], Broker]:
         """A function that connects to the same log again; picklable, for other processes."""
+        ...
+
+    def fence(self, group: str, tasks: Collection[TaskId]) -> None:
+        """Before the committed offsets of tasks are read that were just taken on: see to it that whoever had them
+        before commits nothing for them any more, as far as the log can. Raises ``BrokerUnavailableError``."""
         ...
 
     def member(

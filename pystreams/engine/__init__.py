@@ -3,7 +3,8 @@
 Three hosts do: ``runtime`` (live), ``testing`` (the test driver) and ``backfill`` (history).
 
 Begin with ``stream_task``: a task of a sub-topology, with queues in front, compiled code behind and punctuators
-beside. ``new_task`` opens the stores of a task and puts the task around them. On the way of a record:
+beside. ``new_task`` opens the stores of a task and puts the task around them; ``hosted_task`` is both together, as a
+host holds them. ``commit`` is the one function that commits. On the way of a record:
 
 - ``input/``        decodes batches, queues them by partition, and chooses the next run of records by timestamp;
 - ``codegen/``      compiles a sub-topology to Python; ``linking`` binds that code to one task's stores and serdes;
@@ -12,6 +13,6 @@ beside. ``new_task`` opens the stores of a task and puts the task around them. O
 - ``failures/``     asks the handlers about every error, names the step and the record, counts what was left out.
 
 ``node_serdes`` finds the serdes of a source or sink, ``offset_metadata`` encodes what is committed beside the input
-offsets, ``task_lifecycle`` has the states of a task. ``global_state`` is the one task that fills the global stores of a
-process.
+offsets. ``global_state`` is the one task that fills the global stores of a process. ``no_producer`` is the producer of
+tasks that write nothing.
 """

@@ -12,11 +12,13 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Final
 
-from pystreams.broker.port import CommittedOffset, Member
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
+from pystreams.engine.commit import commit
 from pystreams.engine.failures.left_out import LeftOut
-from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.hosted_task import HostedTask
+from pystreams.engine.new_task import new_task
+from pystreams.engine.no_producer import NoProducer
 from pystreams.engine.processors.punctuation import PunctuationQueue, Schedule
 from pystreams.engine.stream_task import Position, TaskServices
 from pystreams.errors import ProcessingError, StateError
@@ -127,17 +129,20 @@ class GlobalState:
         )
         #: The store that each topic fills.
         self.store_of: Mapping[str, str] = {one.topic: one.spec.name for one in built.global_stores}
+        self._producer = _DeadLetters()
         services = TaskServices(
             config=_settings(config),
             metrics=metrics,
             clock=clock,
-            producer=_NoProducer(),
+            producer=self._producer,
             partition_count=partition_count,
             lag=lambda _: 0,
             thread_id=thread_id,
             left_out=left_out or LeftOut(),
         )
-        self._task, self._state = self._open(built, services, directory, resources, origin)
+        self._hosted = self._open(built, services, directory, resources, origin)
+        self._hosted.metadata = self._positions
+        self._task, self._state = self._hosted.stream, self._hosted.state
         self.stores = {name: GlobalStoreView(store, self._lock) for name, store in self._state.stores.items()}
 
     def _open(
@@ -147,7 +152,7 @@ class GlobalState:
         directory: Path,
         resources: RocksResources | None,
         origin: str | None,
-    ) -> NewTask:
+    ) -> HostedTask:
         return new_task(
             GLOBAL_TASK,
             [node for one in built.global_stores for node in (one.source, one.processor)],
@@ -156,7 +161,6 @@ class GlobalState:
             self.partitions,
             services=services,
             directory=directory,
-            cache=ThreadCache(0),
             log_change=lambda _: None,
             resources=resources,
             origin=origin,
@@ -174,7 +178,7 @@ class GlobalState:
     def start(self, positions: Mapping[TopicPartition, int]) -> None:
         """Begin to process at ``positions``. Raises ``ProcessingError`` if a processor's ``init`` does."""
         self._task.stream_punctuations = self._task.wall_punctuations = _NoPunctuation()
-        self._task.start({p: Position(offset, -1) for p, offset in positions.items()}, {})
+        self._hosted.start(ThreadCache(0), {p: Position(offset, -1) for p, offset in positions.items()}, {})
 
     def add(self, batch: RecordBatch) -> None:
         """Take what was read, to be processed by ``apply``."""
@@ -190,10 +194,11 @@ class GlobalState:
                 task.add_batch(batch)
             while task.process(_RECORDS_AT_ONCE, now_ms):
                 pass
-            task.flush()
-            offsets = {_name(p): position.offset for p, position in task.positions().items()}
-            self._state.commit({}, offsets)
-            task.committed()
+            commit([self._hosted], self._producer)
+
+    def _positions(self) -> Mapping[str, int]:
+        """What the stores hold, to be kept beside them."""
+        return {_name(p): position.offset for p, position in self._task.positions().items()}
 
     def interrupt(self) -> None:
         """Have ``apply`` end after the record at work, and process nothing more. May be called from any thread."""
@@ -234,7 +239,7 @@ class _NoPunctuation(PunctuationQueue):
         )
 
 
-class _NoProducer:
+class _DeadLetters(NoProducer):
     """Nothing is written where global stores are filled: their topic still has what was left out of them."""
 
     def send(
@@ -250,26 +255,3 @@ class _NoProducer:
         log.warning(
             "a dead letter of a global store is not written to %s: its topic still has the record", topic
         )
-
-    def log_change(
-        self,
-        topic: str,
-        partition: int,
-        key: bytes,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: Headers,
-    ) -> None:
-        """Their topics are their changelogs."""
-
-    def commit(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
-    ) -> dict[TopicPartition, int]:
-        """There is nothing to commit."""
-        return {}
-
-    def abort(self) -> None:
-        """There is nothing to abort."""
-
-    def close(self) -> None:
-        """There is nothing to close."""

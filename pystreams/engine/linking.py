@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
-from pystreams.broker.port import Producer
 from pystreams.dsl.operators.base import Forward, ObjectOperation, Operator
 from pystreams.dsl.operators.stateless import Print
 from pystreams.engine.choosing_sink import ChoosingSink
@@ -15,8 +14,8 @@ from pystreams.engine.codegen import CompiledCode
 from pystreams.engine.codegen.graph import TABLE_EDGE
 from pystreams.engine.input.decoding import Rows
 from pystreams.engine.node_serdes import serdes_of
-from pystreams.engine.processors.operator_environment import NodeEnvironment, OperatorMemory
-from pystreams.engine.processors.processor_context import ProcessorRunner, TaskView
+from pystreams.engine.processors.operator_environment import NodeEnvironment, TaskAccess
+from pystreams.engine.processors.processor_context import ProcessorRunner
 from pystreams.engine.processors.same_key import same_key
 from pystreams.engine.processors.wrapped_step import WrappedStep
 from pystreams.errors import ProcessingError, StreamsError, summarize
@@ -30,21 +29,10 @@ Read = Callable[[Rows, int, int], int]
 ReadInTurns = Callable[[Rows, int, int], Iterator[None]]
 
 
-class Linkable(TaskView, Protocol):
-    """What linking needs of a task."""
-
-    @property
-    def producer(self) -> Producer: ...
-    @property
-    def partition_count(self) -> Callable[[str], int]: ...
-    @property
-    def memory(self) -> OperatorMemory: ...
-
-
 class LinkedCode:
     """A task's functions and objects. ``init`` processors before the first record, ``close`` everything at the end."""
 
-    def __init__(self, code: CompiledCode, task: Linkable) -> None:
+    def __init__(self, code: CompiledCode, task: TaskAccess) -> None:
         self._code = code
         self._task = task
         self._operators: list[Operator] = []

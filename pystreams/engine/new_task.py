@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from pystreams.engine.codegen import CompiledCode
+from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.partition_group import HeadOrder
 from pystreams.engine.linking import setting_up
 from pystreams.engine.stream_task import StreamTask, TaskServices
@@ -15,20 +15,12 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.record import ContextCell
 from pystreams.state.begun import Begun
-from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import LogChange
 from pystreams.state.task_state import TaskState
 from pystreams.topology.names import changelog_topic
 from pystreams.topology.nodes import Node
-
-
-class NewTask(NamedTuple):
-    """A task that waits for its stores to be filled. Whoever has it closes both."""
-
-    stream: StreamTask
-    state: TaskState
 
 
 def new_task(
@@ -39,7 +31,6 @@ def new_task(
     *,
     services: TaskServices,
     directory: Path,
-    cache: ThreadCache,
     log_change: Callable[[str], LogChange | None],
     resources: RocksResources | None = None,
     origin: str | None = None,
@@ -47,8 +38,9 @@ def new_task(
     begun: Mapping[str, Begun] | None = None,
     code: CompiledCode | None = None,
     order: HeadOrder | None = None,
-) -> NewTask:
-    """Open the stores that ``specs`` describe under ``directory``, and put a task around them.
+) -> HostedTask:
+    """Open the stores that ``specs`` describe under ``directory``, and put a task around them. It waits for its stores
+    to be filled; whoever has it starts and closes it.
 
     ``log_change``, ``resources``, ``origin``, ``beginning`` and ``begun`` are as ``TaskState.open`` takes them,
     ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskState.open`` raises, and ``ProcessingError`` where
@@ -62,7 +54,6 @@ def new_task(
             specs,
             task_id=task_id,
             cell=cell,
-            cache=cache,
             log_change=log_change,
             topic_of=partial(changelog_topic, services.config.application_id),
             resources=resources,
@@ -77,14 +68,13 @@ def new_task(
             nodes,
             partitions,
             cell=cell,
-            state=state,
+            stores=state.stores,
             services=services,
             code=code,
             order=order,
             directory=directory,
         )
-        stream.restoring()
     except BaseException:
         state.close()
         raise
-    return NewTask(stream, state)
+    return HostedTask(stream, state)

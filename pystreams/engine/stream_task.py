@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pystreams.broker.port import Producer
 from pystreams.clock import Clock
@@ -28,21 +30,27 @@ from pystreams.engine.linking import LinkedCode, setting_up
 from pystreams.engine.processors.operator_environment import OperatorMemory
 from pystreams.engine.processors.processor_context import Timing
 from pystreams.engine.processors.punctuation import NEVER, PunctuationQueue
-from pystreams.engine.task_lifecycle import TaskStatus, check_status
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.metrics.registry import Metrics
 from pystreams.record import ContextCell, RecordBatch
 from pystreams.topology.nodes import Node
+from pystreams.transitions import check_transition
 
 
-class Stores(Protocol):
-    """What a task needs of ``state.TaskState``. Opening, committing and closing it is its owner's work."""
+class Phase(Enum):
+    """NEW: its stores are being filled. STARTED: processes records. CLOSED: the end."""
 
-    @property
-    def stores(self) -> Mapping[str, Any]: ...
+    NEW = "new"
+    STARTED = "started"
+    CLOSED = "closed"
 
-    def flush_caches(self) -> None: ...
+
+PHASE_SUCCESSORS: Mapping[Phase, frozenset[Phase]] = {
+    Phase.NEW: frozenset({Phase.STARTED, Phase.CLOSED}),
+    Phase.STARTED: frozenset({Phase.CLOSED}),
+    Phase.CLOSED: frozenset(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +84,9 @@ class Position(NamedTuple):
 class StreamTask:
     """One task of a sub-topology.
 
-    Its owner creates it, opens its state (``restoring``), calls ``start`` once the stores are filled, feeds it with
-    ``add_batch`` and ``process``, and at the end calls ``suspend`` and ``close``. To commit: ``flush``, then commit
-    ``positions`` with ``operator_state``, then ``committed``.
+    Its host creates it, calls ``start`` once the stores are filled, feeds it with ``add_batch`` and ``process``, and
+    calls ``close`` at the end. A commit takes its ``positions`` and ``operator_state``, and tells it when it is done
+    (``commit``).
     """
 
     def __init__(
@@ -88,17 +96,18 @@ class StreamTask:
         partitions: Collection[TopicPartition],
         *,
         cell: ContextCell,
-        state: Stores,
+        stores: Mapping[str, Any],
         services: TaskServices,
         code: CompiledCode | None = None,
         order: HeadOrder | None = None,
         directory: Path | None = None,
     ) -> None:
-        """``nodes`` are a sub-topology's, with decorated topics; ``cell`` is the one that ``state`` was opened with.
-        ``code`` saves compiling the nodes again for each task; ``order`` decides between partitions."""
+        """``nodes`` are a sub-topology's, with decorated topics; ``cell`` is the one that ``stores``
+        were opened with. ``code`` saves compiling the nodes again for each task; ``order`` decides between
+        partitions."""
         self.task_id = task_id
-        self.status = TaskStatus.CREATED
-        self.state = state
+        self.phase = Phase.NEW
+        self.stores = stores
         self.partitions = frozenset(partitions)
         self.cell = cell
         self.timing = Timing()
@@ -168,10 +177,6 @@ class StreamTask:
         return self._services.partition_count
 
     @property
-    def stores(self) -> Mapping[str, Any]:
-        return self.state.stores
-
-    @property
     def global_stores(self) -> Mapping[str, Any]:
         return self._services.global_stores
 
@@ -181,10 +186,6 @@ class StreamTask:
         return self.timing.stream_time
 
     # Life
-
-    def restoring(self) -> None:
-        """The stores are about to be filled."""
-        self._become(TaskStatus.RESTORING)
 
     def start(
         self,
@@ -197,7 +198,7 @@ class StreamTask:
         ``operator_state`` is what ``operator_state()`` gave then; ``stream_time`` the task's, where it is further than
         that of its partitions. Raises ``ProcessingError`` if a processor's ``init`` does.
         """
-        self._become(TaskStatus.RUNNING)
+        self._enter(Phase.STARTED)
         self.memory.committed = operator_state
         linked = self._linked = LinkedCode(self._code, self)
         queues: dict[TopicPartition, RecordQueue] = {}
@@ -211,26 +212,18 @@ class StreamTask:
         self._group = PartitionGroup(queues, self.config.max_task_idle_ms, self._services.lag, self._order)
         linked.init()
 
-    def suspend(self) -> None:
-        """No more records; what was processed may still be flushed and committed."""
-        self._become(TaskStatus.SUSPENDED)
-
-    def resume(self) -> None:
-        """The task is kept after all."""
-        self._become(TaskStatus.RUNNING)
-
     def close(self) -> None:
         """Close processors and operators; the state stays its owner's. Raises the first error of a processor's
         ``close``, after all have been called."""
-        self._become(TaskStatus.CLOSED)
+        self._enter(Phase.CLOSED)
         linked, self._linked = self._linked, None
         for queue in self._group.queues.values():
             queue.clear()
         if linked is not None:
             linked.close()
 
-    def _become(self, status: TaskStatus) -> None:
-        self.status = check_status(self.task_id, self.status, status)
+    def _enter(self, phase: Phase) -> None:
+        self.phase = check_transition(f"task {self.task_id}", PHASE_SUCCESSORS, self.phase, phase)
 
     def _queue(self, partition: TopicPartition, linked: LinkedCode) -> RecordQueue:
         source = self._code.graph.source_of(partition.topic)
@@ -267,6 +260,11 @@ class StreamTask:
         """How many records of a partition wait."""
         return self._group.queues[partition].size
 
+    @property
+    def paused(self) -> AbstractSet[TopicPartition]:
+        """Partitions that are not to be read for now, because enough of them is waiting."""
+        return self._paused
+
     def flow_changes(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """Partitions to pause and to resume since the last call.
 
@@ -295,7 +293,7 @@ class StreamTask:
 
     def is_processable(self, now_ms: int) -> bool:
         """Whether ``process`` would process a record now. Bad ones at the head are handled first, which may raise."""
-        if self.status is not TaskStatus.RUNNING:
+        if self.phase is not Phase.STARTED:
             return False
         self._group.settle()
         return self._group.is_ready(now_ms)
@@ -307,7 +305,7 @@ class StreamTask:
 
         Raises ``ProcessingError``, ``SerializationError`` or ``ProductionError`` if a handler says "fail".
         """
-        if self.status is not TaskStatus.RUNNING:
+        if self.phase is not Phase.STARTED:
             return 0
         group, timing = self._group, self.timing
         self._hurried = False
@@ -387,7 +385,7 @@ class StreamTask:
 
     def punctuate_wall_clock(self, now_ms: int) -> bool:
         """Call the wall-clock punctuators that are due, each once. True if there was any."""
-        if self.status is not TaskStatus.RUNNING:
+        if self.phase is not Phase.STARTED:
             return False
         called = self.wall_punctuations.punctuate(now_ms)
         if called:
@@ -411,10 +409,6 @@ class StreamTask:
     def commit_needed(self) -> bool:
         """Something was processed or punctuated since the last commit."""
         return self._commit_needed
-
-    def flush(self) -> None:
-        """Forward and log what the caches of the stores hold."""
-        self.state.flush_caches()
 
     def positions(self) -> dict[TopicPartition, Position]:
         """What to commit for each partition whose position is known."""

@@ -8,6 +8,7 @@ never costs local state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from pystreams.state.layers.layer import AsLogged, Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.state.store import LogChange, Store, StoreContext
-from pystreams.state.stores.kinds import open_store, split_of
+from pystreams.state.stores.kinds import open_layer, open_store, split_of
 from pystreams.state.table import MemoryTable
 
 #: The file with the offsets is rewritten when they have advanced by this many records. Source: StateManagerUtil.
@@ -45,11 +46,12 @@ _FLUSHES_MAX = 1_000
 class _Part:
     """One store with its layer and overlay."""
 
-    __slots__ = ("layer", "overlay", "spec", "store", "table")
+    __slots__ = ("context", "layer", "overlay", "spec", "store", "table")
 
-    def __init__(self, store: Store, layer: Layer) -> None:
+    def __init__(self, context: StoreContext, layer: Layer) -> None:
+        self.context = context
         self.spec = layer.spec
-        self.store = store
+        self.store = open_store(context, layer)
         self.layer = layer
         self.overlay = layer.overlay
         self.table: Any = layer.overlay.table
@@ -64,7 +66,11 @@ def _nothing() -> None:
 
 
 class TaskState:
-    """The stores of one task. Open it with ``TaskState.open``; only the thread that did so may use it."""
+    """The stores of one task. Open it with ``TaskState.open``; only one thread at a time may use it.
+
+    The state opens without a cache: another thread may restore the stores than the thread whose cache is attached to
+    them afterwards.
+    """
 
     def __init__(
         self, directory: Path | None, lock: DirectoryLock | None, database: RocksDatabase | None
@@ -88,7 +94,6 @@ class TaskState:
         *,
         task_id: TaskId | None = None,
         cell: ContextCell,
-        cache: ThreadCache | None,
         log_change: Callable[[str], LogChange | None],
         topic_of: Callable[[str], str] = str,
         resources: RocksResources | None = None,
@@ -100,19 +105,16 @@ class TaskState:
         """Open the stores that ``specs`` describe.
 
         ``directory`` is the task's own; None keeps everything in memory. ``task_id`` (default: the directory's name)
-        distinguishes tasks that share a cache. ``cache`` None (or one of 0 bytes): no store is cached. ``log_change``
-        returns the function that appends to a store's changelog, None for a store without one. ``topic_of`` returns the
-        topic name for a store's serdes (default: the store's name), unless the store is filled from a topic.
-        ``expired`` is called for each write that a window store drops because it is too late. Local state with
-        another ``origin`` (a log, and after a space the hand-over that it follows), or with another ``beginning``
-        (from before a reset), counts as damaged; None accepts any. A store in ``begun`` is emptied if its content has
-        an older beginning.
+        distinguishes tasks that share a cache. ``log_change`` returns the function that appends to a store's changelog,
+        None for a store without one. ``topic_of`` returns the topic name for a store's serdes (default: the store's
+        name), unless the store is filled from a topic. ``expired`` is called for each write that a window store drops
+        because it is too late. Local state with another ``origin`` (a log, and after a space the hand-over that it
+        follows), or with another ``beginning`` (from before a reset), counts as damaged; None accepts any. A store in
+        ``begun`` is emptied if its content has an older beginning.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
         """
-        if cache is not None and cache.max_bytes <= 0:
-            cache = None
         durable = [spec.name for spec in specs if spec.persistent] if directory is not None else []
         task = str(task_id) if task_id is not None else directory.name if directory is not None else "task"
         lock = database = None
@@ -138,7 +140,7 @@ class TaskState:
                     topic=spec.source_topic or topic_of(spec.name),
                     cell=cell,
                     log=log_change(spec.name) if spec.logged else None,
-                    cache=cache,
+                    cache=None,
                     namespace=f"{task}-{spec.name}",
                     expired=expired,
                 )
@@ -163,9 +165,19 @@ class TaskState:
             table = self._database.tables[spec.name]
         else:
             table = MemoryTable(split)
-        store, layer = open_store(context, Overlay(table, split))
-        self.stores[spec.name] = store
-        self._parts[spec.name] = _Part(store, layer)
+        part = _Part(context, open_layer(context, Overlay(table, split)))
+        self.stores[spec.name] = part.store
+        self._parts[spec.name] = part
+
+    def attach(self, cache: ThreadCache) -> None:
+        """Attach a thread's cache to the stores that are to be cached; a cache of 0 bytes is not attached. Only that
+        thread may use the state from then on. ``stores`` then has new objects for the cached stores."""
+        if cache.max_bytes <= 0:
+            return
+        for name, part in self._parts.items():
+            context = replace(part.context, cache=cache)
+            if context.cached:
+                self.stores[name] = part.store = open_store(context, part.layer)
 
     def _of_this_time(
         self, stored: Mapping[bytes, bytes], origin: bytes | None, beginning: str | None

@@ -19,8 +19,10 @@ from pystreams.clock import ManualClock, SystemClock
 from pystreams.config import StreamsConfig
 from pystreams.dsl.builder import StreamsBuilder, own_config, topology_of
 from pystreams.dsl.serdes import TypeOrSerde
+from pystreams.engine.commit import commit
 from pystreams.engine.global_state import GlobalState
-from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.hosted_task import HostedTask
+from pystreams.engine.new_task import new_task
 from pystreams.engine.stream_task import Position, TaskServices
 from pystreams.errors import StateError, TopicError, summarize
 from pystreams.ids import TaskId, TopicPartition
@@ -109,9 +111,11 @@ class TopologyTestDriver:
         try:
             if built.global_stores:
                 self._globals = self._global_state(built)
-            self._task, self._state = self._new_task(built)
+            self._hosted = self._new_task(built)
+            self._task, self._state = self._hosted.stream, self._hosted.state
             try:
-                self._task.start(dict.fromkeys(self._task.partitions, Position(0, -1)), {})
+                cache = ThreadCache(self.config.statestore_cache_max_bytes)
+                self._hosted.start(cache, dict.fromkeys(self._task.partitions, Position(0, -1)), {})
             except BaseException:
                 self._state.close()
                 raise
@@ -260,7 +264,6 @@ class TopologyTestDriver:
         self._closed = True
         try:
             if self._failure is None:
-                self._task.suspend()
                 self._commit()
                 self._collect()
             self._task.close()
@@ -302,13 +305,7 @@ class TopologyTestDriver:
                 self._collect()
 
     def _commit(self) -> None:
-        self._task.flush()
-        ends = self._producer.commit({}, None)
-        changelogs = self._changelogs.items()
-        self._state.commit(
-            {name: ends[at] for name, topic in changelogs if (at := TopicPartition(topic, 0)) in ends}, {}
-        )
-        self._task.committed()
+        commit([self._hosted], self._producer)
 
     def _collect(self) -> None:
         """Keep what was produced, and queue again what a source reads."""
@@ -391,7 +388,7 @@ class TopologyTestDriver:
             raise
         return state
 
-    def _new_task(self, built: BuiltTopology) -> NewTask:
+    def _new_task(self, built: BuiltTopology) -> HostedTask:
         specs = {spec.name: spec for spec in built.stores}
         users = (node.stores for node in self._nodes if isinstance(node, ProcessorNode))
         services = TaskServices(
@@ -404,17 +401,18 @@ class TopologyTestDriver:
             thread_id=_THREAD,
             global_stores={} if self._globals is None else self._globals.stores,
         )
-        return new_task(
+        task = new_task(
             _TASK,
             self._nodes,
             [specs[name] for name in dict.fromkeys(name for names in users for name in names)],
             [TopicPartition(topic, 0) for topic in self._offsets],
             services=services,
             directory=Path(self._folder.name),
-            cache=ThreadCache(self.config.statestore_cache_max_bytes),
             log_change=self._log_change,
             order=JavaOrder(),
         )
+        task.changelogs = {name: TopicPartition(topic, 0) for name, topic in self._changelogs.items()}
+        return task
 
     def _output_queue(self, topic: str) -> deque[ProducedRecord]:
         queue = self._outputs.get(topic)

@@ -225,7 +225,6 @@ class _MockTask:
             [spec],
             task_id=self.task_id,
             cell=self.cell,
-            cache=None,
             log_change=lambda _: None,
             expired=self._expired,
         )

@@ -17,9 +17,11 @@ from pystreams.backfill.plan.slices import Slice
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.staging.port import Selection
 from pystreams.clock import ManualClock
+from pystreams.engine.commit import commit
 from pystreams.engine.global_state import GlobalState
+from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.partition_group import NEVER_IDLE
-from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.new_task import new_task
 from pystreams.engine.stream_task import Position, TaskServices
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
@@ -158,8 +160,8 @@ class _Replay:
             if self._globals is not None:
                 self._globals.close()
 
-    def _run(self, task: NewTask) -> Replayed:
-        stream, state = task
+    def _run(self, task: HostedTask) -> Replayed:
+        stream, state = task.stream, task.state
         self._start(task)
         for input in self._slice.topics_of(self._id.partition):
             stream.add_batch(self._batch(input.topic, input.internal, input.upstream, input.partitions))
@@ -196,7 +198,6 @@ class _Replay:
             consumed,
             int(self._metrics.total(DROPPED_RECORDS)),
         )
-        stream.suspend()
         stream.close()
         return found
 
@@ -213,12 +214,10 @@ class _Replay:
             found.sort(key=lambda entry: entry.timestamp)
         return found
 
-    def _commit(self, task: NewTask) -> None:
-        task.stream.flush()
-        task.state.commit({})
-        task.stream.committed()
+    def _commit(self, task: HostedTask) -> None:
+        commit([task], self._producer)
 
-    def _new_task(self, folder: Path) -> NewTask:
+    def _new_task(self, folder: Path) -> HostedTask:
         loaded, plan, one = self._result.loaded, self._result.plan, self._slice
         sub = loaded.built.subtopologies[one.subtopology]
         services = TaskServices(
@@ -238,7 +237,6 @@ class _Replay:
             [TopicPartition(input.topic, self._id.partition) for input in one.topics_of(self._id.partition)],
             services=services,
             directory=folder,
-            cache=ThreadCache(self._result.manifest.cache_max_bytes),
             log_change=self._log_change,
         )
 
@@ -279,7 +277,7 @@ class _Replay:
 
         return log_change
 
-    def _start(self, task: NewTask) -> None:
+    def _start(self, task: HostedTask) -> None:
         """As live starts: stores from their changelogs, then positions with times."""
         for name, changes in self._changelogs.items():
             entries = list(changes.values())
@@ -290,7 +288,8 @@ class _Replay:
                 task.state.restore(name, batch)
         times = self._before.times
         positions = {p: Position(0, times.get(p.topic, -1)) for p in task.stream.partitions}
-        task.stream.start(positions, self._before.operator_state, max(times.values(), default=-1))
+        cache = ThreadCache(self._result.manifest.cache_max_bytes)
+        task.start(cache, positions, self._before.operator_state, max(times.values(), default=-1))
 
     def _batch(self, topic: str, internal: bool, upstream: tuple[int, ...], partitions: int) -> RecordBatch:
         number = self._id.partition

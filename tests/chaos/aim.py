@@ -37,7 +37,7 @@ _TASKS, _STATE, _LOG = "pystreams.runtime.tasks", "pystreams.state", "pystreams.
 
 COMMIT = {
     "commit-begins": Point("before", f"{_TASKS}.commit", "Committer.commit", 4),
-    "caches-of-a-task-flushed": Point("after", "pystreams.engine.stream_task", "StreamTask.flush", 12),
+    "caches-of-a-task-flushed": Point("after", "pystreams.engine.hosted_task", "HostedTask.flush", 12),
     "log-commit-begins": Point("before", f"{_LOG}.producer", "EmbeddedProducer.commit", 4),
     "records-appended": Point("after", f"{_LOG}.log", "append", 20),
     "offsets-written": Point("after", f"{_LOG}.producer", "commit_offsets", 4),
@@ -49,7 +49,7 @@ COMMIT = {
 }
 
 RESTORE = {
-    "restore-begins": Point("before", f"{_TASKS}.restore", "Restorer.add", 4),
+    "restore-begins": Point("before", f"{_TASKS}.restore", "Restorer.submit", 4),
     "restore-step-begins": Point("before", f"{_TASKS}.restore", "Restorer.step"),
     "restore-batch-begins": Point("before", f"{_STATE}.task_state", "TaskState.restore", 6),
     "between-slices-of-a-restore": Point("before", "rocksdict", "WriteBatch", 30),

@@ -224,7 +224,6 @@ def stores(state_dir: Path, broker: Broker) -> dict[str, list[Any]]:
                 sub.stores,
                 task_id=task_id,
                 cell=ContextCell(),
-                cache=None,
                 log_change=lambda _: None,
             )
             with closing(state):

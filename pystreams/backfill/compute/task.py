@@ -26,10 +26,11 @@ from pystreams.backfill.plan.slices import Slice
 from pystreams.backfill.sources import Source
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.clock import ManualClock
+from pystreams.engine.commit import commit
+from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.partition_group import NEVER_IDLE
-from pystreams.engine.new_task import NewTask, new_task
-from pystreams.engine.stream_task import Position, TaskServices
-from pystreams.engine.task_lifecycle import TaskStatus
+from pystreams.engine.new_task import new_task
+from pystreams.engine.stream_task import Phase, Position, TaskServices
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
@@ -133,7 +134,8 @@ class _TaskRun:
         self._uncommitted_bytes_max = loaded.config.statestore_uncommitted_max_bytes
         self._times = ChangeTimes(folder, self._sub.stores)
         try:
-            self._stream, self._state = self._new_task(folder)
+            self._task = self._new_task(folder)
+            self._stream, self._state = self._task.stream, self._task.state
         except BaseException:
             self._times.close()
             raise
@@ -159,13 +161,12 @@ class _TaskRun:
             digests[name] = Digest()
             yield from self._content(name, digests[name])
         yield self._outcome(feed, digests)
-        self._stream.suspend()
         self._stream.close()
 
     def close(self) -> None:
         """Let go of everything; processors that still run are closed, too."""
         try:
-            if self._stream.status is not TaskStatus.CLOSED:
+            if self._stream.phase is not Phase.CLOSED:
                 self._stream.close()
         finally:
             self._state.close()
@@ -199,7 +200,7 @@ class _TaskRun:
                 self._times.restore(name, zip(keys, changes.timestamps, strict=True))
         return of_kind(batch, Kind.RECORD)
 
-    def _new_task(self, folder: Path) -> NewTask:
+    def _new_task(self, folder: Path) -> HostedTask:
         work, task = self._work, self._id
         services = TaskServices(
             config=self._loaded.config.override({"max_task_idle_ms": NEVER_IDLE}),
@@ -218,7 +219,6 @@ class _TaskRun:
             [TopicPartition(input.topic, task.partition) for input in work.slice.topics_of(task.partition)],
             services=services,
             directory=folder,
-            cache=ThreadCache(work.cache_max_bytes),
             log_change=self._times.log_change,
             order=self._order,
         )
@@ -228,7 +228,8 @@ class _TaskRun:
         self._producer.go_on(carried.sequences)
         times = carried.partition_times
         positions = {p: Position(0, times.get(p.topic, -1)) for p in self._stream.partitions}
-        self._stream.start(positions, carried.operator_state, max(times.values(), default=-1))
+        cache = ThreadCache(self._work.cache_max_bytes)
+        self._task.start(cache, positions, carried.operator_state, max(times.values(), default=-1))
 
     def _partition_count(self, topic: str) -> int:
         """As ``BackfillPlan.partitions_of``."""
@@ -251,9 +252,8 @@ class _TaskRun:
             yield from self._producer.take()
 
     def _commit(self) -> None:
-        self._stream.flush()
-        self._write_stores()
-        self._stream.committed()
+        commit([self._task], self._producer)
+        self._times.commit()
 
     def _write_stores(self) -> None:
         """What was written to the stores goes to the disk. That alone is not a commit: what the caches hold stays

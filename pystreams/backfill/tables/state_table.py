@@ -82,7 +82,6 @@ class StateTable:
                 [self.spec],
                 task_id=task,
                 cell=ContextCell(),
-                cache=None,
                 log_change=lambda _: None,
                 origin=None,
             )

@@ -16,6 +16,7 @@ from pystreams.broker.embedded.transactions import EmbeddedGroupCommitter, Embed
 from pystreams.broker.port import Assign, ConsumerPurpose
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import BrokerUnavailableError
+from pystreams.ids import TaskId
 
 
 class EmbeddedBroker:
@@ -85,6 +86,9 @@ class EmbeddedBroker:
             self._heartbeat_interval_ms,
             self._busy_timeout_ms,
         )
+
+    def fence(self, group: str, tasks: Collection[TaskId]) -> None:
+        """Nothing to do: a commit looks, in its own transaction, whether the member still has the partitions."""
 
     def member(
         self,

@@ -23,6 +23,7 @@ from pystreams.broker.port import Assign, ConsumerPurpose
 from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.config.client_setting import Role
 from pystreams.errors import ConfigError
+from pystreams.ids import TaskId
 
 _CONNECT_SLICE_S = 0.5
 
@@ -139,6 +140,10 @@ class KafkaBroker:
             settings.oauth_token_provider,
             self._admin_id.removesuffix("-admin"),
         )
+
+    def fence(self, group: str, tasks: Collection[TaskId]) -> None:
+        """Nothing to do at least once: the group refuses the offsets of whoever was replaced, and nothing could
+        refuse the records; a changelog that they spoil is set right (``ChangelogGuard``)."""
 
     def member(
         self,

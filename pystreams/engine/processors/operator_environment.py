@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from pystreams.broker.port import Producer
 from pystreams.dsl.operators.base import Forward
 from pystreams.engine.processors.processor_context import TaskView
 from pystreams.engine.processors.transformer import TransformerRunner
@@ -46,8 +47,12 @@ def _entry(node: str, name: str) -> str:
 
 
 class TaskAccess(TaskView, Protocol):
-    """What operators reach of their task."""
+    """What our own code reaches of its task: the compiled code and the operators. Users' processors see less."""
 
+    @property
+    def producer(self) -> Producer: ...
+    @property
+    def partition_count(self) -> Callable[[str], int]: ...
     @property
     def memory(self) -> OperatorMemory: ...
 

@@ -56,7 +56,8 @@ class Timing:
 
 
 class TaskView(Protocol):
-    """What processors see of their task."""
+    """What users' processors see of their task, through their contexts; also of the one that ``MockProcessorContext``
+    pretends. ``operator_environment.TaskAccess`` is the whole of it."""
 
     @property
     def application_id(self) -> str: ...

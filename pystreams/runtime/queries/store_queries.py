@@ -114,7 +114,7 @@ class LocalStore:
 
         def of_thread(tasks: TaskManager) -> tuple[dict[int, R], set[int]]:
             results = {
-                task.task_id.partition: read(self._shown(task.state.stores[self._name]))
+                task.task_id.partition: read(self._shown(task.stores[self._name]))
                 for task in tasks.running
                 if task.task_id.subtopology == subtopology
             }

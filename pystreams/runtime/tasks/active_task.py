@@ -1,34 +1,43 @@
-"""A task as its thread holds it: the stream task, its state, its changelogs, and what was committed for it last."""
+"""A task that processes records, as its thread holds it: its state, its stores and changelogs, and what was committed
+for it last."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pystreams.broker.port import CommittedOffset
+from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.input_decoding import InputForStore
 from pystreams.engine.offset_metadata import NO_TIME, encode_committed, merge_committed
 from pystreams.engine.stream_task import Position, StreamTask
-from pystreams.engine.task_lifecycle import TaskStatus
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.tasks.restorable import ToRestore
+from pystreams.runtime.tasks.task import TASK_SUCCESSORS, TaskStatus
+from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.store import LogChange
 from pystreams.state.task_state import TaskState
+from pystreams.transitions import check_transition
 
 
 @dataclass(slots=True)
 class ActiveTask:
     """``changelogs`` names the changelog partition of every logged store, ``source_changelogs`` the input that a store
-    is restored from which has none; ``committed`` the last commit of each input, and ``fresh`` where reading begins of
-    those that have none and are read from their beginning.
+    is restored from which has none. ``position_of`` is the consumer's position in an input.
 
-    ``log_changes`` append to the changelogs of the stores, ``logged`` counts what they have appended past ``log_ends``:
-    so far it is known that the changelogs hold nothing else (see ``changelog_guard``).
+    ``committed`` is the last commit of each input, and ``fresh`` where reading begins of those that have none and are
+    read from their beginning. ``log_changes`` append to the changelogs of the stores, ``logged`` counts what they have
+    appended past ``log_ends``: so far it is known that the changelogs hold nothing else (see ``changelog_guard``).
+
+    Implements ``task.Task``, ``restorable.Restorable`` and ``commit.Committable``.
     """
 
-    stream: StreamTask
-    state: TaskState
+    task_id: TaskId
+    inputs: frozenset[TopicPartition]
     changelogs: Mapping[str, TopicPartition]
+    position_of: Callable[[TopicPartition], int]
     source_changelogs: Mapping[str, TopicPartition] = field(default_factory=dict)
     foreign_metadata: Mapping[str, int] = field(default_factory=dict)
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
@@ -36,29 +45,64 @@ class ActiveTask:
     log_changes: Mapping[str, LogChange] = field(default_factory=dict)
     logged: dict[str, int] = field(default_factory=dict)
     log_ends: dict[str, int] = field(default_factory=dict)
-    _inputs_for_stores: dict[str, InputForStore] = field(default_factory=dict)
+    status: TaskStatus = TaskStatus.CREATED
+    #: Its state was deleted just before it was made: if that cannot be opened, there is no use in deleting it again.
+    wiped: bool = False
+    #: Since when another one has its directory, and when to tell it next (ms); None: nobody has.
+    locked_ms: tuple[float, float] | None = None
+    _hosted: HostedTask | None = field(default=None, init=False)
+    _inputs_for_stores: dict[str, InputForStore] = field(default_factory=dict, init=False)
 
     @property
-    def task_id(self) -> TaskId:
-        return self.stream.task_id
+    def hosted(self) -> HostedTask:
+        """What processes the records, with its stores. There is none before the task is opened."""
+        assert self._hosted is not None, f"task {self.task_id} is not open"
+        return self._hosted
 
     @property
-    def status(self) -> TaskStatus:
-        return self.stream.status
+    def stream(self) -> StreamTask:
+        return self.hosted.stream
 
     @property
-    def inputs(self) -> frozenset[TopicPartition]:
-        return self.stream.partitions
+    def state(self) -> TaskState:
+        return self.hosted.state
 
-    def restore_offsets(self, end_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
-        """By store, from where to restore it after a commit that ``end_offsets`` of the changelogs came from."""
-        written = {store: end_offsets[p] for store, p in self.changelogs.items() if p in end_offsets}
-        read = {
-            store: self.committed[p].offset
-            for store, p in self.source_changelogs.items()
-            if p in self.committed
-        }
-        return written | read
+    @property
+    def stores(self) -> Mapping[str, Any]:
+        return {} if self._hosted is None else self._hosted.state.stores
+
+    def become(self, status: TaskStatus) -> None:
+        self.status = check_transition(f"task {self.task_id}", TASK_SUCCESSORS, self.status, status)
+
+    def opened(self, hosted: HostedTask) -> None:
+        """Its directory is ours, and its stores are open."""
+        self._hosted = hosted
+
+    def interrupt(self) -> None:
+        """Process nothing more after the record at work. May be called from another thread."""
+        if self._hosted is not None:
+            self._hosted.stream.interrupt()
+
+    # Restoring
+
+    def to_restore(self) -> list[ToRestore]:
+        """What its stores are to be filled from."""
+        # A store without a changelog holds what was read of its input: up to what was committed.
+        read = {p: self.committed[p].offset for p in self.source_changelogs.values() if p in self.committed}
+        return [
+            *(self._to_restore(store, p, read.get(p, 0)) for store, p in self.source_changelogs.items()),
+            *(self._to_restore(store, p, None) for store, p in self.changelogs.items()),
+        ]
+
+    def _to_restore(self, store: str, partition: TopicPartition, limit: int | None) -> ToRestore:
+        state = self.state
+        tells_gaps = bool(self.committed) and state.expires(store)
+        return ToRestore(store, partition, state.changelog_offset(store), limit, tells_gaps)
+
+    def restored(self, ends: Mapping[str, int]) -> None:
+        """Its stores hold what their changelogs held; ``ends`` are the offsets up to which, by store."""
+        self.state.restore_checkpoint()
+        self.log_ends.update(ends)
 
     def restore(self, store: str, batch: RecordBatch) -> None:
         """Apply records of what a store is restored from. Raises ``StateCorruptedError``, and ``ProcessingError`` where
@@ -69,13 +113,16 @@ class ActiveTask:
             batch = self._inputs_for_stores[store].processed(batch)
         self.state.restore(store, batch)
 
-    def needs_commit(self, position_of: Callable[[TopicPartition], int]) -> bool:
+    # Work
+
+    @property
+    def needs_commit(self) -> bool:
         """There is work to commit, or a place where reading began and that the next start would not find again:
         ``latest`` is somewhere else then, and what came in between would be left out. Or the consumer has gone past the
         marker of a transaction: a log that ends with it would be said to have more, and once retention has taken it,
         something would seem to be lost."""
         return self.stream.commit_needed or any(
-            self._is_past_commit(partition, position_of(partition)) for partition in self.inputs
+            self._is_past_commit(partition, self.position_of(partition)) for partition in self.inputs
         )
 
     def _is_past_commit(self, partition: TopicPartition, position: int) -> bool:
@@ -84,10 +131,13 @@ class ActiveTask:
         return known is None or (position > known and not self.stream.buffered(partition))
 
     def start(
-        self, positions: Mapping[TopicPartition, int], beginnings: Mapping[TopicPartition, int]
+        self,
+        cache: ThreadCache,
+        positions: Mapping[TopicPartition, int],
+        beginnings: Mapping[TopicPartition, int],
     ) -> None:
-        """Restored: go on at ``positions``, with the times and operators' memory of the last commit. ``beginnings`` are
-        the first offsets that the inputs hold."""
+        """Restored: go on at ``positions``, with the times and operators' memory of the last commit. ``cache`` is the
+        thread's, ``beginnings`` are the first offsets that the inputs hold."""
         metadata = merge_committed(self.committed)
         self.foreign_metadata = metadata.foreign
         self.fresh = {
@@ -95,7 +145,8 @@ class ActiveTask:
             for partition, at in positions.items()
             if partition not in self.committed and at == beginnings[partition]
         }
-        self.stream.start(
+        self.hosted.start(
+            cache,
             {
                 partition: Position(offset, metadata.partition_times.get(partition, NO_TIME))
                 for partition, offset in positions.items()
@@ -103,27 +154,46 @@ class ActiveTask:
             {**metadata.foreign, **metadata.own},
         )
 
-    def offsets_to_commit(
-        self, position_of: Callable[[TopicPartition], int]
-    ) -> dict[TopicPartition, CommittedOffset]:
+    # Commit
+
+    def flush(self) -> None:
+        """Forward and log what the caches of the stores hold."""
+        self.hosted.flush()
+
+    def offsets_to_commit(self) -> dict[TopicPartition, CommittedOffset]:
         """The offsets whose commit would tell something new: none for a partition of which nothing was ever read.
 
-        ``position_of`` is the consumer's position: it counts where everything before it has been processed, because the
-        log may hold no records up to it.
+        The consumer's position counts where everything before it has been processed, because the log may hold no
+        records up to it.
         """
         positions: dict[TopicPartition, int] = {}
         times: dict[TopicPartition, int] = {}
         for partition, (offset, time) in self.stream.positions().items():
             if not self.stream.buffered(partition):
-                offset = max(offset, position_of(partition))
+                offset = max(offset, self.position_of(partition))
             if self.fresh.get(partition) != offset:
                 positions[partition], times[partition] = offset, time
         encoded = encode_committed(positions, times, self.stream.operator_state(), self.foreign_metadata)
         return {p: offset for p, offset in encoded.items() if self.committed.get(p) != offset}
 
+    def after_commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], end_offsets: Mapping[TopicPartition, int]
+    ) -> None:
+        """The log has ``offsets``: keep what the stores hold, which is as of ``end_offsets`` of their changelogs."""
+        self.committed.update(offsets)
+        self.state.commit(self._restore_offsets(end_offsets))
+        self.stream.committed()
+
+    def _restore_offsets(self, end_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
+        """By store, from where to restore it after a commit that ``end_offsets`` of the changelogs came from."""
+        written = {store: end_offsets[p] for store, p in self.changelogs.items() if p in end_offsets}
+        read = {
+            store: self.committed[p].offset
+            for store, p in self.source_changelogs.items()
+            if p in self.committed
+        }
+        return written | read
+
     def close(self) -> None:
         """Close processors, then stores; what was not committed is forgotten."""
-        try:
-            self.stream.close()
-        finally:
-            self.state.close()
+        self.hosted.close()

@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pystreams.engine.task_lifecycle import TaskStatus
 from pystreams.errors import TopicError
 from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.tasks.task import TaskStatus
 
 Inputs: TypeAlias = frozenset[TopicPartition]
 

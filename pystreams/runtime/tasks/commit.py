@@ -1,16 +1,8 @@
-"""The only place that commits.
+"""Commits the tasks of a thread, in one commit because they share a producer.
 
-One commit covers all running tasks of a thread, because they share a producer:
-
-    member.confirm        nothing is written by whoever was replaced, as far as that can be known
-    flush caches          dirty entries are forwarded and logged, in the order of their last update
-    producer.commit       outputs, changelogs and input offsets become durable; the one step that decides
-    state.commit          stores, with the changelog offsets that the log gave
-    guard.check           changelogs that hold more than the tasks wrote are set right
-
-A failure before the second step has ended means that nothing happened: the caller drops what the tasks did since their
-last commit and starts them again from there. A crash after it leaves stores behind their changelogs, and the next
-restore reads the rest.
+member.confirm        nothing is written by whoever was replaced, as far as that can be known
+engine.commit         flush caches, commit in the log, write the stores
+guard.check           changelogs that hold more than the tasks wrote are set right
 """
 
 from __future__ import annotations
@@ -18,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from pystreams.broker.port import CommittedOffset, Consumer, Member, Producer
-from pystreams.ids import TopicPartition
+from pystreams.broker.port import Member, Producer
+from pystreams.engine.commit import commit
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
 
@@ -34,17 +26,11 @@ class Committer:
     """Commits the tasks of one thread."""
 
     def __init__(
-        self,
-        producer: Producer,
-        member: Member,
-        consumer: Consumer,
-        working: Working,
-        guard: ChangelogGuard | None = None,
+        self, producer: Producer, member: Member, working: Working, guard: ChangelogGuard | None = None
     ) -> None:
         """Without ``guard`` nobody else can write to the changelogs."""
         self._producer = producer
         self._member = member
-        self._consumer = consumer
         self._working = working
         self._guard = guard
 
@@ -55,21 +41,7 @@ class Committer:
         ``ProductionError``; and what flushing runs into.
         """
         self._member.confirm()
-        for task in tasks:
-            self._working(task)
-            task.stream.flush()
-        self._working(None)
-        offsets = {task.task_id: task.offsets_to_commit(self._consumer.position) for task in tasks}
-        merged: dict[TopicPartition, CommittedOffset] = {}
-        for of_task in offsets.values():
-            merged.update(of_task)
-        end_offsets = self._producer.commit(merged, self._member)
-        for task in tasks:
-            self._working(task)
-            task.committed.update(offsets[task.task_id])
-            task.state.commit(task.restore_offsets(end_offsets))
-            task.stream.committed()
-        self._working(None)
+        end_offsets = commit(tasks, self._producer, self._member, working=self._working)
         if self._guard is not None:
             self._guard.commit_needed = False
             self._guard.check(tasks, end_offsets)

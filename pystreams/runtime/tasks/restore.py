@@ -1,5 +1,9 @@
 """Fills the stores of new tasks from their changelogs, a slice at a time, beside the tasks that already run.
 
+The restorer has a mailbox: tasks are submitted and withdrawn, and what is finished or corrupt is drained. Its owner
+decides on which thread it works (``step``). The offsets of all tasks that were submitted meanwhile are asked for at
+once.
+
 A store is restored from where its own commit left off to the end its changelog has when the restore begins, and is
 done when the *position* has reached that end: records there may have been compacted away. A store that lies outside of
 its changelog is corrupt.
@@ -8,7 +12,8 @@ its changelog is corrupt.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,7 +22,7 @@ from pystreams.clock import Clock, Deadline
 from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
-from pystreams.runtime.tasks.active_task import ActiveTask
+from pystreams.runtime.tasks.restorable import Restorable, ToRestore
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +63,8 @@ class StoreRestore:
 
 @dataclass(slots=True)
 class RestoreOutcome:
-    """What a slice of restoring brought about."""
+    """What restoring has brought about: tasks whose stores are complete, and those whose stores no changelog fits. The
+    restorer has nothing to do with them any more."""
 
     finished: list[TaskId] = field(default_factory=list)
     corrupted: dict[TaskId, StateCorruptedError] = field(default_factory=dict)
@@ -74,7 +80,10 @@ class Restorer:
         self._admin = admin
         self._clock = clock
         self._listener = listener
-        self._tasks: dict[TaskId, ActiveTask] = {}
+        #: Tasks that were submitted, whose offsets are not known yet.
+        self._submitted: dict[TaskId, Restorable] = {}
+        self._tasks: dict[TaskId, Restorable] = {}
+        self._outcome = RestoreOutcome()
         self._stores: dict[TopicPartition, StoreRestore] = {}
         self._since_ms = self._logged_ms = self._moved_ms = clock.monotonic_ms()
         self._restored = 0
@@ -83,38 +92,33 @@ class Restorer:
         #: The last step was given records: more of them may be there already.
         self.busy = False
 
-    @property
-    def active(self) -> bool:
-        """True while any task waits for its stores."""
-        return bool(self._tasks)
-
     def progress(self) -> list[StoreRestore]:
         """The restores under way."""
         return list(self._stores.values())
 
-    def add(self, task: ActiveTask) -> None:
-        """Begin with a task. Raises ``StateCorruptedError`` if a store lies outside of its changelog."""
-        if not self._tasks:
+    def submit(self, task: Restorable) -> None:
+        """Have a task's stores filled."""
+        if not self._tasks and not self._submitted:
             self._since_ms = self._logged_ms = self._moved_ms = self._clock.monotonic_ms()
             self._restored = 0
-        stores = self._plan(task)
-        self._tasks[task.task_id] = task
-        for restore in stores:
-            self._stores[restore.partition] = restore
-            if self._listener is not None:
-                self._listener.on_restore_start(
-                    restore.partition, restore.store, restore.start_offset, restore.end_offset
-                )
-        self._consumer.assign({r.partition: r.start_offset for r in stores if r.position < r.end_offset})
+        self._submitted[task.task_id] = task
 
-    def remove(self, task_id: TaskId) -> None:
-        """Stop restoring a task, if it is being restored."""
-        if self._tasks.pop(task_id, None) is None:
-            return
-        gone = [r.partition for r in self._stores.values() if r.task_id == task_id]
-        self._consumer.unassign([p for p in gone if self._stores[p].position < self._stores[p].end_offset])
-        for partition in gone:
-            del self._stores[partition]
+    def withdraw(self, task_id: TaskId) -> Future[None]:
+        """Have nothing more done for a task, if anything is. Once the result is there, its stores are not touched any
+        more, and it is not drained."""
+        self._submitted.pop(task_id, None)
+        self._forget(task_id)
+        if task_id in self._outcome.finished:
+            self._outcome.finished.remove(task_id)
+        self._outcome.corrupted.pop(task_id, None)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def drain(self) -> RestoreOutcome:
+        """What has come about since the last call."""
+        outcome, self._outcome = self._outcome, RestoreOutcome()
+        return outcome
 
     def leave_out(self, partition: TopicPartition, start_offset: int, end_offset: int) -> None:
         """Pass over a stretch of a changelog from now on: it holds what was undone."""
@@ -128,59 +132,71 @@ class Restorer:
         for partition in partitions:
             self._left_out.pop(partition, None)
 
-    def step(self, budget_ms: float, wait_ms: float) -> RestoreOutcome:
+    def step(self, budget_ms: float, wait_ms: float) -> None:
         """Restore for about ``budget_ms``, waiting up to ``wait_ms`` if nothing has arrived."""
-        outcome = RestoreOutcome()
-        deadline = Deadline(self._clock, budget_ms)
         self.busy = False
+        self._begin()
+        deadline = Deadline(self._clock, budget_ms)
         while any(r.position < r.end_offset for r in self._stores.values()):
             try:
                 batches = self._consumer.poll(wait_ms)
             except OffsetOutOfRangeError as error:
-                outcome.corrupted = self._out_of_range(error)
+                self._corrupt(self._out_of_range(error))
                 break
             self.busy = bool(batches)
+            corrupted: dict[TaskId, StateCorruptedError] = {}
             for batch in batches:
-                self._apply(batch, outcome)
+                self._apply(batch, corrupted)
             self._advance()
             if not batches:
-                outcome.corrupted |= self._cut_short()
-            if not batches or outcome.corrupted or deadline.expired():
+                corrupted = self._cut_short()
+            self._corrupt(corrupted)
+            if not batches or corrupted or deadline.expired():
                 break
-        self._finish(outcome)
+        self._finish()
         self._log_progress()
-        return outcome
 
-    def _plan(self, task: ActiveTask) -> list[StoreRestore]:
-        changelogs, inputs = list(task.changelogs.values()), list(task.source_changelogs.values())
-        beginnings = self._admin.beginning_offsets([*inputs, *changelogs])
-        ends = self._admin.end_offsets([*inputs, *changelogs])
-        for partition in inputs:
-            # A store without a changelog holds what was read of its input: up to what was committed, as far as the log
-            # has that. If it has not, the task will refuse to start.
-            beginning, committed = beginnings[partition], task.committed.get(partition)
-            read = beginning if committed is None else max(beginning, committed.offset)
-            ends[partition] = min(read, ends[partition])
-        restores = []
-        for store, partition in (*task.source_changelogs.items(), *task.changelogs.items()):
-            start, beginning, end = task.state.changelog_offset(store), beginnings[partition], ends[partition]
-            if start is not None and not beginning <= start <= end:
-                raise _outside(task.task_id, store, partition, start, beginning, end)
-            if start is None and beginning == end > 0 and task.committed and task.state.expires(store):
-                log.warning(
-                    "task %s: store %s starts empty: changelog %s had %d records, and retention has deleted all of "
-                    "them. If windows are still open for records to come, they lack what was in them; a longer "
-                    "retention.ms of the changelog (window_changelog_retention_ms for new ones) prevents this",
-                    task.task_id,
-                    store,
-                    partition,
-                    end,
-                )
-            position = beginning if start is None else start
-            restores.append(StoreRestore(task.task_id, store, partition, position, end, position))
-        return restores
+    def _begin(self) -> None:
+        """Begin with the tasks that were submitted."""
+        if not self._submitted:
+            return
+        wanted = {task_id: task.to_restore() for task_id, task in self._submitted.items()}
+        partitions = [one.partition for of_task in wanted.values() for one in of_task]
+        beginnings, ends = self._admin.beginning_offsets(partitions), self._admin.end_offsets(partitions)
+        for task_id, of_task in wanted.items():
+            task = self._submitted.pop(task_id)
+            try:
+                restores = [
+                    _planned(task_id, one, beginnings[one.partition], ends[one.partition]) for one in of_task
+                ]
+            except StateCorruptedError as error:
+                self._outcome.corrupted[task_id] = error
+                continue
+            self._tasks[task_id] = task
+            for restore in restores:
+                self._stores[restore.partition] = restore
+                if self._listener is not None:
+                    self._listener.on_restore_start(
+                        restore.partition, restore.store, restore.start_offset, restore.end_offset
+                    )
+            self._consumer.assign(
+                {r.partition: r.start_offset for r in restores if r.position < r.end_offset}
+            )
 
-    def _apply(self, batch: RecordBatch, outcome: RestoreOutcome) -> None:
+    def _forget(self, task_id: TaskId) -> None:
+        if self._tasks.pop(task_id, None) is None:
+            return
+        gone = [r.partition for r in self._stores.values() if r.task_id == task_id]
+        self._consumer.unassign([p for p in gone if self._stores[p].position < self._stores[p].end_offset])
+        for partition in gone:
+            del self._stores[partition]
+
+    def _corrupt(self, corrupted: Mapping[TaskId, StateCorruptedError]) -> None:
+        for task_id in corrupted:
+            self._forget(task_id)
+        self._outcome.corrupted.update(corrupted)
+
+    def _apply(self, batch: RecordBatch, corrupted: dict[TaskId, StateCorruptedError]) -> None:
         restore = self._stores.get(TopicPartition(batch.topic, batch.partition))
         if restore is None:
             return
@@ -191,7 +207,7 @@ class Restorer:
         try:
             self._tasks[restore.task_id].restore(restore.store, batch)
         except StateCorruptedError as error:
-            outcome.corrupted[restore.task_id] = error
+            corrupted[restore.task_id] = error
             return
         restore.records += len(batch)
         self._restored += len(batch)
@@ -207,17 +223,17 @@ class Restorer:
                 if restore.position >= restore.end_offset:
                     self._consumer.unassign([restore.partition])
 
-    def _finish(self, outcome: RestoreOutcome) -> None:
+    def _finish(self) -> None:
         waiting = {r.task_id for r in self._stores.values() if r.position < r.end_offset}
-        for task_id in [t for t in self._tasks if t not in waiting and t not in outcome.corrupted]:
+        for task_id in [t for t in self._tasks if t not in waiting]:
             task = self._tasks.pop(task_id)
-            task.state.restore_checkpoint()
-            for restore in [r for r in self._stores.values() if r.task_id == task_id]:
+            restored = [r for r in self._stores.values() if r.task_id == task_id]
+            task.restored({restore.store: restore.position for restore in restored})
+            for restore in restored:
                 del self._stores[restore.partition]
-                task.log_ends[restore.store] = restore.position
                 if self._listener is not None:
                     self._listener.on_restore_end(restore.partition, restore.store, restore.records)
-            outcome.finished.append(task_id)
+            self._outcome.finished.append(task_id)
 
     def _out_of_range(self, error: OffsetOutOfRangeError) -> dict[TaskId, StateCorruptedError]:
         """The tasks whose restore fell out of their changelogs, because records were deleted meanwhile."""
@@ -271,6 +287,29 @@ class Restorer:
             rate,
             f"{left / rate:.0f} s" if rate else "unknown",
         )
+
+
+def _planned(task_id: TaskId, wanted: ToRestore, beginning: int, end: int) -> StoreRestore:
+    """The restore of a store from a partition that holds offsets ``beginning`` to ``end`` (exclusive). Raises
+    ``StateCorruptedError`` if the store lies outside of it."""
+    store, partition, start, limit, tells_gaps = wanted
+    if limit is not None:
+        # An input is read as far as the log has it. If it has not all of that, the task will refuse to start.
+        end = min(max(beginning, limit), end)
+    if start is not None and not beginning <= start <= end:
+        raise _outside(task_id, store, partition, start, beginning, end)
+    if start is None and beginning == end > 0 and tells_gaps:
+        log.warning(
+            "task %s: store %s starts empty: changelog %s had %d records, and retention has deleted all of "
+            "them. If windows are still open for records to come, they lack what was in them; a longer "
+            "retention.ms of the changelog (window_changelog_retention_ms for new ones) prevents this",
+            task_id,
+            store,
+            partition,
+            end,
+        )
+    position = beginning if start is None else start
+    return StoreRestore(task_id, store, partition, position, end, position)
 
 
 def _outside(

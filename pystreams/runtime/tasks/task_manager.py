@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pystreams.broker.port import Consumer, Member, Producer
+from pystreams.engine.commit import commit
 from pystreams.engine.offset_metadata import merge_committed
-from pystreams.engine.task_lifecycle import TaskStatus
 from pystreams.errors import (
     BrokerUnavailableError,
     OffsetOutOfRangeError,
@@ -26,7 +26,6 @@ from pystreams.runtime.tasks.assignment_plan import (
     Claim,
     CloseTask,
     CommitAll,
-    Inputs,
     Instruction,
     OpenTask,
     plan_assignment,
@@ -39,12 +38,18 @@ from pystreams.runtime.tasks.repartition_purge import Purge
 from pystreams.runtime.tasks.restore import Restorer
 from pystreams.runtime.tasks.start_positions import start_positions
 from pystreams.runtime.tasks.stopwatch import Stopwatch
+from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_opening import TaskOpener
+from pystreams.runtime.tasks.task_set import TaskSet
+from pystreams.state.cache.thread_cache import ThreadCache
 
 log = logging.getLogger(__name__)
 
 #: A task that has waited so long for its directory is worth a warning.
 LOCK_WARNING_MS = 5_000.0
+
+#: What these have done since the last commit has to be taken back.
+_STARTED = TaskStatus.STARTING, TaskStatus.RUNNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,7 @@ class ThreadClients:
 
 
 class TaskManager:
-    """The tasks at hand. Tasks whose directory is locked by somebody else wait to be opened."""
+    """The tasks that are assigned to a thread. Tasks whose directory is locked by somebody else wait to be opened."""
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class TaskManager:
         opener: TaskOpener,
         restorer: Restorer,
         stopwatch: Stopwatch,
+        cache: ThreadCache,
         thread: str,
     ) -> None:
         self._context = context
@@ -75,10 +81,9 @@ class TaskManager:
         self._producer = clients.producer
         self._opener = opener
         self._restorer = restorer
+        self._cache = cache
         self._guard = _guard_of(context, clients, thread)
-        self._committer = Committer(
-            clients.producer, clients.member, clients.consumer, self._set_working, self._guard
-        )
+        self._committer = Committer(clients.producer, clients.member, self._set_working, self._guard)
         self._purge = Purge(
             context.admin,
             context.built.internal_topics,
@@ -87,51 +92,48 @@ class TaskManager:
         )
         self._created = context.metrics.counter(names.TASKS_CREATED, thread_id=thread)
         self._closed = context.metrics.counter(names.TASKS_CLOSED, thread_id=thread)
-        self._tasks: dict[TaskId, ActiveTask] = {}
-        self._waiting: dict[TaskId, Inputs] = {}
-        #: Tasks whose stores are complete, to be started.
-        self._restored: deque[TaskId] = deque()
-        self._running: list[ActiveTask] = []
-        #: Of tasks whose directory is locked: since when, and when to tell it next (ms).
-        self._locked: dict[TaskId, tuple[float, float]] = {}
+        self._tasks: TaskSet[ActiveTask] = TaskSet()
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
-        #: Partitions that are not read for now, because enough of them is waiting.
-        self.paused: set[TopicPartition] = set()
 
     # What there is
 
     @property
     def running(self) -> Sequence[ActiveTask]:
-        return self._running
+        return self._tasks.running
 
     @property
     def settled(self) -> bool:
         """True if every task that was assigned is running."""
-        return len(self._running) == len(self._tasks) and not self._waiting
+        return len(self.running) == len(self._tasks)
+
+    @property
+    def paused(self) -> set[TopicPartition]:
+        """Partitions that are not read for now, because enough of them is waiting."""
+        return {partition for task in self.running for partition in task.stream.paused}
 
     @property
     def commit_needed(self) -> bool:
         if self._guard is not None and self._guard.commit_needed:
             return True
-        return any(task.needs_commit(self._consumer.position) for task in self._running)
+        return any(task.needs_commit for task in self.running)
 
     @property
     def commit_requested(self) -> bool:
         """True if a processor asked for a commit."""
-        return any(task.stream.commit_requested for task in self._running)
+        return any(task.stream.commit_requested for task in self.running)
 
     @property
     def uncommitted_bytes(self) -> int:
-        return sum(task.state.uncommitted_bytes for task in self._running)
+        return sum(task.state.uncommitted_bytes for task in self.running)
 
     def caught_up(self) -> bool:
         """True if all that was last seen in the inputs has been processed and committed."""
-        return not self.commit_needed and all(self.lag(task) == 0 for task in self._running)
+        return not self.commit_needed and all(self.lag(task) == 0 for task in self.running)
 
     def lag(self, task: ActiveTask) -> int | None:
         """Offsets between what a task has processed and the end of its inputs as last seen; None: not known."""
-        if task not in self._running:
+        if task.status is not TaskStatus.RUNNING:
             return None
         total = 0
         for partition, position in task.stream.positions().items():
@@ -144,22 +146,22 @@ class TaskManager:
 
     def buffered(self, task: ActiveTask) -> int:
         """Records of a task that were read and wait."""
-        if task not in self._running:
+        if task.status is not TaskStatus.RUNNING:
             return 0
         return sum(task.stream.buffered(partition) for partition in task.inputs)
 
     def tasks(self) -> list[ActiveTask]:
-        return list(self._tasks.values())
+        """Those whose stores are open."""
+        return [task for task in self._tasks if task.status is not TaskStatus.CREATED]
 
     def task_ids(self) -> list[TaskId]:
-        return sorted([*self._tasks, *self._waiting])
+        return self._tasks.ids()
 
     # Rebalances
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Go over to a new assignment."""
-        current = {task_id: (task.status, task.inputs) for task_id, task in self._tasks.items()}
-        current |= {task_id: (TaskStatus.CREATED, inputs) for task_id, inputs in self._waiting.items()}
+        current = {task.task_id: (task.status, task.inputs) for task in self._tasks}
         self._execute(plan_assignment(current, frozenset(partitions), self._context.inputs))
 
     def lose_all(self) -> None:
@@ -170,59 +172,101 @@ class TaskManager:
         for instruction in plan:
             match instruction:
                 case CommitAll():
-                    self._committer.commit(self._running)
-                    self._committer.leave_in_order(self._running)
+                    self._committer.commit(self.running)
+                    self._committer.leave_in_order(self.running)
                 case CloseTask(task_id):
-                    self._waiting.pop(task_id, None)
-                    self._locked.pop(task_id, None)
-                    if task_id in self._tasks:
-                        self._restorer.know_nothing_of(self._tasks[task_id].changelogs.values())
-                    self._close(task_id)
-                case OpenTask(task_id, inputs):
-                    self._waiting[task_id] = inputs
-                    self._try_open(task_id)
+                    task = self._tasks[task_id]
+                    self._restorer.know_nothing_of(task.changelogs.values())
+                    self._close(task)
+                case OpenTask(task_id):
+                    self._tasks.add(self._opener.make(task_id))
                 case AbortAll():
                     self._producer.abort()
                 case Claim(partitions):
+                    # Before it: the committed offsets are read while nobody can be joining.
+                    self.open_created()
                     self._member.claim(partitions)
 
     # Opening, restoring, closing
 
-    def open_waiting(self) -> None:
-        """Try once more to open tasks whose directories were locked."""
-        for task_id in list(self._waiting):
-            self._try_open(task_id)
+    def open_created(self) -> None:
+        """Open the tasks that are not open yet, unless their directories are still locked, and have them restored."""
+        opened: list[TaskId] = []
+        try:
+            for task in self._tasks.having(TaskStatus.CREATED):
+                if self._open(task.task_id):
+                    opened.append(task.task_id)  # noqa: PERF401 - it is looked at if the next one raises
+            if opened:
+                self._find_commits([self._tasks[task_id] for task_id in opened])
+        except BaseException:
+            for task_id in opened:
+                self._begin_anew(self._tasks[task_id])
+            raise
+        for task_id in opened:
+            self._restorer.submit(self._tasks[task_id])
+
+    def _open(self, task_id: TaskId) -> bool:
+        """Open a task; False if somebody else has its directory. One whose state cannot be read begins anew."""
+        task = self._tasks[task_id]
+        try:
+            self._opener.open(task)
+        except StateLockedError as error:
+            self._waits_for_lock(task, error)
+            return False
+        except StateCorruptedError as error:
+            if task.wiped:
+                raise
+            self.wipe({task_id: error})
+            return self._open(task_id)
+        self._tasks.become(task, TaskStatus.RESTORING)
+        self._created.add()
+        return True
+
+    def _find_commits(self, tasks: Sequence[ActiveTask]) -> None:
+        """Read the last commits of tasks. Now, with the directories locked: whoever had them before on this machine has
+        made its last commit."""
+        context = self._context
+        context.broker.fence(context.built.application_id, [task.task_id for task in tasks])
+        committed = self._member.committed([partition for task in tasks for partition in task.inputs])
+        for task in tasks:
+            task.committed = {p: at for p in task.inputs if (at := committed[p]) is not None}
+            metadata = merge_committed(task.committed)
+            task.state.hold(metadata.foreign)
+            if not context.broker.transactional or context.hand_over.attempt:
+                # The changelogs may hold later windows: of what was not committed, or of before a hand-over that set
+                # the application back.
+                task.state.limit_time(metadata.stream_time)
 
     def restore(self, budget_ms: float, wait_ms: float) -> None:
         """Restore for about ``budget_ms``; tasks that are complete start to run."""
-        if self._restorer.active:
-            outcome = self._restorer.step(budget_ms, wait_ms)
-            self._restored += outcome.finished
-            for task_id, error in outcome.corrupted.items():
-                self.wipe(task_id, error)
-        while self._restored:
-            self._start(self._tasks[self._restored[0]])
-            self._restored.popleft()
+        self._restorer.step(budget_ms, wait_ms)
+        outcome = self._restorer.drain()
+        for task_id in outcome.finished:
+            self._tasks.become(self._tasks[task_id], TaskStatus.RESTORED)
+        self.wipe(outcome.corrupted)
+        self._start(self._tasks.having(TaskStatus.RESTORED))
 
-    def wipe(self, task_id: TaskId, error: StreamsError) -> None:
-        """Delete a task's state and restore it from its changelogs; other tasks only go back to their last commit."""
-        log.warning("task %s: %s", task_id, error)
-        inputs = self._tasks[task_id].inputs
-        if self._tasks[task_id].status is TaskStatus.RUNNING:
-            self.revive(spoilt=task_id)
-        else:
-            self._close(task_id)
-        self._waiting[task_id] = inputs
-        self._context.directory.wipe(task_id)
+    def wipe(self, corrupt: Mapping[TaskId, StreamsError]) -> None:
+        """The answer to state that is corrupt, wherever that shows: it is deleted, and restored from its changelogs;
+        other tasks only go back to their last commit."""
+        for task_id, error in corrupt.items():
+            log.warning("task %s: %s", task_id, error)
+            task = self._tasks[task_id]
+            if task.status in _STARTED:
+                self.revive(spoilt=task)
+            else:
+                self._begin_anew(task)
+        for task_id in corrupt:
+            self._context.directory.wipe(task_id)
+            self._tasks[task_id].wiped = True
 
-    def revive(self, *, spoilt: TaskId | None = None) -> None:
+    def revive(self, *, spoilt: ActiveTask | None = None) -> None:
         """Forget everything since the last commit: tasks that have started are made anew and go on from there. The
         state of one that is ``spoilt`` is good for nothing."""
-        started = [task for task in self._tasks.values() if task.status is not TaskStatus.RESTORING]
-        self._take_back([task for task in started if task.task_id != spoilt])
+        started = self._tasks.having(*_STARTED)
+        self._take_back([task for task in started if task is not spoilt])
         for task in started:
-            self._waiting[task.task_id] = task.inputs
-            self._close(task.task_id)
+            self._begin_anew(task)
         # Last: what a processor writes while it is closed is forgotten, too.
         self._producer.abort()
 
@@ -234,7 +278,7 @@ class TaskManager:
         try:
             # Whether the last commit has arrived or not: these have their state as of what the group has.
             undone = self._guard.take_back([task for task in tasks if self._has_last_commit(task)])
-            self._producer.commit({}, None)
+            commit(list[ActiveTask](), self._producer)
             for one in undone:
                 self._restorer.leave_out(one.partition, one.start_offset, one.end_offset)
         except StreamsError as error:
@@ -248,106 +292,79 @@ class TaskManager:
         """Give up everything, after a commit of what is not committed yet, or without: the next start does it again."""
         try:
             if not commit:
-                self._take_back(self._running)
-            elif self._running:
+                self._take_back(self.running)
+            elif self.running:
                 if self.commit_needed:
-                    self._committer.commit(self._running)
+                    self._committer.commit(self.running)
                 self._leave_in_order()
         finally:
-            self._waiting.clear()
-            for task_id in list(self._tasks):
-                self._close(task_id)
+            for task in self._tasks:
+                self._close(task)
             self._producer.abort()
 
     def _leave_in_order(self) -> None:
         try:
-            self._committer.leave_in_order(self._running)
+            self._committer.leave_in_order(self.running)
         except BrokerUnavailableError as error:
             log.warning("changelogs are left as they are: %s", error)
 
-    def _try_open(self, task_id: TaskId) -> None:
-        try:
-            task = self._opener.open(task_id)
-        except StateLockedError as error:
-            self._waits_for_lock(task_id, error)
-            return
-        self._locked.pop(task_id, None)
-        self._tasks[task_id] = task
-        self._created.add()
-        inputs = self._waiting[task_id]
-        try:
-            # Now, with the directory locked: whoever had the task before has made its last commit.
-            committed = self._member.committed(inputs)
-            task.committed = {partition: at for partition, at in committed.items() if at is not None}
-            metadata = merge_committed(task.committed)
-            task.state.hold(metadata.foreign)
-            if not self._context.broker.transactional or self._context.hand_over.attempt:
-                # The changelogs may hold later windows: of what was not committed, or of before a hand-over that set
-                # the application back.
-                task.state.limit_time(metadata.stream_time)
-            self._restorer.add(task)
-            del self._waiting[task_id]
-        except StateCorruptedError as error:
-            self._close(task_id)
-            log.warning("task %s: %s", task_id, error)
-            self._context.directory.wipe(task_id)
-            self._try_open(task_id)
-        except BaseException:
-            self._close(task_id)
-            raise
-
-    def _waits_for_lock(self, task_id: TaskId, error: StateLockedError) -> None:
+    def _waits_for_lock(self, task: ActiveTask, error: StateLockedError) -> None:
         """A task is handed over within moments: tell when it takes longer, after 5 s, 10 s, 20 s, ..."""
         now_ms = self._context.clock.monotonic_ms()
-        since_ms, told_at_ms = self._locked.setdefault(task_id, (now_ms, now_ms + LOCK_WARNING_MS))
+        since_ms, told_at_ms = task.locked_ms = task.locked_ms or (now_ms, now_ms + LOCK_WARNING_MS)
         if now_ms >= told_at_ms:
             waited_ms = now_ms - since_ms
-            self._locked[task_id] = since_ms, now_ms + waited_ms
-            log.warning("task %s has been waiting for %.0f s: %s", task_id, waited_ms / 1000, error)
+            task.locked_ms = since_ms, now_ms + waited_ms
+            log.warning("task %s has been waiting for %.0f s: %s", task.task_id, waited_ms / 1000, error)
 
-    def _start(self, task: ActiveTask) -> None:
-        admin, inputs = self._context.admin, list(task.inputs)
-        beginnings = admin.beginning_offsets(inputs)
-        positions = start_positions(
-            task.task_id,
-            {partition: task.committed.get(partition) for partition in inputs},
-            beginnings,
-            admin.end_offsets(inputs),
-            lambda topic: self._context.offset_reset(task.task_id, topic),
-            self._context.offset_ago,
-            stateful=task.task_id in self._context.feeding_state,
-        )
-        self.working = task
-        task.start(positions, beginnings)
-        self._consumer.assign(positions)
-        self.working = None
-        self._running.append(task)
-        self._running.sort(key=lambda running: running.task_id)
+    def _start(self, tasks: Sequence[ActiveTask]) -> None:
+        if not tasks:
+            return
+        admin, inputs = self._context.admin, [partition for task in tasks for partition in task.inputs]
+        beginnings, ends = admin.beginning_offsets(inputs), admin.end_offsets(inputs)
+        for task in tasks:
+            positions = start_positions(
+                task.task_id,
+                {partition: task.committed.get(partition) for partition in task.inputs},
+                beginnings,
+                ends,
+                partial(self._context.offset_reset, task.task_id),
+                self._context.offset_ago,
+                stateful=task.task_id in self._context.feeding_state,
+            )
+            self.working = task
+            self._tasks.become(task, TaskStatus.STARTING)
+            task.start(self._cache, positions, beginnings)
+            self._consumer.assign(positions)
+            self.working = None
+            self._tasks.become(task, TaskStatus.RUNNING)
 
-    def _close(self, task_id: TaskId) -> None:
-        task = self._tasks.pop(task_id, None)
-        if task is None:
+    def _begin_anew(self, task: ActiveTask) -> None:
+        """Close a task, and have another one take its place."""
+        self._close(task)
+        self._tasks.add(self._opener.make(task.task_id))
+
+    def _close(self, task: ActiveTask) -> None:
+        was = task.status
+        self._tasks.become(task, TaskStatus.CLOSED)
+        if was is TaskStatus.CREATED:
             return
         self._closed.add()
-        self._restorer.remove(task_id)
-        if task_id in self._restored:
-            self._restored.remove(task_id)
-        if task in self._running:
-            self._running.remove(task)
+        self._restorer.withdraw(task.task_id).result()
+        if was is TaskStatus.RUNNING:
             self._consumer.unassign(task.inputs)
-            self.paused -= task.inputs
         try:
             task.close()
         except StreamsError as error:
-            log.warning("task %s is closed, but not cleanly: %s", task_id, error)
+            log.warning("task %s is closed, but not cleanly: %s", task.task_id, error)
         except Exception:
-            log.exception("task %s: a failure while closing; the task is closed all the same", task_id)
+            log.exception("task %s: a failure while closing; the task is closed all the same", task.task_id)
 
     # Work
 
     def add_batches(self, batches: Sequence[RecordBatch]) -> None:
         """Hand over what was polled; partitions that are full enough are paused."""
-        owners = {partition: task for task in self._running for partition in task.inputs}
+        owners = {partition: task for task in self.running for partition in task.inputs}
         for batch in batches:
             owner = owners.get(TopicPartition(batch.topic, batch.partition))
             if owner is not None:
@@ -357,9 +374,9 @@ class TaskManager:
     def process(self, max_records: int, now_ms: int) -> int:
         """Let each task process up to ``max_records``, or what it can in a tenth of a second; the number processed."""
         processed = 0
-        if not self._context.in_use.kept and any(map(self.buffered, self._running)):
+        if not self._context.in_use.kept and any(map(self.buffered, self.running)):
             self._context.in_use.processing()
-        for task in self._running:
+        for task in self.running:
             if not self._member.can_commit():
                 # A function has hung for so long that others have the tasks by now.
                 break
@@ -374,13 +391,13 @@ class TaskManager:
 
     def interrupt(self) -> None:
         """Have ``process`` return after the record at work. May be called from another thread."""
-        for task in self.tasks():
-            task.stream.interrupt()
+        for task in self._tasks:
+            task.interrupt()
 
     def punctuate(self, now_ms: int) -> bool:
         """Run the wall-clock punctuators that are due."""
         punctuated = False
-        for task in self._running:
+        for task in self.running:
             self.working = task
             punctuated |= task.stream.punctuate_wall_clock(now_ms)
         self.working = None
@@ -390,25 +407,25 @@ class TaskManager:
 
     def next_punctuation_ms(self) -> int | None:
         """When the next wall-clock punctuator is due."""
-        times = (task.stream.next_wall_clock_punctuation_ms() for task in self._running)
+        times = (task.stream.next_wall_clock_punctuation_ms() for task in self.running)
         return min((time for time in times if time is not None), default=None)
 
     def commit(self) -> None:
         """Commit all running tasks."""
-        self._committer.commit(self._running)
+        self._committer.commit(self.running)
 
     def upkeep(self) -> None:
         """What is to be done now and then, after a commit: see whether somebody else has written to changelogs, also to
         those that lie still, and delete what internal topics need not keep."""
         if self._guard is not None:
-            self._guard.now_and_then(self._running)
-        self._purge.now_and_then(self._running)
+            self._guard.now_and_then(self.running)
+        self._purge.now_and_then(self.running)
 
     def check_positions(self, error: OffsetOutOfRangeError) -> None:
         """The consumer fell out of a partition, because records were deleted before they were read: an error for a task
         with state; one without goes on at the nearest end."""
         found = False
-        for task in self._running:
+        for task in self.running:
             inputs = list(task.inputs)
             beginnings = self._context.admin.beginning_offsets(inputs)
             ends = self._context.admin.end_offsets(inputs)
@@ -427,14 +444,12 @@ class TaskManager:
             raise error
 
     def _adjust_flow(self) -> None:
-        for task in self._running:
+        for task in self.running:
             pause, resume = task.stream.flow_changes()
             if pause:
                 self._consumer.pause(pause)
-                self.paused.update(pause)
             if resume:
                 self._consumer.resume(resume)
-                self.paused.difference_update(resume)
 
     def _set_working(self, task: ActiveTask | None) -> None:
         self.working = task
@@ -447,6 +462,6 @@ def _guard_of(context: ClientContext, clients: ThreadClients, thread: str) -> Ch
     return ChangelogGuard(
         lambda: broker.consumer(f"{thread}-guard", "restore"),
         context.admin,
-        lambda task: clients.producer.commit(task.committed, clients.member),
+        lambda task: commit(list[ActiveTask](), clients.producer, clients.member, again=task.committed),
         context.clock,
     )

@@ -221,7 +221,7 @@ class Rounds:
             )
 
     def _fill_tasks(self) -> None:
-        self.tasks.open_waiting()
+        self.tasks.open_created()
         if self.tasks.running:
             self.tasks.restore(_RESTORE_BESIDE_MS, 0)
         else:
@@ -309,7 +309,7 @@ class Rounds:
         if working is None:
             raise error
         self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
-        self.tasks.wipe(working.task_id, error)
+        self.tasks.wipe({working.task_id: error})
 
     def _retry(self, error: StreamsError, working: ActiveTask | None) -> None:
         """What stopped in the middle of a record starts again from the last commit."""

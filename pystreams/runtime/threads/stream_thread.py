@@ -179,10 +179,10 @@ class StreamThread:
         closing.append(lambda: member.close(leave=True if self._gone_for_good else None))
         clients, cache = ThreadClients(member, consumer, producer), ThreadCache(self._requests.cache_bytes)
         restorer = Restorer(restore_consumer, context.admin, context.clock, context.restore_listener)
-        opener = TaskOpener(context, consumer, producer, cache, self.name)
+        opener = TaskOpener(context, consumer, producer, self.name)
         stopwatch = Stopwatch(self.name, context.clock)
         closing.append(stopwatch.close)
-        tasks = TaskManager(context, clients, opener, restorer, stopwatch, self.name)
+        tasks = TaskManager(context, clients, opener, restorer, stopwatch, cache, self.name)
         parts = ThreadParts(clients, cache, restorer, tasks, self._requests)
         return Rounds(self, context, parts, group_wait)
 

@@ -42,29 +42,38 @@ def split_of(spec: StoreSpec) -> Split | None:
     return split_of_windows(spec) if spec.kind in WINDOWED_KINDS else None
 
 
-def open_store(context: StoreContext, overlay: Overlay) -> tuple[Store, Layer]:
-    """A store over its overlay, and the layer between them. Raises ``StateError`` for an unknown kind."""
+def open_layer(context: StoreContext, overlay: Overlay) -> Layer:
+    """The layer between a store and its overlay."""
     spec = context.spec
     if spec.kind in WINDOWED_KINDS:
-        windows = WindowLayer(spec, overlay, layout_of(spec), context.expired)
-        return _WINDOW_STORES[spec.kind](context, windows), windows
+        return WindowLayer(spec, overlay, layout_of(spec), context.expired)
     if spec.kind == "session":
-        sessions = SessionLayer(spec, overlay, session_layout(spec), context.expired)
-        return SessionStore(context, sessions), sessions
+        return SessionLayer(spec, overlay, session_layout(spec), context.expired)
     if spec.kind == "buffer":
-        changes = BufferLayer(spec, overlay)
-        return ChangeBuffer(context, changes), changes
-    if spec.kind == "join_buffer":
-        return JoinBuffer(context, overlay), Layer(spec, overlay)
+        return BufferLayer(spec, overlay)
     if spec.kind == "versioned":
-        versions = VersionedLayer(spec, overlay)
-        return VersionedStore(context, versions), versions
+        return VersionedLayer(spec, overlay)
+    if spec.kind in _KEY_VALUE_STORES and spec.max_entries is not None:
+        return LruLayer(context, overlay)
+    return Layer(spec, overlay)
+
+
+def open_store(context: StoreContext, layer: Layer) -> Store:
+    """A store over its layer. Raises ``StateError`` for an unknown kind."""
+    spec, overlay = context.spec, layer.overlay
+    if isinstance(layer, WindowLayer):
+        return _WINDOW_STORES[spec.kind](context, layer)
+    if isinstance(layer, SessionLayer):
+        return SessionStore(context, layer)
+    if isinstance(layer, BufferLayer):
+        return ChangeBuffer(context, layer)
+    if isinstance(layer, VersionedLayer):
+        return VersionedStore(context, layer)
     if spec.kind in _KEY_VALUE_STORES:
-        if spec.max_entries is None:
-            return _KEY_VALUE_STORES[spec.kind](context, overlay, overlay), Layer(spec, overlay)
-        used_last = LruLayer(context, overlay)
-        return _KEY_VALUE_STORES[spec.kind](context, overlay, used_last), used_last
-    layer = Layer(spec, overlay)
+        below = layer if isinstance(layer, LruLayer) else overlay
+        return _KEY_VALUE_STORES[spec.kind](context, overlay, below)
+    if spec.kind == "join_buffer":
+        return JoinBuffer(context, overlay)
     if spec.kind == "list":
-        return ListStore(context, overlay), layer
+        return ListStore(context, overlay)
     raise StateError(f"{spec.kind} is not a kind of store", where=f"store {spec.name}")

@@ -21,7 +21,7 @@ from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.broker.embedded.transactions import EmbeddedTransactionalProducer
 from pystreams.broker.kafka.transactions import KafkaTransactionalProducer
-from pystreams.engine.stream_task import StreamTask
+from pystreams.engine.hosted_task import HostedTask
 from tests.backfill.random_topologies import StopError
 from tests.live.support import eventually
 
@@ -84,18 +84,18 @@ class _DeadlyApplication:
 
 
 def _arm(marker: Path) -> None:
-    flush = StreamTask.flush
+    flush = HostedTask.flush
 
-    def deadly(self: StreamTask) -> None:
+    def deadly(self: HostedTask) -> None:
         try:
-            Path(f"{marker}-{self.task_id.subtopology}").touch(exist_ok=False)
+            Path(f"{marker}-{self.stream.task_id.subtopology}").touch(exist_ok=False)
         except FileExistsError:
             flush(self)
         else:
             os.kill(os.getpid(), signal.SIGKILL)
 
     # A worker that lives on runs other tasks: what it does then is the same as before.
-    patch.object(StreamTask, "flush", deadly).start()
+    patch.object(HostedTask, "flush", deadly).start()
 
 
 class Deadly(SparkExecutor):

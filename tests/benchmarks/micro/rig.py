@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pystreams import StreamsBuilder, StreamsConfig
-from pystreams.broker.port import CommittedOffset, Member
 from pystreams.clock import ManualClock
+from pystreams.engine.no_producer import NoProducer
 from pystreams.engine.stream_task import Position, StreamTask, TaskServices
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
@@ -21,39 +21,6 @@ from pystreams.state.task_state import TaskState
 TASK = TaskId(0, 0)
 INPUT = TopicPartition("in", 0)
 NOON_MS = 1_357_041_600_000
-
-
-class NoProducer:
-    """Takes records at no cost. Implements ``broker.port.Producer``."""
-
-    def send(
-        self,
-        topic: str,
-        partition: int | None,
-        key: bytes | None,
-        value: bytes | None,
-        timestamp: int,
-        headers: Headers,
-    ) -> None: ...
-
-    def log_change(
-        self,
-        topic: str,
-        partition: int,
-        key: bytes,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: Headers,
-    ) -> None: ...
-
-    def commit(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
-    ) -> dict[TopicPartition, int]:
-        return {}
-
-    def abort(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Rig:
@@ -119,7 +86,6 @@ def rig(
         sub.stores,
         task_id=TASK,
         cell=cell,
-        cache=ThreadCache(cache_bytes),
         log_change=lambda store: _unlogged,
         topic_of=lambda store: f"bench-{store}-changelog",
     )
@@ -132,8 +98,8 @@ def rig(
         lag=lambda partition: 0,
         thread_id="bench",
     )
-    task = StreamTask(TASK, sub.nodes, inputs, cell=cell, state=state, services=services)
-    task.restoring()
+    task = StreamTask(TASK, sub.nodes, inputs, cell=cell, stores=state.stores, services=services)
+    state.attach(ThreadCache(cache_bytes))
     task.start({partition: Position(0, -1) for partition in inputs}, {})
     made = Rig(state, task, keys, values, inputs)
     try:
@@ -151,10 +117,10 @@ def opened(spec: StoreSpec, directory: Path | None = None, cache_bytes: int = 1 
         [spec],
         task_id=TASK,
         cell=cell,
-        cache=ThreadCache(cache_bytes),
         log_change=lambda store: _unlogged,
         topic_of=lambda store: f"bench-{store}-changelog",
     )
+    state.attach(ThreadCache(cache_bytes))
     cell.record = (INPUT.topic, INPUT.partition, 0, NOON_MS, NO_HEADERS)
     try:
         yield state

@@ -104,23 +104,23 @@ def keep(path: Path, topic: str, store: str) -> None:
                 self._last = offset
                 journal.processes(self._line, offset)
 
-    add, start, close = Restorer.add, ActiveTask.start, ActiveTask.close
+    submit, start, close = Restorer.submit, ActiveTask.start, ActiveTask.close
 
-    def added(restorer: Restorer, task: Any) -> None:
+    def submitted(restorer: Restorer, task: Any) -> None:
         task.stream.cell._line = journal.opens(task.task_id.partition)
-        add(restorer, task)
+        submit(restorer, task)
 
-    def started(task: Any, positions: Any, beginnings: Any) -> None:
+    def started(task: Any, cache: Any, positions: Any, beginnings: Any) -> None:
         (offset,) = (at for partition, at in positions.items() if partition.topic == topic)
         cell = task.stream.cell
         cell._last = offset - 1
         restored = task.state.changelog_offset(store) or 0
         journal.starts(cell._line, task.task_id.partition, offset, restored)
-        start(task, positions, beginnings)
+        start(task, cache, positions, beginnings)
 
     def closed(task: Any) -> None:
         close(task)
         journal.closes(task.stream.cell._line)
 
     new_task.ContextCell = JournalingCell  # type: ignore[misc,assignment]
-    Restorer.add, ActiveTask.start, ActiveTask.close = added, started, closed  # type: ignore[method-assign]
+    Restorer.submit, ActiveTask.start, ActiveTask.close = submitted, started, closed  # type: ignore[method-assign]

@@ -22,7 +22,7 @@ _TASKS, _STATE, _KAFKA = "pystreams.runtime.tasks", "pystreams.state", "pystream
 #: Moments of a commit on Kafka, where outputs, changelogs, offsets and stores become durable one after the other.
 COMMIT = {
     "commit-begins": Point("before", f"{_TASKS}.commit", "Committer.commit", 6),
-    "caches-of-a-task-flushed": Point("after", "pystreams.engine.stream_task", "StreamTask.flush", 20),
+    "caches-of-a-task-flushed": Point("after", "pystreams.engine.hosted_task", "HostedTask.flush", 20),
     "nothing-delivered-yet": Point("before", f"{_KAFKA}.producer", "KafkaProducer.commit", 6),
     "all-delivered": Point("before", f"{_KAFKA}.member", "KafkaMember.commit", 6),
     "offsets-committed": Point("after", f"{_KAFKA}.member", "KafkaMember.commit", 6),

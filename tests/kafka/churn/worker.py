@@ -28,6 +28,8 @@ from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.coordinator import StreamsCoordinator
 from pystreams.broker.kafka.member import KafkaMember
 from pystreams.errors import TaskMigratedError
+from pystreams.runtime.tasks.active_task import ActiveTask
+from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.runtime.tasks.task_opening import TaskOpener
 
@@ -91,16 +93,15 @@ def write_down(journal: Journal) -> None:
 
 
 def _write_down_tasks(journal: Journal) -> None:
-    def opening(original: Any, self: TaskOpener, task_id: Any) -> Any:
-        task = original(self, task_id)
-        journal.write("open", task=str(task_id))
-        return task
+    def opening(original: Any, self: TaskOpener, task: ActiveTask) -> None:
+        original(self, task)
+        journal.write("open", task=str(task.task_id))
 
-    def closing(original: Any, self: TaskManager, task_id: Any) -> None:
-        had = task_id in self._tasks
-        original(self, task_id)
+    def closing(original: Any, self: TaskManager, task: ActiveTask) -> None:
+        had = task.status is not TaskStatus.CREATED
+        original(self, task)
         if had:
-            journal.write("close", task=str(task_id))
+            journal.write("close", task=str(task.task_id))
 
     _wrap(TaskOpener, "open", opening)
     _wrap(TaskManager, "_close", closing)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from pystreams.engine.global_state import GLOBAL_TASK
+from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.partition_group import Run
 from pystreams.engine.input.turns import Turns
 from pystreams.engine.stream_task import Position, StreamTask
@@ -118,9 +119,9 @@ def _committed(task: TaskId, events: list[Event], positions: Mapping[str, int]) 
 def recorded(recorder: Recorder) -> Iterator[None]:
     """Tasks of this process tell ``recorder``."""
     with ExitStack() as stack:
-        for name, wrapper in _WRAPPERS.items():
-            original = getattr(StreamTask, name)
-            stack.enter_context(patch.object(StreamTask, name, wrapper(recorder, original)))
+        for (of, name), wrapper in _WRAPPERS.items():
+            original = getattr(of, name)
+            stack.enter_context(patch.object(of, name, wrapper(recorder, original)))
         yield
 
 
@@ -159,9 +160,9 @@ def _turns(recorder: Recorder, original: Any) -> Any:
 
 
 def _flush(recorder: Recorder, original: Any) -> Any:
-    def flush(task: StreamTask) -> None:
+    def flush(task: HostedTask) -> None:
         original(task)
-        recorder.tell(task.task_id, "flush")
+        recorder.tell(task.stream.task_id, "flush")
 
     return flush
 
@@ -183,12 +184,12 @@ def _close(recorder: Recorder, original: Any) -> Any:
 
 
 _WRAPPERS = {
-    "start": _start,
-    "_run": _run,
-    "_turns": _turns,
-    "flush": _flush,
-    "committed": _committed_hook,
-    "close": _close,
+    (StreamTask, "start"): _start,
+    (StreamTask, "_run"): _run,
+    (StreamTask, "_turns"): _turns,
+    (HostedTask, "flush"): _flush,
+    (StreamTask, "committed"): _committed_hook,
+    (StreamTask, "close"): _close,
 }
 
 

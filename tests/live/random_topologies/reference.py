@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 
 from pystreams.clock import ManualClock
 from pystreams.config import StreamsConfig
+from pystreams.engine.commit import commit
 from pystreams.engine.global_state import GlobalState
+from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.partition_group import NEVER_IDLE
-from pystreams.engine.new_task import NewTask, new_task
+from pystreams.engine.new_task import new_task
+from pystreams.engine.no_producer import NoProducer
 from pystreams.engine.stream_task import Position, TaskServices
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
@@ -113,17 +116,17 @@ class Reference:
         )
         made = self._new_task(task, services, folder, changes)
         try:
-            made.stream.start(dict.fromkeys(made.stream.partitions, Position(0, -1)), {})
+            cache = ThreadCache(CACHE_MAX_BYTES if self._trial.cached else 0)
+            made.start(cache, dict.fromkeys(made.stream.partitions, Position(0, -1)), {})
             self._feed(made, events)
             written = sent(producer, self._counts.__getitem__, lambda _: ANYWHERE)
             found = Expected(contents(made.stream), queried(made.state.stores), written, changes)
-            made.stream.suspend()
             made.stream.close()
             return found
         finally:
             made.state.close()
 
-    def _feed(self, made: NewTask, events: Sequence[Event]) -> None:
+    def _feed(self, made: HostedTask, events: Sequence[Event]) -> None:
         partition = made.stream.task_id.partition
         for event in events:
             if isinstance(event, Read):
@@ -132,13 +135,11 @@ class Reference:
                 while made.stream.buffered(at):
                     made.stream.process(1, _WALL_MS)
             if not (isinstance(event, Read) and self._trial.cached):
-                made.stream.flush()
-                made.state.commit({})
-                made.stream.committed()
+                commit([made], NoProducer())
 
     def _new_task(
         self, task: TaskId, services: TaskServices, folder: Path, changes: dict[str, list[Line]]
-    ) -> NewTask:
+    ) -> HostedTask:
         sub = self._built.subtopologies[task.subtopology]
 
         def log_change(store: str) -> Any:
@@ -160,7 +161,6 @@ class Reference:
             ],
             services=services,
             directory=folder,
-            cache=ThreadCache(CACHE_MAX_BYTES if self._trial.cached else 0),
             log_change=log_change,
         )
 

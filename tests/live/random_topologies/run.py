@@ -14,9 +14,9 @@ from typing import Any
 
 from pystreams.config import StreamsConfig
 from pystreams.dsl.operators.foreign_key_join import ResponseJoin
-from pystreams.engine.task_lifecycle import TaskStatus
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.streams import Streams
+from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.topology.built import BuiltTopology, SubTopology
 from pystreams.topology.nodes import ProcessorNode
 from pystreams.topology.partitions import resolve_partitions

@@ -19,17 +19,6 @@ from pystreams.testing.producer import MemoryProducer
 from pystreams.topology.nodes import Node, Operation, ProcessorNode, SinkNode, SourceNode
 
 
-class MemoryState:
-    """Stores that are whatever a test puts in."""
-
-    def __init__(self, stores: Mapping[str, Any]) -> None:
-        self.stores = stores
-        self.flushes = 0
-
-    def flush_caches(self) -> None:
-        self.flushes += 1
-
-
 class Harness:
     """A running task with what stands around it."""
 
@@ -43,13 +32,13 @@ class Harness:
         operator_state: Mapping[str, int] | None = None,
         partition_count: int = 4,
         order: HeadOrder | None = None,
+        started: bool = True,
         **settings: Any,
     ) -> None:
         self.producer = MemoryProducer()
         self.clock = ManualClock(1_000_000)
         self.metrics = Metrics()
         self.lags: dict[TopicPartition, int | None] = {}
-        self.state = MemoryState(stores or {})
         services = TaskServices(
             config=StreamsConfig.from_mapping({"application_id": "app", **settings}),
             metrics=self.metrics,
@@ -68,12 +57,12 @@ class Harness:
             nodes,
             self.partitions,
             cell=ContextCell(),
-            state=self.state,
+            stores=stores or {},
             services=services,
             order=order,
         )
-        self.task.restoring()
-        self.task.start(committed or {}, operator_state or {})
+        if started:
+            self.task.start(committed or {}, operator_state or {})
         self._offsets: dict[TopicPartition, int] = {}
 
     def feed(

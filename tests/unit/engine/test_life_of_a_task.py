@@ -11,8 +11,7 @@ import pytest
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.stateless import MapValues
 from pystreams.engine.codegen import compile_nodes
-from pystreams.engine.stream_task import Position
-from pystreams.engine.task_lifecycle import SUCCESSORS, TaskStatus
+from pystreams.engine.stream_task import PHASE_SUCCESSORS, Phase, Position
 from pystreams.errors import TopologyError
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
@@ -103,31 +102,32 @@ def test_partitions_pause_above_the_limit_and_resume_at_half_of_it() -> None:
     assert harness.task.flow_changes() == ([], [IN])
 
 
-def test_a_suspended_task_processes_nothing_until_it_is_resumed() -> None:
-    harness = counting()
-    harness.feed(("k", "a", 1))
-    harness.task.suspend()
-    assert not harness.task.is_processable(0)
-    assert harness.process() == 0
-    harness.task.flush()
-    assert harness.state.flushes == 1
-    harness.task.resume()
-    assert harness.process() == 1
+def test_a_task_processes_nothing_before_its_start_and_after_its_end() -> None:
+    new = counting(started=False)
+    assert not new.task.is_processable(0)
+    assert new.process() == 0
+    new.task.start({}, {})
+    new.feed(("k", "a", 1), ("k", "b", 2))
+    assert new.task.is_processable(0)
+    assert new.process(1) == 1
+    new.task.close()
+    assert not new.task.is_processable(0)
+    assert new.process() == 0
 
 
 def test_a_closed_task_stays_closed() -> None:
     harness = counting()
     harness.task.close()
-    assert harness.task.status is TaskStatus.CLOSED
-    for move in (harness.task.resume, harness.task.suspend, harness.task.restoring, harness.task.close):
+    assert harness.task.phase is Phase.CLOSED
+    for move in (lambda: harness.task.start({}, {}), harness.task.close):
         with pytest.raises(RuntimeError, match="cannot go from CLOSED"):
             move()
 
 
-def test_every_status_can_be_followed_by_the_end() -> None:
-    assert set(SUCCESSORS) == set(TaskStatus)
-    for status, successors in SUCCESSORS.items():
-        assert (TaskStatus.CLOSED in successors) == (status is not TaskStatus.CLOSED)
+def test_every_phase_can_be_followed_by_the_end() -> None:
+    assert set(PHASE_SUCCESSORS) == set(Phase)
+    for phase, successors in PHASE_SUCCESSORS.items():
+        assert (Phase.CLOSED in successors) == (phase is not Phase.CLOSED)
 
 
 class Table(CountRecords):

@@ -213,7 +213,6 @@ def test_init_and_close_are_called_once_and_their_errors_name_the_processor() ->
     harness = Harness(
         nodes_of(processor(forward, lambda self: calls.append("init"), lambda self: calls.append("close")))
     )
-    harness.task.suspend()
     harness.task.close()
     assert calls == ["init", "close"]
 

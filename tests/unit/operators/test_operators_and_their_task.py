@@ -40,10 +40,10 @@ class Environment:
             ],
             task_id=TaskId(0, 0),
             cell=self.cell,
-            cache=ThreadCache(1_000_000),
             log_change=lambda store: None,
             topic_of=str,
         )
+        self.state.attach(ThreadCache(1_000_000))
 
     def forward(self, key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Any) -> None:
         self.forwarded.append((key, new, old, timestamp, headers, self.cell.record))

@@ -61,11 +61,11 @@ class Task:
             specs,
             task_id=task_id or TaskId(0, 0),
             cell=self.cell,
-            cache=self.cache,
             log_change=self._log_change,
             resources=RESOURCES,
             expired=self._count_expired,
         )
+        self.state.attach(self.cache)
 
     def __enter__(self) -> Task:
         return self

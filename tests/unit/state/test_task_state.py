@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import gc
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
+from pystreams.record import ContextCell, RecordBatch
 from pystreams.serde import BYTES
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.disk import rocksdb
 from pystreams.state.spec import StoreSpec
+from pystreams.state.task_state import TaskState
 from tests.unit.state.state_kit import (
     Task,
     batch_of,
@@ -215,6 +219,36 @@ def test_tasks_of_one_thread_share_its_cache() -> None:
         assert len(first.store.cache) == 1
         assert len(second.store.cache) == 0
         assert len(second.changelog) == 1
+
+
+def test_stores_are_filled_by_one_thread_and_get_the_cache_of_another_when_they_are_complete(
+    tmp_path: Path,
+) -> None:
+    state = TaskState.open(
+        tmp_path / "0_0", [key_value(cached=True)], cell=ContextCell(), log_change=lambda _: None
+    )
+    with closing(state):
+        records = RecordBatch("log", 0, [b"a"], [b"1"], [5], [0], None, 1)
+        filler = threading.Thread(target=state.restore, args=("store", records))
+        filler.start()
+        filler.join()
+        before = state.stores["store"]
+        assert before.cache is None
+        cache = ThreadCache(10_000)
+        state.attach(cache)
+        assert before is not state.stores["store"]
+        assert state.stores["store"].get("a") == "1"
+        assert cache.size_bytes > 0
+    assert cache.size_bytes == 0
+
+
+def test_a_cache_of_no_size_and_a_store_that_wants_none_leave_the_store_as_it_is() -> None:
+    for spec, cache in ((key_value(cached=True), ThreadCache(0)), (key_value(), ThreadCache(10_000))):
+        state = TaskState.open(None, [spec], cell=ContextCell(), log_change=lambda _: None)
+        with closing(state):
+            before = state.stores["store"]
+            state.attach(cache)
+            assert state.stores["store"] is before
 
 
 def test_a_wiped_task_starts_from_nothing(tmp_path: Path) -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from pystreams.broker.port import CommittedOffset
+from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.offset_metadata import OffsetMetadata, encode_committed, merge_committed
 from pystreams.engine.stream_task import Position
 from pystreams.errors import BrokerUnavailableError, TaskMigratedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.commit import Committer
+from pystreams.state.cache.thread_cache import ThreadCache
 
 IN = TopicPartition("in", 0)
 EMPTY = TopicPartition("empty", 0)
@@ -31,11 +33,13 @@ class Stream:
         self.waiting = 0
         self.memory: dict[str, int] = {}
 
-    def start(self, committed: Mapping[TopicPartition, Position], operator_state: Mapping[str, int]) -> None:
+    def start(
+        self,
+        committed: Mapping[TopicPartition, Position],
+        operator_state: Mapping[str, int],
+        stream_time: int,
+    ) -> None:
         self.at, self.memory = dict(committed), dict(operator_state)
-
-    def flush(self) -> None:
-        self._calls.append("flush")
 
     def positions(self) -> dict[TopicPartition, Position]:
         return self.at
@@ -53,6 +57,12 @@ class Stream:
 class State:
     def __init__(self, calls: list[Any]) -> None:
         self._calls = calls
+
+    def attach(self, cache: ThreadCache) -> None:
+        """It has no stores."""
+
+    def flush_caches(self) -> None:
+        self._calls.append("flush")
 
     def commit(self, changelog_offsets: Mapping[str, int]) -> None:
         self._calls.append(("state", dict(changelog_offsets)))
@@ -97,13 +107,17 @@ class World:
         self.stream = Stream(self.calls)
         self.producer = Producer(self.calls)
         self.consumer = Consumer()
-        self.task: Any = ActiveTask(self.stream, State(self.calls), {"counts": CHANGELOG})  # type: ignore[arg-type]
+        stream: Any = self.stream
+        state: Any = State(self.calls)
+        self.task = ActiveTask(
+            TaskId(0, 0), frozenset({IN, EMPTY}), {"counts": CHANGELOG}, self.consumer.position
+        )
+        self.task.opened(HostedTask(stream, state))
         self.task.fresh = {EMPTY: 0}
         producer: Any = self.producer
-        consumer: Any = self.consumer
         self.member = Member()
         member: Any = self.member
-        self.committer = Committer(producer, member, consumer, lambda task: None)
+        self.committer = Committer(producer, member, lambda task: None)
 
     def commit(self) -> list[Any]:
         self.calls.clear()
@@ -162,7 +176,7 @@ def test_changed_operator_state_is_committed_with_all_known_partitions(world: Wo
 def test_a_start_hands_back_what_was_committed(world: World) -> None:
     committed = encode_committed({IN: 5}, {IN: 70}, {"py/window/observed": 60}, {"javas": 1})
     world.task.committed = committed
-    world.task.start({IN: 5, EMPTY: 0}, {IN: 0, EMPTY: 0})
+    world.task.start(ThreadCache(0), {IN: 5, EMPTY: 0}, {IN: 0, EMPTY: 0})
     assert world.stream.at == {IN: Position(5, 70), EMPTY: Position(0, -1)}
     # What Kafka Streams keeps there, too, is for operators as well: how far the emission of closed windows came.
     assert world.stream.memory == {"javas": 1, "py/window/observed": 60}

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pystreams.engine.task_lifecycle import TaskStatus
 from pystreams.errors import TopicError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.tasks.assignment_plan import (
@@ -18,6 +17,7 @@ from pystreams.runtime.tasks.assignment_plan import (
     plan_assignment,
     plan_loss,
 )
+from pystreams.runtime.tasks.task import TaskStatus
 
 INPUTS = {TaskId(0, i): frozenset({TopicPartition("a", i), TopicPartition("b", i)}) for i in range(4)}
 RUNNING, RESTORING = TaskStatus.RUNNING, TaskStatus.RESTORING

@@ -10,11 +10,12 @@ import pytest
 
 from pystreams.broker.port import CommittedOffset
 from pystreams.clock import ManualClock
-from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError
+from pystreams.engine.hosted_task import HostedTask
+from pystreams.errors import BrokerUnavailableError, OffsetOutOfRangeError, StateCorruptedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.runtime.tasks.active_task import ActiveTask
-from pystreams.runtime.tasks.restore import Restorer
+from pystreams.runtime.tasks.restore import RestoreOutcome, Restorer
 
 A, B = TopicPartition("a-changelog", 0), TopicPartition("b-changelog", 0)
 
@@ -56,8 +57,11 @@ class Consumer:
 class Admin:
     def __init__(self) -> None:
         self.bounds = {A: (0, 100), B: (0, 100)}
+        self.away = False
 
     def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+        if self.away:
+            raise BrokerUnavailableError("not now")
         return {p: self.bounds[p][0] for p in partitions}
 
     def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
@@ -100,10 +104,22 @@ class World:
         self, number: int, changelogs: dict[str, TopicPartition], *, new: bool = False, **offsets: int
     ) -> State:
         state = State(offsets)
-        task: Any = ActiveTask(Stream(TaskId(0, number)), state, changelogs)  # type: ignore[arg-type]
+        task_id = TaskId(0, number)
+        hosted = HostedTask(Stream(task_id), state)  # type: ignore[arg-type]
+        task = ActiveTask(task_id, frozenset(), changelogs, self.consumer.position)
+        task.opened(hosted)
         task.committed = {} if new else {TopicPartition("in", number): CommittedOffset(7)}
-        self.restorer.add(task)
+        self.restorer.submit(task)
         return state
+
+    def step(self, budget_ms: float, wait_ms: float) -> RestoreOutcome:
+        """A slice, and what it has brought about."""
+        self.restorer.step(budget_ms, wait_ms)
+        return self.restorer.drain()
+
+    @property
+    def at_work(self) -> bool:
+        return bool(self.restorer.progress())
 
 
 @pytest.fixture
@@ -113,27 +129,27 @@ def world() -> World:
 
 def test_a_task_without_stores_is_ready_at_once(world: World) -> None:
     world.add(0, {})
-    assert world.restorer.step(20, 0).finished == [TaskId(0, 0)]
-    assert not world.restorer.active
+    assert world.step(20, 0).finished == [TaskId(0, 0)]
+    assert not world.at_work
 
 
 def test_a_restore_that_gets_nothing_says_so(world: World) -> None:
     world.add(0, {"a": A})
     world.consumer.script += [[batch(A, 2, 90)], []]
-    world.restorer.step(5, 0)
+    world.step(5, 0)
     assert world.restorer.busy
-    world.restorer.step(5, 0)
+    world.step(5, 0)
     assert not world.restorer.busy
-    assert world.restorer.active
+    assert world.at_work
 
 
 def test_the_end_is_a_position_not_a_record(world: World) -> None:
     state = world.add(0, {"a": A}, a=60)
     world.consumer.script.append([batch(A, 2, 90)])
-    assert world.restorer.step(20, 0).finished == []
+    assert world.step(20, 0).finished == []
     # Nothing stands between 90 and 100 any more: the position jumps, no record comes.
     world.consumer.positions[A] = 100
-    assert world.restorer.step(20, 0).finished == [TaskId(0, 0)]
+    assert world.step(20, 0).finished == [TaskId(0, 0)]
     assert state.applied == [("a", 2), ("checkpoint", 0)]
     assert world.consumer.positions == {}
 
@@ -141,34 +157,38 @@ def test_the_end_is_a_position_not_a_record(world: World) -> None:
 def test_a_task_is_ready_when_all_its_stores_are(world: World) -> None:
     world.add(0, {"a": A, "b": B})
     world.consumer.script.append([batch(A, 1, 100)])
-    assert world.restorer.step(20, 0).finished == []
+    assert world.step(20, 0).finished == []
     world.consumer.script.append([batch(B, 1, 100)])
-    assert world.restorer.step(20, 0).finished == [TaskId(0, 0)]
+    assert world.step(20, 0).finished == [TaskId(0, 0)]
 
 
 def test_a_slice_ends_in_time(world: World) -> None:
     world.add(0, {"a": A})
     world.consumer.script.extend([[batch(A, 1, i)] for i in range(1, 50)])
-    world.restorer.step(25, 0)
+    world.step(25, 0)
     assert world.consumer.positions[A] == 3, "three polls of 10 ms"
 
 
 @pytest.mark.parametrize("offset", [101, 9])
 def test_a_store_outside_of_its_changelog_is_corrupt(world: World, offset: int) -> None:
     world.admin.bounds[A] = (10, 100)
+    world.add(0, {"a": A}, a=offset)
+    outcome = world.step(20, 0)
     with pytest.raises(StateCorruptedError, match=r"store a lies outside .*\n.*task 0_0, a-changelog-0"):
-        world.add(0, {"a": A}, a=offset)
-    assert not world.restorer.active
+        raise outcome.corrupted.pop(TaskId(0, 0))
+    assert outcome == RestoreOutcome()
+    assert not world.at_work
 
 
 def test_records_deleted_meanwhile_corrupt_that_task_only(world: World) -> None:
     world.add(0, {"a": A})
     world.add(1, {"b": B})
+    world.step(5, 0)
     world.admin.bounds[A] = (50, 100)
     world.consumer.script.append(OffsetOutOfRangeError("gone"))
-    outcome = world.restorer.step(20, 0)
+    outcome = world.step(20, 0)
     assert list(outcome.corrupted) == [TaskId(0, 0)]
-    world.restorer.remove(TaskId(0, 0))
+    world.restorer.withdraw(TaskId(0, 0))
     assert list(world.consumer.positions) == [B]
 
 
@@ -179,10 +199,10 @@ def test_progress_is_logged_every_ten_seconds_with_rate_and_time_to_go(
     world.add(0, {"a": A})
     world.clock.advance_ms(9_900)
     world.consumer.script.append([batch(A, 50, 50)])
-    world.restorer.step(5, 0)
+    world.step(5, 0)
     assert caplog.messages == []
     world.clock.advance_ms(80)
-    world.restorer.step(5, 0)
+    world.step(5, 0)
     assert caplog.messages == [
         "restoring 1 stores of 1 tasks: 50 records restored, 50 offsets to go, 5 records/s, ETA 10 s"
     ]
@@ -191,10 +211,10 @@ def test_progress_is_logged_every_ten_seconds_with_rate_and_time_to_go(
 def test_what_was_read_for_a_task_that_left_is_ignored(world: World) -> None:
     state = world.add(0, {"a": A})
     world.add(1, {"b": B})
-    world.restorer.remove(TaskId(0, 0))
+    world.restorer.withdraw(TaskId(0, 0))
     world.consumer.positions[A] = 0
     world.consumer.script.append([batch(A, 1, 100)])
-    world.restorer.step(5, 0)
+    world.step(5, 0)
     assert state.applied == []
 
 
@@ -204,7 +224,7 @@ def test_stretches_that_were_undone_are_passed_over(world: World) -> None:
     state = world.add(0, {"a": A})
     after = RecordBatch(*A, [b"k"] * 2, [b"v"] * 2, [0] * 2, [39, 40], None, 100)
     world.consumer.script += [[batch(A, 30, 30)], [after]]
-    world.restorer.step(50, 0)
+    world.step(50, 0)
     assert state.applied == [("a", 8), ("a", 1), ("checkpoint", 0)]
 
 
@@ -213,7 +233,7 @@ def test_a_stretch_that_others_may_write_to_is_passed_over_no_more(world: World)
     world.restorer.know_nothing_of([A, B])
     state = world.add(0, {"a": A})
     world.consumer.script += [[batch(A, 30, 100)]]
-    world.restorer.step(50, 0)
+    world.step(50, 0)
     assert state.applied == [("a", 30), ("checkpoint", 0)]
 
 
@@ -221,30 +241,31 @@ def test_a_changelog_that_lost_its_end_is_not_waited_for(world: World) -> None:
     world.add(0, {"a": A})
     world.add(1, {"b": B})
     world.consumer.script += [[batch(A, 50, 50)]]
-    world.restorer.step(5, 0)
+    world.step(5, 0)
     world.admin.bounds[A] = (0, 50)
-    outcome = world.restorer.step(5, 0)
+    outcome = world.step(5, 0)
     assert outcome.corrupted == {}, "it may only be slow"
     world.clock.advance_ms(5_000)
-    outcome = world.restorer.step(5, 0)
+    outcome = world.step(5, 0)
     (error,) = outcome.corrupted.values()
     assert list(outcome.corrupted) == [TaskId(0, 0)]
     for told in ("store a", "a-changelog-0", "at offset 100", "at 50 now", "unclean leader election"):
         assert told in str(error), error
-    world.restorer.remove(TaskId(0, 0))
+    world.restorer.withdraw(TaskId(0, 0))
     state = world.add(0, {"a": A})
     world.consumer.script += [[batch(A, 50, 50)]]
-    assert world.restorer.step(5, 0).finished == [TaskId(0, 0)]
+    assert world.step(5, 0).finished == [TaskId(0, 0)]
     assert state.applied == [("a", 50), ("checkpoint", 0)]
 
 
 def test_the_ends_of_changelogs_are_asked_for_anew_now_and_then_while_nothing_comes(world: World) -> None:
     world.add(0, {"a": A})
+    world.step(5, 0)
     asked = []
     world.admin.end_offsets = lambda partitions: asked.append(partitions) or {A: 100}  # type: ignore[method-assign]
     for _ in range(90):
         world.clock.advance_ms(90)
-        assert world.restorer.step(5, 0).corrupted == {}
+        assert world.step(5, 0).corrupted == {}
     assert asked == [[A]]
 
 
@@ -270,4 +291,45 @@ def test_windows_that_retention_has_deleted_are_told(
 ) -> None:
     world.admin.bounds[A] = bounds
     world.add(0, {store: A}, new=new, **given)
+    world.step(5, 0)
     assert any("store windows starts empty" in message for message in caplog.messages) == told
+
+
+def test_offsets_of_all_tasks_that_were_submitted_are_asked_for_at_once(world: World) -> None:
+    asked: list[list[TopicPartition]] = []
+    ends = world.admin.end_offsets
+    world.admin.end_offsets = lambda partitions: asked.append(partitions) or ends(partitions)  # type: ignore[method-assign]
+    world.add(0, {"a": A})
+    world.add(1, {"b": B})
+    world.add(2, {})
+    world.consumer.script += [[batch(A, 1, 100), batch(B, 1, 100)]]
+    assert world.step(5, 0).finished == [TaskId(0, 0), TaskId(0, 1), TaskId(0, 2)]
+    assert asked == [[A, B]]
+
+
+def test_tasks_wait_for_a_broker_that_does_not_tell_offsets(world: World) -> None:
+    state = world.add(0, {"a": A})
+    world.admin.away = True
+    with pytest.raises(BrokerUnavailableError):
+        world.step(5, 0)
+    world.admin.away = False
+    world.consumer.script += [[batch(A, 1, 100)]]
+    assert world.step(5, 0).finished == [TaskId(0, 0)]
+    assert state.applied == [("a", 1), ("checkpoint", 0)]
+
+
+def test_what_is_withdrawn_is_not_drained(world: World) -> None:
+    world.add(0, {})
+    world.add(1, {"b": B}, b=101)
+    world.add(2, {"a": A})
+    world.restorer.step(5, 0)
+    for number in range(3):
+        assert world.restorer.withdraw(TaskId(0, number)).done()
+    assert world.restorer.drain() == RestoreOutcome()
+    assert world.consumer.positions == {}
+
+
+def test_what_is_drained_is_not_drained_again(world: World) -> None:
+    world.add(0, {})
+    assert world.step(5, 0).finished == [TaskId(0, 0)]
+    assert world.step(5, 0) == RestoreOutcome()

@@ -38,7 +38,6 @@ class Side:
             directory,
             [spec],
             cell=self.cell,
-            cache=None,
             log_change=lambda _: lambda *change: self.logged.append(change),
         )
         self.store: JoinWindowStore[Any, Any] = self.state.stores["side"]  # type: ignore[assignment]

@@ -1,0 +1,75 @@
+"""The one function that commits; every host calls it.
+
+    flush caches          dirty entries are forwarded and logged, in the order of their last update
+    producer.commit       outputs, changelogs and input offsets become durable; the one step that decides
+    after_commit          stores are written, with the changelog offsets that the log gave
+
+A failure before the second step has ended means that nothing happened: the caller drops what the tasks did since their
+last commit and starts them again from there. A crash after it leaves stores behind their changelogs, and the next
+restore reads the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from pystreams.broker.port import CommittedOffset, Member, Producer
+from pystreams.ids import TopicPartition
+
+
+class Committable(Protocol):
+    """A task, as a commit sees it."""
+
+    def flush(self) -> None:
+        """Forward and log what the caches of the stores hold."""
+        ...
+
+    def offsets_to_commit(self) -> Mapping[TopicPartition, CommittedOffset]:
+        """The input offsets whose commit would tell something new. Asked with the caches flushed."""
+        ...
+
+    def after_commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], end_offsets: Mapping[TopicPartition, int]
+    ) -> None:
+        """The log has committed the task's ``offsets``: keep what the stores hold. ``end_offsets`` are those of all
+        changelogs that were written."""
+        ...
+
+
+Task = TypeVar("Task", bound=Committable)
+
+
+def _nobody(_: object) -> None:
+    """Nobody wants to know who is at work."""
+
+
+def commit(
+    tasks: Sequence[Task],
+    producer: Producer,
+    member: Member | None = None,
+    *,
+    again: Mapping[TopicPartition, CommittedOffset] | None = None,
+    working: Callable[[Task | None], None] = _nobody,
+) -> dict[TopicPartition, int]:
+    """Commit all that ``tasks`` have done since the last time, and what else ``producer`` was given: all tasks that
+    write with one producer commit at once. Gives the end offsets of the changelogs that were written.
+
+    ``member`` None: no group is checked. ``again`` are offsets that are committed once more. ``working`` is told which
+    task is at work, so that a failure can be blamed on it. Raises what the producer raises, and what flushing runs
+    into.
+    """
+    for task in tasks:
+        working(task)
+        task.flush()
+    working(None)
+    offsets = [task.offsets_to_commit() for task in tasks]
+    merged = dict(again or {})
+    for of_task in offsets:
+        merged.update(of_task)
+    end_offsets = producer.commit(merged, member)
+    for task, of_task in zip(tasks, offsets, strict=True):
+        working(task)
+        task.after_commit(of_task, end_offsets)
+    working(None)
+    return end_offsets

@@ -1,0 +1,47 @@
+"""The producer of tasks that write nothing anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pystreams.broker.port import CommittedOffset, Member
+from pystreams.ids import TopicPartition
+from pystreams.record import Headers
+
+
+class NoProducer:
+    """Takes what it is given and forgets it. Implements ``broker.port.Producer``."""
+
+    def send(
+        self,
+        topic: str,
+        partition: int | None,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        """The record goes nowhere."""
+
+    def log_change(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers,
+    ) -> None:
+        """The change goes nowhere."""
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
+    ) -> dict[TopicPartition, int]:
+        """There is nothing to commit."""
+        return {}
+
+    def abort(self) -> None:
+        """There is nothing to abort."""
+
+    def close(self) -> None:
+        """There is nothing to close."""

@@ -1,0 +1,44 @@
+"""What restoring needs of a task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.record import RecordBatch
+
+
+class ToRestore(NamedTuple):
+    """A store that is to be filled from a partition: a changelog, or an input that stands in for one.
+
+    ``offset`` is where to begin; None: at the beginning, nothing is here. ``limit`` is where to end in an input, as far
+    as the log has that; a changelog (None) is read to its end. ``tells_gaps``: what retention has deleted before the
+    beginning is missing in the store, which is worth a warning.
+    """
+
+    store: str
+    partition: TopicPartition
+    offset: int | None
+    limit: int | None
+    tells_gaps: bool
+
+
+class Restorable(Protocol):
+    """A task whose stores are to be filled."""
+
+    @property
+    def task_id(self) -> TaskId: ...
+
+    def to_restore(self) -> Sequence[ToRestore]:
+        """Its stores, and what they are filled from."""
+        ...
+
+    def restore(self, store: str, batch: RecordBatch) -> None:
+        """Apply records of what a store is restored from. Raises ``StateCorruptedError``, and ``ProcessingError`` where
+        a serde of the user's cannot be set up."""
+        ...
+
+    def restored(self, ends: Mapping[str, int]) -> None:
+        """All its stores are filled, up to ``ends`` by store."""
+        ...

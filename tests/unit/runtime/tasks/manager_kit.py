@@ -1,0 +1,383 @@
+"""A task manager with real tasks, stores and directories over a log in memory, and all that can happen to it.
+
+What happens is an event: the name of a method of ``World`` with its arguments. A list of them is a story, which
+``told`` plays from the beginning; after each event the invariants are checked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pystreams import App
+from pystreams.clock import ManualClock
+from pystreams.errors import StateCorruptedError, StateLockedError, StreamsError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import Metrics
+from pystreams.record import RecordBatch
+from pystreams.runtime.startup.client_start import build_topology
+from pystreams.runtime.tasks.active_task import ActiveTask
+from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.tasks.restore import Restorer
+from pystreams.runtime.tasks.task import TaskStatus
+from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
+from pystreams.runtime.tasks.task_opening import TaskOpener
+from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
+from pystreams.state.disk.rocksdb_memory import shared_resources
+from tests.unit.runtime.tasks.log_kit import MemoryConsumer, MemoryLog, MemoryProducer
+
+COUNTS_0, COUNTS_1, PLAIN = TaskId(0, 0), TaskId(0, 1), TaskId(1, 0)
+#: Two tasks with a store, and one without.
+TASKS = (COUNTS_0, COUNTS_1, PLAIN)
+INPUTS = {
+    COUNTS_0: frozenset({TopicPartition("in", 0)}),
+    COUNTS_1: frozenset({TopicPartition("in", 1)}),
+    PLAIN: frozenset({TopicPartition("other", 0)}),
+}
+#: Methods that may fail for a moment.
+FAULTS = (
+    "fence",
+    "committed",
+    "beginning_offsets",
+    "end_offsets",
+    "main assign",
+    "restore assign",
+    "restore poll",
+    "commit",
+    "claim",
+)
+_KEYS = (b"a", b"b", b"c")
+
+Event = tuple[Any, ...]
+
+
+def application() -> App:
+    app = App("app")
+    app.stream("in", key=str, value=str).group_by_key().count(name="counts").to_stream().to("out")
+    app.stream("other", key=str, value=str).map_values(str.upper).to("loud")
+    return app
+
+
+class FragileTask(ActiveTask):
+    """Its state turns out to be corrupt while it is restored, if a test wants it."""
+
+    breaks: Callable[[TaskId], bool]
+
+    def restore(self, store: str, batch: RecordBatch) -> None:
+        if self.breaks(self.task_id):
+            raise StateCorruptedError("the changelog does not fit", where=str(self.task_id))
+        super().restore(store, batch)
+
+
+class Opener(TaskOpener):
+    """Makes fragile tasks."""
+
+    breaks: Callable[[TaskId], bool]
+
+    def make(self, task_id: TaskId) -> ActiveTask:
+        made = super().make(task_id)
+        task = FragileTask(**{one.name: getattr(made, one.name) for one in fields(made) if one.init})
+        task.breaks = self.breaks
+        return task
+
+
+class Stopwatch:
+    """Nothing takes long."""
+
+    def watch(self, working: object) -> None: ...
+
+    def rest(self) -> None: ...
+
+
+class World:
+    def __init__(self, folder: Path, *, transactional: bool = True) -> None:
+        self.log = MemoryLog(transactional=transactional)
+        self.directory = StateDirectory(folder, "app")
+        self.clock = ManualClock()
+        self.metrics = Metrics()
+        #: What the group has assigned, as far as it was carried out, and what is still to be carried out.
+        self.assigned: frozenset[TaskId] = frozenset()
+        self.pending: frozenset[TaskId] | None = None
+        #: Directories that somebody else has locked.
+        self.locks: dict[TaskId, DirectoryLock] = {}
+        self.breaking: Counter[TaskId] = Counter()
+        self.fed: Counter[bytes] = Counter()
+        self._context = self._make_context()
+        self._start()
+
+    def _make_context(self) -> ClientContext:
+        app = application()
+        log: Any = self.log
+        nobody: Any = SimpleNamespace(attempt="", number=1)
+        in_use: Any = SimpleNamespace(kept=True, beginning=None, now=SimpleNamespace(begun={}))
+        in_use.processing = lambda: None
+        return ClientContext(
+            built=build_topology(app, app.config),
+            config=app.config,
+            broker=log,
+            admin=log,
+            clock=self.clock,
+            metrics=self.metrics,
+            directory=self.directory,
+            cleanup=nobody,
+            hand_over=nobody,
+            in_use=in_use,
+            resources=shared_resources(),
+            process_id="process",
+            worker=nobody,
+            inputs=INPUTS,
+            partition_count=lambda topic: 2,
+        )
+
+    def _start(self) -> None:
+        log: Any = self.log
+        self.consumer = MemoryConsumer(self.log, "main")
+        self.restore_consumer = MemoryConsumer(self.log, "restore")
+        producer: Any = MemoryProducer(self.log)
+        consumer: Any = self.consumer
+        restore_consumer: Any = self.restore_consumer
+        stopwatch: Any = Stopwatch()
+        self.cache = ThreadCache(1_000_000)
+        opener = Opener(self._context, consumer, producer, "thread")
+        opener.breaks = self._breaks
+        self.restorer = Restorer(restore_consumer, log, self.clock, None)
+        clients = ThreadClients(log, consumer, producer)
+        self.manager = TaskManager(
+            self._context, clients, opener, self.restorer, stopwatch, self.cache, "thread"
+        )
+
+    def _breaks(self, task_id: TaskId) -> bool:
+        broken = self.breaking[task_id] > 0
+        self.breaking[task_id] -= broken
+        return broken
+
+    def tasks(self) -> dict[TaskId, ActiveTask]:
+        return {task.task_id: task for task in self.manager._tasks}
+
+    def status(self, task_id: TaskId) -> TaskStatus:
+        return self.tasks()[task_id].status
+
+    # Events of the group
+
+    def assign(self, *task_ids: TaskId) -> None:
+        """The group has another assignment."""
+        self.pending = frozenset(task_ids)
+        self._answered(self._carry_out)
+
+    def _carry_out(self) -> None:
+        if self.pending is not None:
+            self.manager.assign(frozenset[TopicPartition]().union(*(INPUTS[one] for one in self.pending)))
+            self.assigned, self.pending = self.pending, None
+
+    def lose(self) -> None:
+        """The membership is gone."""
+        self.pending = None
+        self._answered(self.manager.lose_all)
+        self.assigned = frozenset(self.manager.task_ids())
+
+    # Events around it
+
+    def lock(self, task_id: TaskId) -> None:
+        """Somebody else takes a task's directory, if it is free."""
+        with suppress(StateLockedError):
+            self.locks[task_id] = DirectoryLock(self.directory.task_directory(task_id))
+
+    def unlock(self, task_id: TaskId) -> None:
+        """Somebody else gives a task's directory back."""
+        if task_id in self.locks:
+            self.locks.pop(task_id).release()
+
+    def fail(self, method: str, times: int) -> None:
+        """A method of the log is not answered for some calls."""
+        self.log.faults[method] = times
+
+    def damage(self, task_id: TaskId) -> None:
+        """Files of a task that is not open are damaged."""
+        path = self.directory.task_directory(task_id) / OFFSETS_FILE
+        if path.exists() and (task_id not in self.tasks() or self.status(task_id) is TaskStatus.CREATED):
+            path.write_text("nonsense")
+
+    def break_restore(self, task_id: TaskId) -> None:
+        """What is restored of a task next shows that its state is corrupt."""
+        self.breaking[task_id] = 1
+
+    def feed(self, task_id: TaskId, records: int) -> None:
+        """Records come to a task's input."""
+        (partition,) = INPUTS[task_id]
+        lines = self.log.partitions[partition]
+        for number in range(records):
+            key = _KEYS[number % len(_KEYS)]
+            lines.append((key, b"v", len(lines)))
+            if task_id != PLAIN:
+                self.fed[b"%d %s" % (partition.partition, key)] += 1
+
+    # Events of the thread
+
+    def round(self) -> None:
+        """Carry out what the group has told, open and restore, as a thread does in each of its rounds."""
+
+        def fill() -> None:
+            self._carry_out()
+            if not self.manager.settled:
+                self.manager.open_created()
+                self.manager.restore(20, 0)
+
+        self._answered(fill)
+
+    def work(self) -> None:
+        """Poll and process."""
+
+        def work() -> None:
+            self.manager.add_batches(self.consumer.poll(0))
+            self.manager.process(100, self.clock.now_ms())
+
+        self._answered(work)
+
+    def commit(self) -> None:
+        self._answered(lambda: self.manager.commit() if self.manager.commit_needed else None)
+
+    def spoil(self, task_id: TaskId) -> None:
+        """The state of a running task shows to be corrupt."""
+
+        def find_corrupt() -> None:
+            task = self.tasks().get(task_id)
+            if task is not None and task.status is TaskStatus.RUNNING:
+                self.manager.working = task
+                raise StateCorruptedError("a block of the database is damaged", where=str(task_id))
+
+        self._answered(find_corrupt)
+
+    def revive(self) -> None:
+        """What was done since the last commit is to be done again."""
+        self._answered(self.manager.revive)
+
+    def restart(self, *, commit: bool) -> None:
+        """The thread ends, and another one begins."""
+        try:
+            self.manager.close(commit=commit)
+        except StreamsError:
+            self.manager.close(commit=False)
+        self._nothing_is_held()
+        wanted = self.assigned if self.pending is None else self.pending
+        self._start()
+        self.assigned, self.pending = frozenset(), wanted
+
+    def _answered(self, step: Callable[[], object]) -> None:
+        """Do a step, and answer its error as the rounds of a thread do."""
+        try:
+            step()
+        except StreamsError as error:
+            working, self.manager.working = self.manager.working, None
+            if error.action == "wipe" and working is not None:
+                self.manager.wipe({working.task_id: error})
+            elif error.action == "retry":
+                if working is not None:
+                    self.manager.revive()
+            else:
+                raise
+
+    # Invariants
+
+    def check(self) -> None:
+        """Every assigned task is in one state, and holds what belongs to that state and nothing else."""
+        tasks = self.tasks()
+        if self.pending is None:
+            assert tasks.keys() == self.assigned
+        by_status = {status: [t for t in tasks.values() if t.status is status] for status in TaskStatus}
+        # Who failed while it started has begun anew by now.
+        assert not by_status[TaskStatus.CLOSED]
+        assert not by_status[TaskStatus.STARTING]
+        running = by_status[TaskStatus.RUNNING]
+        assert self.manager.running == sorted(running, key=lambda task: task.task_id)
+        assert self.manager.settled == (len(running) == len(tasks))
+        assert self.consumer.positions.keys() == {p for task in running for p in task.inputs}
+        assert set(self.cache._caches) == {f"{t.task_id}-counts" for t in running if t.task_id != PLAIN}
+        restoring = {p for task in by_status[TaskStatus.RESTORING] for p in task.changelogs.values()}
+        assert self.restore_consumer.positions.keys() <= restoring
+        assert {one.task_id for one in self.restorer.progress()} <= {
+            task.task_id for task in by_status[TaskStatus.RESTORING]
+        }
+        self._locks_are_held({t.task_id for t in tasks.values() if t.status is not TaskStatus.CREATED})
+        made, closed = (self.metrics.total(f"task-{what}-total") for what in ("created", "closed"))
+        assert made - closed == len(tasks) - len(by_status[TaskStatus.CREATED])
+
+    def _locks_are_held(self, open_tasks: Iterable[TaskId]) -> None:
+        for task_id in (COUNTS_0, COUNTS_1):
+            held = task_id in open_tasks
+            if task_id in self.locks:
+                assert not held
+            else:
+                assert self._is_locked(task_id) == held, task_id
+
+    def _is_locked(self, task_id: TaskId) -> bool:
+        try:
+            DirectoryLock(self.directory.task_directory(task_id)).release()
+        except StateLockedError:
+            return True
+        return False
+
+    def _nothing_is_held(self) -> None:
+        assert not self.tasks()
+        assert not self.manager.running
+        assert not self.consumer.positions
+        assert not self.restore_consumer.positions
+        assert not self.cache._caches
+        assert not self.cache.size_bytes
+        self._locks_are_held(())
+
+    # The end
+
+    def settle(self) -> None:
+        """Nothing is in the way any more: every task runs soon, and all records are processed and committed."""
+        self.log.faults.clear()
+        for task_id in list(self.locks):
+            self.unlock(task_id)
+        self.assign(*TASKS)
+        for _ in range(20):
+            if self.manager.settled and self.pending is None:
+                break
+            self.round()
+            self.check()
+        assert self.manager.settled, [(str(t), s.status) for t, s in self.tasks().items()]
+        while not self.manager.caught_up():
+            self.work()
+            self.commit()
+
+    def counts(self) -> dict[bytes, int]:
+        """What the stores hold, by partition and key."""
+        found = {}
+        for task_id in (COUNTS_0, COUNTS_1):
+            with self.tasks()[task_id].stores["counts"].all() as entries:
+                found |= {b"%d %s" % (task_id.partition, key.encode()): value.value for key, value in entries}
+        return found
+
+    def close(self) -> None:
+        self.log.faults.clear()
+        self.manager.close(commit=False)
+        for lock in self.locks.values():
+            lock.release()
+
+
+def told(folder: Path, story: Sequence[Event], **settings: Any) -> World:
+    """The world behind a story, in which everything was as it should be all the time. Whoever asks for it closes it."""
+    world = World(folder, **settings)
+    try:
+        for name, *arguments in story:
+            happen(world, name, *arguments)
+    except BaseException:
+        world.close()
+        raise
+    return world
+
+
+def happen(world: World, name: str, *arguments: Any) -> None:
+    """One event, and the look whether all is as it should be."""
+    named: Mapping[str, Any] = {"commit": arguments[0]} if name == "restart" else {}
+    getattr(world, name)(*(() if named else arguments), **named)
+    world.check()

@@ -1,0 +1,254 @@
+"""Whatever happens to the tasks of a thread, in whichever order: every task is in one state, what is closed holds
+nothing, and in the end every record is counted once."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from pystreams.errors import StateCorruptedError
+from pystreams.ids import TaskId
+from pystreams.runtime.tasks.task import TaskStatus
+from tests.unit.runtime.tasks.manager_kit import (
+    COUNTS_0,
+    COUNTS_1,
+    FAULTS,
+    PLAIN,
+    TASKS,
+    Event,
+    World,
+    happen,
+    told,
+)
+
+CREATED, RUNNING = TaskStatus.CREATED, TaskStatus.RUNNING
+
+
+@pytest.fixture
+def tell(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
+    def tell(*story: Event, **settings: Any) -> World:
+        world = told(tmp_path, story, **settings)
+        request.addfinalizer(world.close)
+        return world
+
+    return tell
+
+
+def test_tasks_are_opened_before_they_are_claimed_and_run_when_they_are_restored(tell: Any) -> None:
+    world = tell(("assign", *TASKS))
+    assert {world.status(task) for task in TASKS} == {TaskStatus.RESTORING}
+    assert world.log.claimed == {p for task in world.tasks().values() for p in task.inputs}
+    happen(world, "round")
+    assert {world.status(task) for task in TASKS} == {RUNNING}
+
+
+def test_whatever_the_number_of_tasks_the_log_is_asked_once(tell: Any) -> None:
+    world = tell(("assign", *TASKS), ("round",))
+    # Once for what is restored, once for where to start.
+    asked = ("fence", "committed", "beginning_offsets", "end_offsets")
+    assert {method: world.log.calls[method] for method in asked} == dict(
+        zip(asked, (1, 1, 2, 2), strict=True)
+    )
+
+
+def test_whoever_had_the_tasks_is_fenced_before_their_commits_are_read(tell: Any) -> None:
+    world = tell(("fail", "committed", 1), ("assign", *TASKS))
+    assert world.log.fenced == [list(TASKS)]
+    assert world.log.calls["committed"] == 1
+    world = tell(("fail", "fence", 1), ("assign", *TASKS))
+    assert world.log.calls["committed"] == 0
+
+
+def test_a_task_whose_directory_is_locked_waits_and_the_others_run(tell: Any) -> None:
+    world = tell(("lock", COUNTS_0), ("assign", *TASKS), ("round",))
+    assert [world.status(task) for task in TASKS] == [CREATED, RUNNING, RUNNING]
+    assert COUNTS_0 not in {task.task_id for task in world.manager.tasks()}
+    happen(world, "unlock", COUNTS_0)
+    happen(world, "round")
+    assert world.manager.settled
+
+
+def test_tasks_that_were_opened_are_closed_again_if_the_log_does_not_answer(tell: Any) -> None:
+    world = tell(("fail", "committed", 1), ("assign", *TASKS))
+    assert {task.status for task in world.tasks().values()} == {CREATED}
+    assert not world.log.claimed, "a claim would say that the commits were read"
+    happen(world, "round")
+    assert world.log.claimed
+    assert world.manager.settled
+
+
+def test_damaged_files_are_deleted_and_restored(tell: Any) -> None:
+    world = tell(
+        ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 5), ("work",), ("commit",), ("assign",),
+        ("damage", COUNTS_0), ("assign", *TASKS), ("round",),
+    )  # fmt: skip
+    assert world.manager.settled
+    assert world.counts() == world.fed
+
+
+def test_files_that_stay_damaged_are_not_deleted_for_ever(tell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = tell()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise StateCorruptedError("nothing can be read from this disk")
+
+    monkeypatch.setattr("pystreams.runtime.tasks.task_opening.new_task", refuse)
+    with pytest.raises(StateCorruptedError, match="nothing can be read"):
+        world.assign(COUNTS_0)
+    assert world.status(COUNTS_0) is CREATED
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+def test_a_corrupt_task_is_restored_and_the_others_go_back_to_their_last_commit(
+    tell: Any, transactional: bool
+) -> None:
+    world = tell(
+        ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 5), ("feed", COUNTS_1, 3), ("work",), ("commit",),
+        ("feed", COUNTS_1, 3), ("work",), ("spoil", COUNTS_0),
+        transactional=transactional,
+    )  # fmt: skip
+    assert {task.status for task in world.tasks().values()} == {CREATED}
+    world.settle()
+    assert world.counts() == world.fed
+
+
+def test_a_task_that_fails_while_it_starts_begins_anew(tell: Any) -> None:
+    world = tell(("assign", COUNTS_0, PLAIN), ("fail", "main assign", 1), ("round",))
+    # The other one had not begun to start, and is still complete.
+    assert [world.status(task) for task in (COUNTS_0, PLAIN)] == [CREATED, TaskStatus.RESTORED]
+    happen(world, "round")
+    assert world.manager.settled
+
+
+def test_state_that_shows_to_be_corrupt_while_it_is_restored_is_restored_from_the_beginning(
+    tell: Any,
+) -> None:
+    world = tell(
+        ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 50), ("work",), ("commit",), ("restart", True),
+        ("damage", COUNTS_0), ("break_restore", COUNTS_0), ("round",),
+    )  # fmt: skip
+    assert world.status(COUNTS_0) is CREATED
+    assert world.status(COUNTS_1) is RUNNING
+    world.settle()
+    assert world.counts() == world.fed
+
+
+def test_what_left_while_it_was_restored_is_not_started(tell: Any) -> None:
+    world = tell(("assign", *TASKS), ("restart", True), ("assign", *TASKS), ("assign", PLAIN), ("round",))
+    assert list(world.tasks()) == [PLAIN]
+
+
+def test_a_task_that_waited_for_its_directory_may_leave_again(tell: Any) -> None:
+    world = tell(("lock", COUNTS_0), ("assign", COUNTS_0), ("assign",), ("unlock", COUNTS_0), ("round",))
+    assert not world.tasks()
+
+
+def test_after_a_loss_nothing_is_committed(tell: Any) -> None:
+    world = tell(("assign", *TASKS), ("round",), ("feed", COUNTS_0, 3), ("work",), ("lose",))
+    assert not world.log.offsets
+    assert not world.log.claimed
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_what_was_not_committed_at_the_end_is_done_again(tell: Any, commit: bool) -> None:
+    world = tell(
+        ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 9), ("work",), ("restart", commit), ("round",)
+    )  # fmt: skip
+    world.settle()
+    assert world.counts() == world.fed
+
+
+#: Stories that failed once, as the state machine below has told them.
+STORIES: list[list[Event]] = []
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+@pytest.mark.parametrize("story", STORIES)
+def test_stories_that_failed_once_end_well(tell: Any, story: list[Event], transactional: bool) -> None:
+    world = tell(*story, transactional=transactional)
+    world.settle()
+    assert world.counts() == world.fed
+
+
+task_ids = st.sampled_from(TASKS)
+stateful_ids = st.sampled_from([COUNTS_0, COUNTS_1])
+
+
+class Lives(RuleBasedStateMachine):
+    """Tells stories. One that fails is printed as a line for ``STORIES``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self._story: list[Event] = []
+        self._world: World | None = None
+
+    @initialize(transactional=st.booleans())
+    def begin(self, transactional: bool) -> None:
+        self._world = World(Path(self._folder.name), transactional=transactional)
+
+    def _tell(self, *event: Any) -> None:
+        assert self._world is not None
+        self._story.append(event)
+        note(f"story: {self._story}")
+        happen(self._world, *event)
+
+    @rule(tasks=st.sets(task_ids))
+    def assign(self, tasks: set[TaskId]) -> None:
+        self._tell("assign", *sorted(tasks))
+
+    @rule()
+    def lose(self) -> None:
+        self._tell("lose")
+
+    @rule(task=stateful_ids)
+    def lock(self, task: TaskId) -> None:
+        self._tell("lock", task)
+
+    @rule(task=stateful_ids)
+    def unlock(self, task: TaskId) -> None:
+        self._tell("unlock", task)
+
+    @rule(method=st.sampled_from(FAULTS), times=st.integers(1, 2))
+    def fail(self, method: str, times: int) -> None:
+        self._tell("fail", method, times)
+
+    @rule(task=stateful_ids, name=st.sampled_from(["damage", "break_restore", "spoil"]))
+    def corrupt(self, task: TaskId, name: str) -> None:
+        self._tell(name, task)
+
+    @rule(task=task_ids, records=st.integers(1, 30))
+    def feed(self, task: TaskId, records: int) -> None:
+        self._tell("feed", task, records)
+
+    # More often than others, so that stories get somewhere.
+    @rule(name=st.sampled_from(["round", "round", "round", "work", "work", "commit", "revive"]))
+    def go_on(self, name: str) -> None:
+        self._tell(name)
+
+    @rule(tasks=st.just(TASKS))
+    def assign_all(self, tasks: tuple[TaskId, ...]) -> None:
+        self._tell("assign", *tasks)
+
+    @rule(commit=st.booleans())
+    def restart(self, commit: bool) -> None:
+        self._tell("restart", commit)
+
+    def teardown(self) -> None:
+        if self._world is not None:
+            try:
+                self._world.settle()
+                assert self._world.counts() == self._world.fed
+            finally:
+                self._world.close()
+        self._folder.cleanup()
+
+
+Lives.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestEveryLife = Lives.TestCase
