@@ -97,7 +97,7 @@ def _sized_at(data: bytes, position: int) -> tuple[bytes | None, int]:
         return None, position
     end = position + length
     if length < 0 or end > len(data):
-        raise ValueError(f"a length of {length}")
+        raise ValueError(f"the length {length} is not valid")
     return data[position:end], end
 
 

@@ -108,7 +108,7 @@ def _copartition(
         raise TopicError(
             f"topics that must be co-partitioned have different numbers of partitions: {spelled}",
             where=f"application {built.application_id}" + (f", step {step}" if step else ""),
-            why="a task reads the same partition number of each topic, so equal keys must have equal partition numbers",
+            why="a task reads the same partition of each topic, so a key must be in the same partition of all of them",
             hint="repartition one side: stream.repartition(partitions=...), or re-create the topic",
         )
     width = next(iter(demanded.values())) if demanded else max(counts[topic] for topic in group)

@@ -295,7 +295,7 @@ class Topology(Wiring):
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
         """Let ``processor`` use ``stores``. All users of a store become one sub-topology."""
         if not stores:
-            raise TopologyError(f"no store is named to which {processor} could be connected")
+            raise TopologyError(f"{processor} cannot be connected to stores, because none is named")
         for store in stores:
             if store in self._global_stores:
                 raise TopologyError(

@@ -74,7 +74,7 @@ def _unlike(was: Schema, now: Schema) -> list[Finding]:
             why = f"was {format_name(was)}, is now {format_name(now)}"
         else:
             why = f"is written by a {str(now['name']).rpartition('.')[2]} with other arguments"
-        return fails(f"{why}: their effect on the bytes is not known")
+        return fails(f"{why}: the effect on the bytes is not known")
     return fails(f"was {format_name(was)}, is now {format_name(now)}")
 
 

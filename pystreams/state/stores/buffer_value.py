@@ -99,7 +99,7 @@ class _Reader:
             return None
         start, self._position = self._position, self._position + length
         if length < 0 or self._position > len(self._data):
-            raise ValueError(f"a length of {length}")
+            raise ValueError(f"the length {length} is not valid")
         return self._data[start : self._position]
 
     def sized(self) -> bytes | None:
@@ -119,6 +119,6 @@ class _Reader:
 
     def last_int64(self) -> int:
         if self._position + _INT64.size != len(self._data):
-            raise ValueError(f"{len(self._data) - self._position} bytes are left")
+            raise ValueError(f"{len(self._data) - self._position} bytes are left over")
         value: int = _INT64.unpack_from(self._data, self._position)[0]
         return value

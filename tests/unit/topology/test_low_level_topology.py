@@ -107,7 +107,7 @@ def test_the_very_same_store_can_be_added_again():
         (lambda t: t.add_processor("p", Idle, ["in"]), "step p got ['in'] for a parent"),
         (
             lambda t: t.connect_processor_and_state_stores("count"),
-            "no store is named to which count could be",
+            "count cannot be connected to stores, because none is named",
         ),
         (lambda t: with_global(t).add_processor("p", Idle, "fill"), "step p cannot follow fill"),
         (
