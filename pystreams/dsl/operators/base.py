@@ -11,7 +11,7 @@ from pystreams.topology.nodes import Operation
 T = TypeVar("T")
 
 #: The compiled code after an operator. After a stream step its arguments are (key, value, timestamp, headers), after a
-#: table step (key, new, old, is_latest, timestamp, headers).
+#: table step (key, new, old, timestamp, headers, is_latest).
 Forward = Callable[..., None]
 
 

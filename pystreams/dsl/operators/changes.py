@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.record import Headers
 from pystreams.state.layers.versioned_layer import NOT_PUT, VALID_TO_UNDEFINED
 from pystreams.windowed import Windowed
 
-#: Called with (key, new, old, timestamp, headers, is_latest); is_latest is True if it is left out.
-ForwardChange = Callable[..., None]
+
+class ForwardChange(Protocol):
+    """Takes what goes along a table edge."""
+
+    def __call__(
+        self, key: Any, new: Any, old: Any, timestamp: int, headers: Headers, is_latest: bool = True, /
+    ) -> None: ...
 
 
 def change_forwarder(environment: OperatorEnvironment, store: Any = None) -> ForwardChange:
@@ -29,16 +34,18 @@ def change_forwarder(environment: OperatorEnvironment, store: Any = None) -> For
     ) -> None:
         context = cell.record
         if context[3] == timestamp and context[4] is headers:
-            forward(key, new, old, is_latest, timestamp, headers)
+            forward(key, new, old, timestamp, headers, is_latest)
             return
         cell.record = (context[0], context[1], context[2], timestamp, headers)
-        forward(key, new, old, is_latest, timestamp, headers)
+        forward(key, new, old, timestamp, headers, is_latest)
         cell.record = context
 
     if store is None or store.spec.kind != "versioned":
         return forward_change
 
-    def forward_version(key: Any, new: Any, old: Any, timestamp: int, headers: Headers) -> None:
+    def forward_version(
+        key: Any, new: Any, old: Any, timestamp: int, headers: Headers, _is_latest: bool = True
+    ) -> None:
         if store.valid_to != NOT_PUT:
             forward_change(key, new, old, timestamp, headers, store.valid_to == VALID_TO_UNDEFINED)
 

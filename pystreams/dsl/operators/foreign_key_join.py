@@ -131,7 +131,7 @@ class SubscriptionSend(_Side):
 
         latest_only, drop = self.from_versioned, environment.drop
 
-        def process(key: Any, new: Any, old: Any, latest: bool, timestamp: int, headers: Headers) -> None:
+        def process(key: Any, new: Any, old: Any, timestamp: int, headers: Headers, latest: bool) -> None:
             if latest_only and not latest:
                 drop(OUT_OF_ORDER)
                 return
@@ -280,7 +280,7 @@ class ForeignTableJoin(_Side):
         drop, forward, failed = environment.drop, environment.forward, environment.failed_waiting
         latest_only = self.from_versioned
 
-        def process(key: Any, new: Any, _old: Any, latest: bool, timestamp: int, headers: Headers) -> None:
+        def process(key: Any, new: Any, _old: Any, timestamp: int, headers: Headers, latest: bool) -> None:
             if key is None:
                 drop("null key")
                 return

@@ -45,7 +45,7 @@ class Suppress(ObjectOperation):
         stream_time = environment.load_state("stream_time", -1)
         environment.save_state("stream_time", lambda: stream_time)
 
-        def process(key: Any, new: Any, old: Any, _latest: bool, timestamp: int, _headers: Headers) -> None:
+        def process(key: Any, new: Any, old: Any, timestamp: int, _headers: Headers, _latest: bool) -> None:
             nonlocal stream_time
             if timestamp > stream_time:
                 stream_time = timestamp
@@ -91,7 +91,7 @@ def _emitter(environment: OperatorEnvironment, buffer: Any, *, drops_tombstones:
             context, cell.record = cell.record, entry.context
             try:
                 key, new, old = decode_key(key_bytes), decoded(entry.new), decoded(entry.old)
-                forward(key, new, old, True, entry.context[3], entry.context[4])
+                forward(key, new, old, entry.context[3], entry.context[4], True)
             except Exception as error:  # noqa: BLE001 - a serde of the user's raises what it likes
                 failed(error, None, None, (key_bytes, entry.new))
             cell.record = context

@@ -37,7 +37,7 @@ class TableSource(ObjectOperation):
                 if key is None:
                     drop("null key")
                 else:
-                    forward(key, value, None, True, timestamp, headers)
+                    forward(key, value, None, timestamp, headers, True)
 
             return Operator(pass_on)
         store = environment.store(self.store)
@@ -131,7 +131,7 @@ def materialized_operator(
     forward_change, send_old = change_forwarder(environment, store), operation.send_old_values
     forward_flushed(environment, store, send_old)
 
-    def process(key: Any, new: Any, _old: Any, _is_latest: bool, timestamp: int, headers: Headers) -> None:
+    def process(key: Any, new: Any, _old: Any, timestamp: int, headers: Headers, _is_latest: bool) -> None:
         value = compute(key, new)
         key_bytes = encode_key(key)
         entry = read(key_bytes) if send_old else None

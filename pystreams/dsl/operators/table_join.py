@@ -42,7 +42,7 @@ class TableJoin(ObjectOperation):
         get_flushed = self.other.open(environment, flushed=True) if needs_own and needs_other else _nothing
         latest_only = self.from_versioned
 
-        def process(key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Headers) -> None:
+        def process(key: Any, new: Any, old: Any, timestamp: int, headers: Headers, is_latest: bool) -> None:
             if key is None:
                 drop("null key")
                 return
@@ -90,7 +90,7 @@ class TableJoinMerge(ObjectOperation):
         forward_change, send_old = change_forwarder(environment, store), self.send_old_values
         forward_flushed(environment, store, send_old)
 
-        def process(key: Any, new: Any, old: Any, _is_latest: bool, timestamp: int, headers: Headers) -> None:
+        def process(key: Any, new: Any, old: Any, timestamp: int, headers: Headers, _is_latest: bool) -> None:
             write(encode_key(key), new, timestamp)
             if not cached:
                 forward_change(key, new, old if send_old else None, timestamp, headers)

@@ -30,10 +30,10 @@ class TableTransformValues(ObjectOperation):
             return materialized_operator(self, environment, transform, skips_nothing=False)
         forward, send_old = environment.forward, self.send_old_values
 
-        def process(key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Headers) -> None:
+        def process(key: Any, new: Any, old: Any, timestamp: int, headers: Headers, is_latest: bool) -> None:
             value = transform(key, new)
             old_value = transform(key, old) if send_old else None
-            forward(key, value, old_value, is_latest, timestamp, headers)
+            forward(key, value, old_value, timestamp, headers, is_latest)
 
         return Operator(process)
 

@@ -14,7 +14,7 @@ from pystreams.topology.nodes import Node, ProcessorNode, SourceNode, source_of
 
 #: The arguments of a function behind a stream edge and behind a table edge.
 STREAM_EDGE = ("key", "value", "timestamp", "headers")
-TABLE_EDGE = ("key", "new", "old", "is_latest", "timestamp", "headers")
+TABLE_EDGE = ("key", "new", "old", "timestamp", "headers", "is_latest")
 
 
 class Graph:

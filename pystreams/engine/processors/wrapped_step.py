@@ -53,7 +53,7 @@ class WrappedStep(ProcessorRunner):
             super().init()
 
     def _enter_change(
-        self, key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Headers
+        self, key: Any, new: Any, old: Any, timestamp: int, headers: Headers, is_latest: bool
     ) -> None:
         self.process(key, Change(new, old, is_latest), timestamp, headers)
 
@@ -78,7 +78,7 @@ class WrappedStep(ProcessorRunner):
             try:
                 if takes_changes:
                     new, old, is_latest = _change(value)
-                    process(record.key, new, old, is_latest, timestamp, headers)
+                    process(record.key, new, old, timestamp, headers, is_latest)
                 else:
                     process(record.key, value, timestamp, headers)
             finally:
@@ -106,9 +106,9 @@ class WrappedStep(ProcessorRunner):
         key: Any,
         new: Any,
         old: Any,
-        is_latest: bool,
         timestamp: int,
         headers: Headers,
+        is_latest: bool,
     ) -> None:
         self._hand_on(child, key, Change(new, old, is_latest), timestamp, headers)
 
@@ -122,6 +122,6 @@ def _change(value: object) -> Change[Any]:
 def _of_changes(target: Callable[..., None]) -> Target:
     def hand_over(key: Any, change: Any, timestamp: int, headers: Headers) -> None:
         new, old, is_latest = _change(change)
-        target(key, new, old, is_latest, timestamp, headers)
+        target(key, new, old, timestamp, headers, is_latest)
 
     return hand_over

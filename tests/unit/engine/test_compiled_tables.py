@@ -27,7 +27,7 @@ class Remember(ObjectOperation):
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             old = last.get(key)
             last[key] = value
-            forward(key, value, old, True, timestamp, headers)
+            forward(key, value, old, timestamp, headers, True)
 
         return Operator(process)
 
@@ -42,7 +42,7 @@ class Note(ObjectOperation):
         self.changes: list[tuple[Any, Any, Any]] = []
 
     def open(self, environment: OperatorEnvironment) -> Operator:
-        def process(key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Headers) -> None:
+        def process(key: Any, new: Any, old: Any, timestamp: int, headers: Headers, is_latest: bool) -> None:
             self.changes.append((key, new, old))
 
         return Operator(process)

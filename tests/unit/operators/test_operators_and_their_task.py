@@ -45,7 +45,7 @@ class Environment:
         )
         self.state.attach(ThreadCache(1_000_000))
 
-    def forward(self, key: Any, new: Any, old: Any, is_latest: bool, timestamp: int, headers: Any) -> None:
+    def forward(self, key: Any, new: Any, old: Any, timestamp: int, headers: Any, is_latest: bool) -> None:
         self.forwarded.append((key, new, old, timestamp, headers, self.cell.record))
 
     def store(self, name: str) -> Any:
