@@ -11,7 +11,7 @@ from pystreams.broker.port import MemberAssignment, MemberInfo
 from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.group.assignor import AssignorMember, assign_tasks
-from pystreams.runtime.group.membership_data import Plan, Subscription, decode_subscription, encode
+from pystreams.runtime.group.membership_data import AssignmentInfo, Subscription, decode_subscription, encode
 
 log = logging.getLogger(__name__)
 
@@ -28,15 +28,15 @@ class GroupAssignor:
     topology: bytes
 
     def __call__(self, members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:
-        """Members that cannot take part get no partitions and a plan that says why; the others share the tasks."""
+        """Members that cannot take part get no partitions and are told why; the others share the tasks."""
         told, unreadable = self._read(members)
-        refused = {member_id: Plan(error=error) for member_id, error in unreadable.items()}
+        refused = {member_id: AssignmentInfo(error=error) for member_id, error in unreadable.items()}
         fingerprint = _fingerprint_in_force(members, told)
         in_force = self._topology_of(fingerprint, told)
         for member_id, subscription in list(told.items()):
             if subscription.fingerprint != fingerprint:
                 error = _mismatch(subscription, fingerprint)
-                refused[member_id] = Plan(error=error, topology=in_force)
+                refused[member_id] = AssignmentInfo(error=error, topology=in_force)
                 del told[member_id]
         shutdown = any(subscription.shutdown for subscription in told.values())
         owned = {member.member_id: self._owned_tasks(member.owned) for member in members}
@@ -48,10 +48,10 @@ class GroupAssignor:
                 for member_id, s in told.items()
             ],
         )
-        result = {member_id: MemberAssignment((), encode(plan)) for member_id, plan in refused.items()}
+        result = {member_id: MemberAssignment((), encode(info)) for member_id, info in refused.items()}
         threads = sorted(tasks) if self.stateful else []
-        plan = encode(
-            Plan(
+        info = encode(
+            AssignmentInfo(
                 tasks=len(self.inputs),
                 members=len(told),
                 shutdown=shutdown,
@@ -61,11 +61,11 @@ class GroupAssignor:
         )
         for member_id, assigned in tasks.items():
             partitions = sorted(partition for task in assigned for partition in self.inputs[task])
-            result[member_id] = MemberAssignment(tuple(partitions), plan)
+            result[member_id] = MemberAssignment(tuple(partitions), info)
         return result
 
     def _owners(self, assigned: Sequence[Collection[TaskId]]) -> dict[int, list[int]]:
-        """As ``Plan.owners``: the tasks of each member, the other way round."""
+        """As ``AssignmentInfo.owners``: the tasks of each member, the other way round."""
         owner = {task: index for index, tasks in enumerate(assigned) for task in tasks}
         owners: dict[int, list[int]] = {}
         for subtopology, partition in sorted(self.stateful):

@@ -33,8 +33,8 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     topology: bytes = b""
 
 
-class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the assignor tells a thread besides its partitions.
+class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What the assignor tells a thread besides its partitions. Source: AssignmentInfo.
 
     ``error`` is set if the member may not take part, with the ``topology`` that the group runs (``pack_topology``), if
     that is the reason and it is known; ``shutdown`` if the whole application is to stop. ``owners`` says who
@@ -55,7 +55,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
         return {partition: self.threads[owner] for partition, owner in enumerate(owners) if owner >= 0}
 
 
-Message = TypeVar("Message", Subscription, Plan)
+Message = TypeVar("Message", Subscription, AssignmentInfo)
 
 
 def pack_topology(shape: Any) -> bytes:
@@ -71,7 +71,7 @@ def unpack_topology(packed: bytes) -> Any:
         raise TopologyError("the topology that the group runs cannot be read", why=str(error)) from error
 
 
-def encode(message: Subscription | Plan) -> bytes:
+def encode(message: Subscription | AssignmentInfo) -> bytes:
     """The bytes that go into the membership protocol."""
     return bytes([VERSION]) + msgspec.msgpack.encode(message)
 
@@ -81,9 +81,9 @@ def decode_subscription(data: bytes) -> Subscription:
     return _decode(data, Subscription)
 
 
-def decode_plan(data: bytes) -> Plan:
+def decode_assignment_info(data: bytes) -> AssignmentInfo:
     """Raises ``TopologyError`` as ``decode_subscription``."""
-    return _decode(data, Plan)
+    return _decode(data, AssignmentInfo)
 
 
 def _decode(data: bytes, kind: type[Message]) -> Message:

@@ -17,7 +17,7 @@ from pystreams.errors import Action, OffsetOutOfRangeError, StreamsError, Topolo
 from pystreams.ids import TopicPartition
 from pystreams.metrics import names
 from pystreams.runtime.group.group_wait import GroupWait
-from pystreams.runtime.group.membership_data import Plan, decode_plan, unpack_topology
+from pystreams.runtime.group.membership_data import AssignmentInfo, decode_assignment_info, unpack_topology
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.restore import Restorer
@@ -93,7 +93,7 @@ class Rounds:
         self.restorer = parts.restorer
         self.clients = parts.clients
         #: Who has which task, as the group has told last.
-        self.plan = Plan()
+        self.assignment_info = AssignmentInfo()
         #: How many records were processed.
         self.records = 0
         self._owner = owner
@@ -169,22 +169,22 @@ class Rounds:
                 self.tasks.lose_all()
             case Assigned(generation, partitions, user_data):
                 self._group_wait = None
-                plan = decode_plan(user_data)
-                if plan.error:
-                    raise self._refused(plan)
-                self.plan = plan
-                if plan.shutdown:
+                info = decode_assignment_info(user_data)
+                if info.error:
+                    raise self._refused(info)
+                self.assignment_info = info
+                if info.shutdown:
                     self._owner.application_shutdown()
-                self._take_on(generation, partitions, plan.tasks, plan.members)
+                self._take_on(generation, partitions, info.tasks, info.members)
 
-    def _refused(self, plan: Plan) -> TopologyError:
+    def _refused(self, info: AssignmentInfo) -> TopologyError:
         """The group runs another topology: the one that the leader told, else the one that ran last as we started."""
         context = self._context
         before = context.in_use.before
-        runs = unpack_topology(plan.topology) if plan.topology else before and before.topology
+        runs = unpack_topology(info.topology) if info.topology else before and before.topology
         difference = first_difference(runs, context.in_use.now.topology) if runs else ""
         return TopologyError(
-            f"the group refuses this member: {plan.error}",
+            f"the group refuses this member: {info.error}",
             where=f"application {context.built.application_id}, {self._name}",
             why=f"the first difference: {difference}" if difference else "",
             hint="stop the other members first, or give the changed application another application_id",

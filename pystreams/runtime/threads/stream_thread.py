@@ -125,7 +125,7 @@ class StreamThread:
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
         """Which thread of the group has each partition of a sub-topology with stores, as the group has told last."""
-        return {} if self._rounds is None else self._rounds.plan.owners_of(subtopology)
+        return {} if self._rounds is None else self._rounds.assignment_info.owners_of(subtopology)
 
     def resize_cache(self, cache_bytes: int) -> None:
         """Give the thread another share of the cache budget: with a commit, since entries that must go may be dirty."""

@@ -10,7 +10,7 @@ from pystreams.broker.port import Assigned, Member
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import ProcessingError, StreamsError
 from pystreams.ids import TaskId
-from pystreams.runtime.group.membership_data import decode_plan
+from pystreams.runtime.group.membership_data import decode_assignment_info
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,9 @@ def ask_all_to_stop(member: Member, clock: Clock, thread: str) -> None:
         member.request_rejoin()
         while others and not deadline.expired():
             for event in member.poll():
-                others = not isinstance(event, Assigned) or decode_plan(event.user_data).members > 1
+                others = (
+                    not isinstance(event, Assigned) or decode_assignment_info(event.user_data).members > 1
+                )
                 member.claim(())
             pause.wait(_POLL_MS / 1000)
     except StreamsError as error:

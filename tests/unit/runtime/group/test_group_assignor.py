@@ -9,9 +9,9 @@ from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.membership_data import (
-    Plan,
+    AssignmentInfo,
     Subscription,
-    decode_plan,
+    decode_assignment_info,
     decode_subscription,
     encode,
     pack_topology,
@@ -38,7 +38,7 @@ def test_both_inputs_of_a_task_go_to_one_member() -> None:
     result = ASSIGN([member("t1"), member("t2")])
     assert [str(p) for p in result["t1"].partitions] == ["A-0", "A-2", "B-0", "B-2"]
     assert [str(p) for p in result["t2"].partitions] == ["A-1", "B-1"]
-    assert decode_plan(result["t1"].user_data) == Plan(tasks=3, members=2)
+    assert decode_assignment_info(result["t1"].user_data) == AssignmentInfo(tasks=3, members=2)
 
 
 def test_all_are_told_who_has_which_task_with_stores() -> None:
@@ -47,11 +47,11 @@ def test_all_are_told_who_has_which_task_with_stores() -> None:
     assign = GroupAssignor(inputs, stateful, "f", TOPOLOGY)
     result = assign([member("t1"), member("t2")])
     for name in ("t1", "t2"):
-        plan = decode_plan(result[name].user_data)
-        assert plan.owners_of(0) == {}
-        for partition, owner in plan.owners_of(1).items():
+        info = decode_assignment_info(result[name].user_data)
+        assert info.owners_of(0) == {}
+        for partition, owner in info.owners_of(1).items():
             assert TopicPartition("T1", partition) in result[owner].partitions
-        assert len(plan.owners_of(1)) == 3
+        assert len(info.owners_of(1)) == 3
 
 
 def test_a_task_costs_a_byte_or_two_in_what_all_are_told() -> None:
@@ -62,7 +62,7 @@ def test_a_task_costs_a_byte_or_two_in_what_all_are_told() -> None:
 
 
 def test_a_plan_of_a_leader_of_before_tells_nobody() -> None:
-    assert decode_plan(encode(Plan(tasks=3, members=2))).owners_of(0) == {}
+    assert decode_assignment_info(encode(AssignmentInfo(tasks=3, members=2))).owners_of(0) == {}
 
 
 def test_a_member_with_another_topology_gets_nothing_but_the_reason() -> None:
@@ -70,10 +70,10 @@ def test_a_member_with_another_topology_gets_nothing_but_the_reason() -> None:
     result = ASSIGN([member("a-new", fingerprint="g"), member("b-new", fingerprint="g"), running])
     assert len(result["old"].partitions) == 6
     assert result["a-new"].partitions == ()
-    plan = decode_plan(result["a-new"].user_data)
-    assert "differs from the one that the group runs" in plan.error
-    assert unpack_topology(plan.topology) == [{"nodes": []}]
-    assert decode_plan(result["old"].user_data).topology == b""
+    info = decode_assignment_info(result["a-new"].user_data)
+    assert "differs from the one that the group runs" in info.error
+    assert unpack_topology(info.topology) == [{"nodes": []}]
+    assert decode_assignment_info(result["old"].user_data).topology == b""
 
 
 def test_a_leader_that_is_refused_itself_passes_on_what_the_others_have_told() -> None:
@@ -81,18 +81,18 @@ def test_a_leader_that_is_refused_itself_passes_on_what_the_others_have_told() -
     told = Subscription("f", "p", "old", topology=TOPOLOGY)
     running = MemberInfo("old", encode(told), INPUTS[TaskId(0, 0)])
     result = leader([member("new", fingerprint="g"), running])
-    assert decode_plan(result["new"].user_data).topology == TOPOLOGY
+    assert decode_assignment_info(result["new"].user_data).topology == TOPOLOGY
 
 
 def test_a_member_that_speaks_another_protocol_gets_nothing_but_the_reason() -> None:
     result = ASSIGN([member("t1"), MemberInfo("alien", b"\x63{}", frozenset())])
     assert len(result["t1"].partitions) == 6
-    assert "another protocol" in decode_plan(result["alien"].user_data).error
+    assert "another protocol" in decode_assignment_info(result["alien"].user_data).error
 
 
 def test_one_member_can_ask_all_to_stop() -> None:
     result = ASSIGN([member("t1"), member("t2", shutdown=True)])
-    assert all(decode_plan(assignment.user_data).shutdown for assignment in result.values())
+    assert all(decode_assignment_info(assignment.user_data).shutdown for assignment in result.values())
 
 
 def test_a_subscription_comes_back_from_its_bytes() -> None:
