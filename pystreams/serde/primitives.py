@@ -6,10 +6,11 @@ ByteBuffer, Boolean, UUID, Void).
 
 from __future__ import annotations
 
+import math
 import struct
 import uuid
 from collections.abc import Callable
-from typing import Final, Literal, NoReturn
+from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 import msgspec
 
@@ -18,6 +19,7 @@ from pystreams.serde.base import Serde
 from pystreams.serde.schemas.finding import Schema
 
 _INTS = {8: struct.Struct(">q"), 4: struct.Struct(">i"), 2: struct.Struct(">h")}
+_WRITE_INTS = {size: ints.pack for size, ints in _INTS.items()}
 _FLOAT64, _FLOAT32 = struct.Struct(">d"), struct.Struct(">f")
 _JAVA_NAN, _JAVA_FLOAT_NAN = bytes.fromhex("7ff8000000000000"), bytes.fromhex("7fc00000")
 _BOOLS = {True: b"\x01", False: b"\x00"}
@@ -50,7 +52,7 @@ class IntSerde(Serde[int]):
         self.size = size
 
     def serializer(self, topic: str) -> Callable[[int], bytes]:
-        return _INTS[self.size].pack
+        return _WRITE_INTS[self.size]
 
     def deserializer(self, topic: str) -> Callable[[bytes], int]:
         unpack = _INTS[self.size].unpack
@@ -236,6 +238,30 @@ def _write_uuid(value: uuid.UUID) -> bytes:
     if not isinstance(value, uuid.UUID):
         raise TypeError(f"expected UUID, got {type(value).__qualname__}")
     return _JSON_UUID_ENCODE(value)[1:-1]
+
+
+class FixedWidth(NamedTuple):
+    """Values of exactly this type, from ``least`` to ``most``, can be written, and take ``width`` bytes."""
+
+    type: type
+    least: float
+    most: float
+    width: int
+
+
+#: By the function that writes values, for those of which the width is known without writing them.
+_FIXED_WIDTHS: Final = (
+    *(
+        (write, FixedWidth(int, -(1 << 8 * size - 1), (1 << 8 * size - 1) - 1, size))
+        for size, write in _WRITE_INTS.items()
+    ),
+    (_write_float, FixedWidth(float, -math.inf, math.inf, 8)),
+)
+
+
+def fixed_width(serialize: Callable[[Any], bytes]) -> FixedWidth | None:
+    """The width of what ``serialize`` writes; None if it differs from value to value."""
+    return next((fixed for write, fixed in _FIXED_WIDTHS if write is serialize), None)
 
 
 def _wrong_length(kind: str, expected: int, data: bytes, topic: str) -> SerializationError:

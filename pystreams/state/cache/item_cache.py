@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pystreams.record import ContextCell
+from pystreams.serde.primitives import fixed_width
 from pystreams.state.cache.thread_cache import (
     ENTRY_OVERHEAD_BYTES,
     CacheEntry,
@@ -25,7 +26,17 @@ class ItemCache(NamedCache):
     #: The weight of an address in addition to its record key.
     address_bytes = 0
 
-    __slots__ = ("_below", "_cell", "_decode", "_overhead_bytes", "_serialize")
+    __slots__ = (
+        "_below",
+        "_cell",
+        "_decode",
+        "_fixed_bytes",
+        "_fixed_type",
+        "_least",
+        "_most",
+        "_overhead_bytes",
+        "_serialize",
+    )
 
     def __init__(
         self,
@@ -42,6 +53,11 @@ class ItemCache(NamedCache):
         self._decode = decode
         self._serialize = serialize
         self._overhead_bytes = ENTRY_OVERHEAD_BYTES + self.address_bytes
+        fixed = fixed_width(serialize)
+        #: Values whose size is known without serializing them: their type, their bounds, the bytes of an item.
+        self._fixed_type: Any = None if fixed is None else fixed.type
+        self._least, self._most = (0.0, 0.0) if fixed is None else (fixed.least, fixed.most)
+        self._fixed_bytes = 0 if fixed is None else TIMESTAMP_BYTES + fixed.width
 
     def read(self, address: Any) -> Any:
         """The item at ``address``; None if it was deleted or never set."""
@@ -70,8 +86,13 @@ class ItemCache(NamedCache):
         item = None
         if value is not None:
             item = (value, timestamp)
-            # Serialized only to get the size. This also refuses values that could not be serialized at the flush.
-            size += TIMESTAMP_BYTES + len(self._serialize(value))
+            kind = self._fixed_type
+            if kind is not None and type(value) is kind and self._least <= value <= self._most:
+                size += self._fixed_bytes
+            else:
+                # Serialized only to get the size. This also refuses values that could not be serialized at the
+                # flush.
+                size += TIMESTAMP_BYTES + len(self._serialize(value))
         clock = self._clock = self._clock + 1
         owner = self._owner
         entry = self._get(address)
