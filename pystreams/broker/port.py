@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from pystreams.errors import BrokerError, SerializationError
 from pystreams.ids import TaskId, TopicPartition
+from pystreams.nearest import listing
 from pystreams.record import Headers, RecordBatch
 
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
@@ -429,7 +430,7 @@ class Broker(Protocol):
 
 
 #: Advice for a group that still has members although no process runs.
-KILLED_MEMBER_HINT: Final = (
+_KILLED_MEMBER_HINT: Final = (
     "a killed member stays in the group until its session times out (session_timeout_ms, 45 s by default)"
 )
 
@@ -445,12 +446,13 @@ def no_bytes(topic: str, key: object, value: object) -> SerializationError:
 
 
 def has_members(group: str, members: Collection[str], where: str) -> BrokerError:
-    """The error for setting the offsets of a group with members (which may have left since)."""
+    """The error for replacing what an application stored while its group has members (which may have left since)."""
+    count = f"{len(members)} member{'' if len(members) == 1 else 's'}"
     return BrokerError(
-        f"Group {group!r} has {len(members)} living members",
+        f"{group} is running",
         where=where,
-        why=f"{', '.join(members) or 'a member'} may commit at any moment",
-        hint=f"stop the application, then try again; {KILLED_MEMBER_HINT}",
+        why=f"its group has {count}: {listing(members, most=3)}" if members else "its group has members",
+        hint=f"stop all its instances, then try again; {_KILLED_MEMBER_HINT}",
     )
 
 

@@ -12,9 +12,9 @@ from pystreams.backfill.plan.manifest import Manifest
 from pystreams.backfill.plan.slices import BackfillPlan
 from pystreams.backfill.sources.last_records import difference, last_within
 from pystreams.backfill.sources.ranges import InputRange
-from pystreams.broker.port import KILLED_MEMBER_HINT, Admin, Broker
+from pystreams.broker.port import Admin, Broker, has_members
 from pystreams.clock import Clock, SystemClock
-from pystreams.errors import BrokerError, OffsetOutOfRangeError, RetentionError, StateError, TopicError
+from pystreams.errors import OffsetOutOfRangeError, RetentionError, StateError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.take_over.hand_over_record import HandOverRecord, UnderWayError, read_record
 from pystreams.topics.topic_plan import TopicPlan, plan_topics, time_limits
@@ -88,12 +88,7 @@ def require_no_members(admin: Admin, application_id: str, where: str) -> None:
     """Raises ``BrokerError`` while an application runs."""
     members = admin.group_members(application_id)
     if members:
-        raise BrokerError(
-            f"the application {application_id} is running, so nothing can be handed over to it",
-            where=where,
-            why=f"its group has {len(members)} member(s): {', '.join(sorted(members)[:3])}",
-            hint=f"stop all its instances, then try again; {KILLED_MEMBER_HINT}",
-        )
+        raise has_members(application_id, members, where)
 
 
 def _require_offsets(manifest: Manifest) -> None:

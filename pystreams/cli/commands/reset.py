@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from pystreams.broker.port import Admin, Broker, CommittedOffset
+from pystreams.broker.port import Admin, Broker, CommittedOffset, has_members
 from pystreams.cli.connection import open_admin, open_broker_of
 from pystreams.cli.options import (
     ApplicationArgument,
@@ -22,7 +22,7 @@ from pystreams.cli.options import (
     YesOption,
 )
 from pystreams.cli.terminal.console import note, show_table
-from pystreams.errors import BrokerError, StateError
+from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.log.positions import positions_at
 from pystreams.log.topics import is_internal, partitions_of
@@ -126,12 +126,7 @@ def plan_reset(
     """Look at what the application left. Raises ``BrokerError`` while it runs."""
     members = admin.group_members(application_id)
     if members:
-        raise BrokerError(
-            f"{application_id} is running",
-            where=broker.description,
-            why=f"its group has {len(members)} member{'' if len(members) == 1 else 's'}",
-            hint="stop all its instances first; one that was killed leaves when its session is over",
-        )
+        raise has_members(application_id, members, broker.description)
     topics = admin.describe_topics()
     internal = {name for name in topics if _is_internal_of(name, application_id)}
     inputs = [p for name in topics_read if name in topics for p in partitions_of(topics[name])]
