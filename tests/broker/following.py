@@ -6,11 +6,13 @@ import time
 from collections.abc import Callable
 
 from pystreams.broker.port import Assigned, Lost, Member
-from tests.live.support import eventually
+from tests.live.support import TIMEOUT_S, eventually
 
 #: A member that is not heard of for so long is replaced: quick to notice who is gone.
 SESSION_TIMEOUT_MS = 3_000
 HEARTBEAT_INTERVAL_MS = 200
+#: For members whose going must be noticed before their session is over: nothing that works takes so long.
+LONG_SESSION_MS = 300_000
 
 #: When, who, ``open`` or ``close``, and which partitions.
 Journal = list[tuple[float, str, str, frozenset[int]]]
@@ -45,7 +47,7 @@ class Follower:
         self.held = now
 
 
-def follow_until(condition: Callable[[], bool], *followers: Follower, timeout_s: float = 30.0) -> None:
+def follow_until(condition: Callable[[], bool], *followers: Follower, timeout_s: float = TIMEOUT_S) -> None:
     """Have members poll, in turn, until something has come true."""
 
     def step() -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pystreams.broker.port import Consumer, Producer
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
+from tests.live.support import TIMEOUT_S
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -19,10 +20,12 @@ def send(producer: Producer, partition: int, *values: bytes) -> None:
     producer.commit({}, None)
 
 
-def poll_until(consumer: Consumer, condition: Callable[[], bool], seconds: float = 20) -> list[RecordBatch]:
+def poll_until(
+    consumer: Consumer, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S
+) -> list[RecordBatch]:
     """What is polled until something has come true."""
     batches: list[RecordBatch] = []
-    end = time.monotonic() + seconds
+    end = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < end, batches
         batches += consumer.poll(100)

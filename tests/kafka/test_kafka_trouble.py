@@ -63,12 +63,12 @@ def test_an_idle_application_whose_broker_is_away_answers_and_closes(
         started = time.monotonic()
         assert streams.store("counts").get("k").value == 10
         waited_s.append(time.monotonic() - started)
-    assert max(waited_s) < 6, waited_s
+    assert max(waited_s) < 15, waited_s
     # As if the coordinator had not been heard of for a session: who has nothing to commit need not ask it.
     monkeypatch.setattr(StreamsCoordinator, "doubtful", True)
     started = time.monotonic()
     assert streams.close(60_000)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 40
     assert streams.failure is None
 
 

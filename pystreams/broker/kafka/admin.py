@@ -46,6 +46,8 @@ _TIMEOUT_S: Final = 30.0
 #: How long it may take until all brokers know a new topic, or have forgotten a deleted one.
 _SPREAD_TIMEOUT_S: Final = 30.0
 _SPREAD_PAUSE_S: Final = 0.02
+#: How long a group's coordinator may take to answer, at first.
+_COORDINATOR_TIMEOUT_S: Final = 2.0
 _REQUEST_TIMEOUT_MIN_S: Final = 0.1
 
 _EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
@@ -262,7 +264,9 @@ class KafkaAdmin:
     def delete_group(self, group: str) -> None:
         try:
             self._of_coordinator(
-                lambda: self._client.delete_consumer_groups([group], request_timeout=_TIMEOUT_S)[group]
+                lambda timeout_s: self._client.delete_consumer_groups([group], request_timeout=timeout_s)[
+                    group
+                ]
             )
         except KafkaException as exception:
             code = error_of(exception).code()
@@ -274,7 +278,9 @@ class KafkaAdmin:
     def group_members(self, group: str) -> list[str]:
         try:
             described = self._of_coordinator(
-                lambda: self._client.describe_consumer_groups([group], request_timeout=_TIMEOUT_S)[group]
+                lambda timeout_s: self._client.describe_consumer_groups([group], request_timeout=timeout_s)[
+                    group
+                ]
             )
         except KafkaException as exception:
             if error_of(exception).code() != KafkaError.GROUP_ID_NOT_FOUND:
@@ -350,15 +356,23 @@ class KafkaAdmin:
                 self._partition_counts(_seconds_left(deadline))
         return {partition: found[partition] for partition in specs}
 
-    def _of_coordinator(self, ask: Callable[[], Future[T]]) -> T:
-        """Ask again if a group's coordinator is being created (in a new cluster), or moves."""
+    def _of_coordinator(self, ask: Callable[[float], Future[T]]) -> T:
+        """Ask again if a group's coordinator is being created (in a new cluster), or moves: with more patience each
+        time, because librdkafka lets a request that has found no coordinator wait until its time is over.
+
+        ``ask`` takes that time in seconds.
+        """
         deadline = Deadline(SystemClock(), 1000 * _SPREAD_TIMEOUT_S)
+        timeout_s = _COORDINATOR_TIMEOUT_S
         while True:
             try:
-                return ask().result()
+                return ask(min(timeout_s, _seconds_left(deadline))).result()
             except KafkaException as exception:
-                if not is_unavailable(error_of(exception)) or deadline.expired():
+                error = error_of(exception)
+                if not is_unavailable(error) or deadline.expired():
                     raise
+            if error.code() == KafkaError._TIMED_OUT:
+                timeout_s *= 2
             time.sleep(_SPREAD_PAUSE_S)
 
     def _result(self, future: Future[T], what: str, which: str) -> T:

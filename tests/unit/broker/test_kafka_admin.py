@@ -23,8 +23,10 @@ class Client:
 
     def __init__(self, *answers: object) -> None:
         self.answers = list(answers)
+        self.timeouts_s: list[float] = []
 
     def describe_consumer_groups(self, groups, request_timeout):
+        self.timeouts_s.append(request_timeout)
         answer: Future[object] = Future()
         following = self.answers.pop(0)
         if isinstance(following, int):
@@ -48,6 +50,14 @@ def test_members_are_asked_for_until_the_coordinator_knows():
     asked, client = admin(KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS, MEMBERS)
     assert asked.group_members("flights") == ["a", "b"]
     assert client.answers == []
+
+
+def test_a_coordinator_that_keeps_silent_is_asked_anew_soon_and_then_more_patiently():
+    """In a new cluster a request that has found no coordinator waits to its end, though there is one by then."""
+    silent = KafkaError._TIMED_OUT
+    asked, client = admin(KafkaError.NOT_COORDINATOR, silent, silent, MEMBERS)
+    assert asked.group_members("flights") == ["a", "b"]
+    assert client.timeouts_s == [2, 2, 4, 8]
 
 
 def test_a_group_that_does_not_exist_has_no_members():
