@@ -70,7 +70,7 @@ def test_what_was_given_is_reserved_before_it_is_claimed(join: Join):
 
 
 def test_a_partition_that_was_not_given_cannot_be_claimed(join: Join):
-    with pytest.raises(BrokerError, match="not given"):
+    with pytest.raises(BrokerError, match="not assigned to it"):
         join("a").member.claim([PARTITIONS[0]])
 
 

@@ -83,7 +83,7 @@ def test_a_partition_that_is_missing_is_named(producer: Producer, partition: int
         producer.send("t", partition, b"k", b"v", 1, ())
         producer.commit({}, None)
 
-    with pytest.raises(TopicError, match=rf"(?s)no (such )?partition.*\b{partition}\b") as told:
+    with pytest.raises(TopicError, match=rf"(?s)partition {partition}\b") as told:
         write()
     assert re.search(r"[Tt]opic '?t\b", str(told.value))
 

@@ -78,7 +78,7 @@ def test_of_two_writers_with_one_id_one_writes_at_most(log: Log, kind: str):
             write(first, b"never")
         told, expected = str(fenced.value), [b"first", b"second"]
         first.close()
-    assert re.search("somebody else (is writing|writes) as id", told)
+    assert re.search("another process (is writing|writes) as id", told)
     write(second, b"second")
     second.close()
     sees(log, *expected)

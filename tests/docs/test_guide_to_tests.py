@@ -31,7 +31,9 @@ def test_every_marker_is_in_it():
 
 
 def test_its_commands_are_targets():
-    targets = set(re.findall(r"^([a-z-]+):", (TESTS.parent / "Makefile").read_text(encoding="utf-8"), re.M))
+    targets = set(
+        re.findall(r"^([a-z-]+):", (TESTS.parent / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     named = {text.split()[1] for text in QUOTED if text.startswith("make ")}
     assert len(named) > 10
     assert named - targets == set()
