@@ -5,5 +5,7 @@ that are assigned. ``task_manager`` takes them on and gives them up as the group
 the only one to change their states. ``task_opening`` makes and opens a task, ``restore`` fills the stores of what is
 ``restorable`` from changelogs, ``start_positions`` says where a task begins to read, ``commit`` commits all running
 tasks at once. ``changelog_guard`` finds records in changelogs that somebody else has written, ``repartition_purge``
-deletes what was processed. ``client_context`` is what all tasks of a client share.
+deletes processed records of repartition topics. ``stopwatch`` ends a stretch of processing that takes too long.
+``client_context`` is what all tasks of a client share. ``state_cleanup`` deletes old directories of tasks that run
+elsewhere.
 """

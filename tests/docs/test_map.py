@@ -1,0 +1,128 @@
+"""The map is true: the pages about the architecture and the docstrings of packages name what exists, and all of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.docs.packages import diagram
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "pystreams"
+ARCHITECTURE = ROOT / "docs" / "ARCHITECTURE.md"
+PAGES = sorted([ARCHITECTURE, *(ROOT / "docs" / "architecture").glob("*.md")])
+
+PACKAGES = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
+
+#: A name in a docstring, as far as a slash.
+_WORD = re.compile(r"``([A-Za-z_][\w./]*?)/?``")
+
+
+@cache
+def definitions() -> frozenset[str]:
+    """Every class, function and method of pystreams; methods as ``Class.method``, too."""
+    found: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                found |= {node.name} | {f"{node.name}.{name}" for name in _members(node)}
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.add(node.name)
+    return frozenset(found)
+
+
+def _members(node: ast.ClassDef) -> Iterator[str]:
+    for member in node.body:
+        if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield member.name
+        elif isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
+            yield member.target.id
+        elif isinstance(member, ast.Assign):
+            yield from (target.id for target in member.targets if isinstance(target, ast.Name))
+
+
+def modules(package: Path) -> set[str]:
+    """The modules and packages directly in a package."""
+    return {path.stem for path in package.glob("*.py") if not path.stem.startswith("__")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
+    }
+
+
+def named(page: Path) -> list[str]:
+    """What a page names in backticks, and in the boxes of its diagrams."""
+    text = page.read_text()
+    return re.findall(r"`([^`\n]+)`", text) + re.findall(r"<br/>([\w./]+)", text)
+
+
+def exists(name: str) -> bool:
+    """Whether a name of a page is a module, package, class or function of pystreams."""
+    name = name.removesuffix("()")
+    path = name.rstrip("/")
+    if "/" in name or name.endswith(".py"):
+        return (PACKAGE / path).exists()
+    if (PACKAGE / path).is_dir() or (PACKAGE / f"{path}.py").exists():
+        return True
+    return name in definitions()
+
+
+def is_name(text: str) -> bool:
+    """Whether it looks like one of ours: a path, a class, a function with (), ``Class.method``."""
+    return bool(
+        re.fullmatch(r"[a-z_]+/([a-z_]+/)*([a-z_]+(\.py)?)?", text)
+        or re.fullmatch(r"[A-Z]\w*[a-z]\w*(\.\w+)?(\(\))?", text)
+        or re.fullmatch(r"\w+\(\)", text)
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_module_class_and_function_that_a_page_names_exists(page: Path):
+    names = {name for name in named(page) if is_name(name)}
+    assert len(names) > 10
+    assert not {name for name in names if not exists(name)}
+
+
+def test_every_package_and_module_of_the_first_level_is_in_the_table_of_layers():
+    table = {
+        name.rstrip("/")
+        for line in ARCHITECTURE.read_text().splitlines()
+        if line.startswith("| `")
+        for name in re.findall(r"`([^`]+)`", line.split("|")[1])
+    }
+    assert table == modules(PACKAGE)
+
+
+def test_the_diagram_of_packages_is_drawn_from_their_imports():
+    assert diagram() in ARCHITECTURE.read_text(), f"put this diagram onto the page:\n{diagram()}"
+
+
+@pytest.mark.parametrize("package", PACKAGES[1:], ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_docstring_of_a_package_names_all_of_its_modules(package: Path):
+    words = {word.split("/")[0] for word in words_of(package)}
+    assert not modules(package) - words, "modules that the docstring leaves out"
+
+
+@pytest.mark.parametrize("package", PACKAGES[1:], ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_docstring_of_a_package_names_nothing_that_is_gone(package: Path):
+    ours = {word for word in words_of(package) if re.fullmatch(r"[a-z]+_[a-z_]+|[A-Z][a-z]+[A-Z]\w+", word)}
+    assert not ours - identifiers() - definitions() - {m for p in PACKAGES for m in modules(p)}
+
+
+def words_of(package: Path) -> list[str]:
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    return _WORD.findall(docstring)
+
+
+@cache
+def identifiers() -> frozenset[str]:
+    """Names of parameters, variables and attributes."""
+    nodes = [node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text()))]
+    return frozenset(
+        {node.arg for node in nodes if isinstance(node, ast.arg)}
+        | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        | {node.id for node in nodes if isinstance(node, ast.Name)}
+    )
