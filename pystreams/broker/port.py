@@ -207,7 +207,7 @@ class Producer(Protocol):
         """
         ...
 
-    def log_change(
+    def send_to_changelog(
         self,
         topic: str,
         partition: int,

@@ -161,7 +161,7 @@ class GlobalState:
             self.partitions,
             services=services,
             directory=directory,
-            log_change=lambda _: None,
+            log_of=lambda _: None,
             resources=resources,
             origin=origin,
         )

@@ -31,7 +31,7 @@ def new_task(
     *,
     services: TaskServices,
     directory: Path,
-    log_change: Callable[[str], LogChange | None],
+    log_of: Callable[[str], LogChange | None],
     resources: RocksResources | None = None,
     origin: str | None = None,
     beginning: str | None = None,
@@ -42,7 +42,7 @@ def new_task(
     """Open the stores that ``specs`` describe under ``directory``, and put a task around them. It waits for its stores
     to be filled; whoever has it starts and closes it.
 
-    ``log_change``, ``resources``, ``origin``, ``beginning`` and ``begun`` are as ``TaskState.open`` takes them,
+    ``log_of``, ``resources``, ``origin``, ``beginning`` and ``begun`` are as ``TaskState.open`` takes them,
     ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskState.open`` raises, and ``ProcessingError`` where
     a serde of the user's cannot be set up; nothing stays open then.
     """
@@ -54,7 +54,7 @@ def new_task(
             specs,
             task_id=task_id,
             cell=cell,
-            log_change=log_change,
+            log_of=log_of,
             topic_of=partial(changelog_topic, services.config.application_id),
             resources=resources,
             expired=dropped.add,

@@ -23,7 +23,7 @@ class NoProducer:
     ) -> None:
         """The record goes nowhere."""
 
-    def log_change(
+    def send_to_changelog(
         self,
         topic: str,
         partition: int,

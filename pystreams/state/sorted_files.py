@@ -143,7 +143,7 @@ def build_stores(
     the order of time, because they have no files.
     """
     with_headers = {spec.name for spec in specs if spec.headers}
-    state = TaskState.open(directory, specs, cell=ContextCell(), log_change=lambda _: None)
+    state = TaskState.open(directory, specs, cell=ContextCell(), log_of=lambda _: None)
     try:
         for store, of_store in files.items():
             state.ingest(store, of_store)

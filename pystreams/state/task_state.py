@@ -94,7 +94,7 @@ class TaskState:
         *,
         task_id: TaskId | None = None,
         cell: ContextCell,
-        log_change: Callable[[str], LogChange | None],
+        log_of: Callable[[str], LogChange | None],
         topic_of: Callable[[str], str] = str,
         resources: RocksResources | None = None,
         expired: Callable[[], None] = _nothing,
@@ -105,7 +105,7 @@ class TaskState:
         """Open the stores that ``specs`` describe.
 
         ``directory`` is the task's own; None keeps everything in memory. ``task_id`` (default: the directory's name)
-        distinguishes tasks that share a cache. ``log_change`` returns the function that appends to a store's changelog,
+        distinguishes tasks that share a cache. ``log_of`` returns the function that appends to a store's changelog,
         None for a store without one. ``topic_of`` returns the topic name for a store's serdes (default: the store's
         name), unless the store is filled from a topic. ``expired`` is called for each write that a window store drops
         because it is too late. Local state with another ``origin`` (a log, and after a space the hand-over that it
@@ -139,7 +139,7 @@ class TaskState:
                     spec=spec,
                     topic=spec.source_topic or topic_of(spec.name),
                     cell=cell,
-                    log=log_change(spec.name) if spec.logged else None,
+                    log=log_of(spec.name) if spec.logged else None,
                     cache=None,
                     namespace=f"{task}-{spec.name}",
                     expired=expired,

@@ -365,11 +365,11 @@ class TopologyTestDriver:
 
     # Set-up
 
-    def _log_change(self, store: str) -> LogChange | None:
-        topic, log_change = self._changelogs.get(store), self._producer.log_change
+    def _log_of(self, store: str) -> LogChange | None:
+        topic, send = self._changelogs.get(store), self._producer.send_to_changelog
         if topic is None:
             return None
-        return lambda key, value, timestamp, headers: log_change(topic, 0, key, value, timestamp, headers)
+        return lambda key, value, timestamp, headers: send(topic, 0, key, value, timestamp, headers)
 
     def _global_state(self, built: BuiltTopology) -> GlobalState:
         state = GlobalState(
@@ -408,7 +408,7 @@ class TopologyTestDriver:
             [TopicPartition(topic, 0) for topic in self._offsets],
             services=services,
             directory=Path(self._folder.name),
-            log_change=self._log_change,
+            log_of=self._log_of,
             order=JavaOrder(),
         )
         task.changelogs = {name: TopicPartition(topic, 0) for name, topic in self._changelogs.items()}

@@ -225,7 +225,7 @@ class _MockTask:
             [spec],
             task_id=self.task_id,
             cell=self.cell,
-            log_change=lambda _: None,
+            log_of=lambda _: None,
             expired=self._expired,
         )
         self._states.append(state)

@@ -44,7 +44,7 @@ class MemoryProducer:
         check_headers(topic, headers)
         self.records.append(ProducedRecord(topic, partition, key, value, timestamp, headers))
 
-    def log_change(
+    def send_to_changelog(
         self,
         topic: str,
         partition: int,

@@ -237,7 +237,7 @@ class _Replay:
             [TopicPartition(input.topic, self._id.partition) for input in one.topics_of(self._id.partition)],
             services=services,
             directory=folder,
-            log_change=self._log_change,
+            log_of=self._log_of,
         )
 
     def _global_stores(self, folder: Path) -> Mapping[str, Any]:
@@ -262,7 +262,7 @@ class _Replay:
                 state.apply([_as_batch(partition, lines, 0)])
         return state.stores
 
-    def _log_change(self, store: str) -> Any:
+    def _log_of(self, store: str) -> Any:
         changelog, spec = self._changelogs[store], self._specs[store]
 
         def log_change(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:

@@ -21,7 +21,7 @@ def shown_versions(spec: StoreSpec, records: Iterable[Sequence[Any]]) -> list[Sh
     changelog."""
     rows = [record[:3] for record in records]
     plain = replace(spec, key_serde=BYTES, value_serde=BYTES, persistent=False)
-    state = TaskState.open(None, [plain], cell=ContextCell(), log_change=lambda _: None)
+    state = TaskState.open(None, [plain], cell=ContextCell(), log_of=lambda _: None)
     try:
         if rows:
             keys, values, times = (list(column) for column in zip(*rows, strict=True))

@@ -22,7 +22,7 @@ def values_of(log: Log, topic: str = "t") -> list[bytes | None]:
 def test_commit_gives_the_end_offsets_of_changelogs_only(log: Log, producer: Producer):
     log.create("changelog", partitions=2)
     for _ in range(3):
-        producer.log_change("changelog", 1, b"k", b"v", 5, ())
+        producer.send_to_changelog("changelog", 1, b"k", b"v", 5, ())
     producer.send("t", 0, b"k", b"v", 5, ())
     assert producer.commit({}, None) == {TopicPartition("changelog", 1): 3}
     producer.send("t", 0, b"k", b"v", 5, ())
@@ -32,8 +32,8 @@ def test_commit_gives_the_end_offsets_of_changelogs_only(log: Log, producer: Pro
 def test_a_change_without_a_timestamp_is_of_now(log: Log, producer: Producer):
     log.create("changelog", config={"cleanup.policy": "compact"})
     before = SystemClock().now_ms()
-    producer.log_change("changelog", 0, b"k", b"v", None, ())
-    producer.log_change("changelog", 0, b"k", None, 5, ())
+    producer.send_to_changelog("changelog", 0, b"k", b"v", None, ())
+    producer.send_to_changelog("changelog", 0, b"k", None, 5, ())
     producer.commit({}, None)
     first, second = log.read("changelog", value=bytes)
     assert before <= first.timestamp <= SystemClock().now_ms()

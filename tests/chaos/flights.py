@@ -224,7 +224,7 @@ def stores(state_dir: Path, broker: Broker) -> dict[str, list[Any]]:
                 sub.stores,
                 task_id=task_id,
                 cell=ContextCell(),
-                log_change=lambda _: None,
+                log_of=lambda _: None,
             )
             with closing(state):
                 for name, store in state.stores.items():

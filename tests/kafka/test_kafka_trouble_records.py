@@ -247,7 +247,7 @@ def test_what_is_sent_after_an_abort_arrives_although_the_client_still_forgets(c
     for attempt in range(100):
         for number in range(20):
             producer.send("t", number % 4, b"k", b"%d" % attempt, 1, ())
-        producer.log_change("log", attempt % 4, b"k", b"v", 1, ())
+        producer.send_to_changelog("log", attempt % 4, b"k", b"v", 1, ())
         producer.commit({}, None)
         sent += 20
         producer.abort()

@@ -119,7 +119,7 @@ def start(log: Log, request: pytest.FixtureRequest) -> Callable[..., Streams]:
     [
         Faults("commit", AWAY, at=1, times=3),
         Faults("send", AWAY, at=5),
-        Faults("log_change", AWAY, at=5, times=2),
+        Faults("send_to_changelog", AWAY, at=5, times=2),
         Faults("commit", TaskMigratedError("another member has it"), at=2),
     ],
     ids=lambda faults: f"{type(faults.error).__name__} in {faults.method}",

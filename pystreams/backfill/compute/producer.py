@@ -194,7 +194,7 @@ class CollectingProducer:
         if size >= _BYTES:
             self._spill_all()
 
-    def log_change(
+    def send_to_changelog(
         self,
         topic: str,
         partition: int,

@@ -37,7 +37,7 @@ class ChangeTimes:
         }
         self._database: RocksDatabase | None = None
 
-    def log_change(self, store: str) -> LogChange:
+    def log_of(self, store: str) -> LogChange:
         """What stands in for the changelog of a store."""
         changes = self._changes.get(store)
         if changes is None:

@@ -219,7 +219,7 @@ class _TaskRun:
             [TopicPartition(input.topic, task.partition) for input in work.slice.topics_of(task.partition)],
             services=services,
             directory=folder,
-            log_change=self._times.log_change,
+            log_of=self._times.log_of,
             order=self._order,
         )
 

@@ -82,7 +82,7 @@ class StateTable:
                 [self.spec],
                 task_id=task,
                 cell=ContextCell(),
-                log_change=lambda _: None,
+                log_of=lambda _: None,
                 origin=None,
             )
             with closing(opened) as state:

@@ -106,7 +106,7 @@ class EmbeddedProducer:
         buffer.values.append(value)
         buffer.timestamps.append(timestamp)
 
-    def log_change(
+    def send_to_changelog(
         self,
         topic: str,
         partition: int,

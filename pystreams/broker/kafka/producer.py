@@ -167,7 +167,7 @@ class KafkaProducer:
         except KafkaException as exception:
             raise self._refused_at_once(exception, topic, partition) from None
 
-    def log_change(
+    def send_to_changelog(
         self,
         topic: str,
         partition: int,

@@ -48,7 +48,7 @@ class TaskOpener:
             changelogs,
             self._consumer.position,
             source_changelogs,
-            log_changes={store: self._log_change(p, store, logged) for store, p in changelogs.items()},
+            log_changes={store: self._log_of(p, store, logged) for store, p in changelogs.items()},
             logged=logged,
         )
 
@@ -69,7 +69,7 @@ class TaskOpener:
                 task.inputs,
                 services=self._services,
                 directory=context.directory.task_directory(task_id),
-                log_change=task.log_changes.get,
+                log_of=task.log_changes.get,
                 resources=context.resources,
                 origin=state_origin(context.broker, context.hand_over.attempt),
                 beginning=context.in_use.beginning,
@@ -87,9 +87,9 @@ class TaskOpener:
             self._code[task_id.subtopology] = code
         return code
 
-    def _log_change(self, changelog: TopicPartition, store: str, logged: dict[str, int]) -> LogChange:
+    def _log_of(self, changelog: TopicPartition, store: str, logged: dict[str, int]) -> LogChange:
         topic, partition = changelog
-        send = self._producer.log_change
+        send = self._producer.send_to_changelog
 
         def log_change(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
             logged[store] += 1

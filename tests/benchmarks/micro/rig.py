@@ -86,7 +86,7 @@ def rig(
         sub.stores,
         task_id=TASK,
         cell=cell,
-        log_change=lambda store: _unlogged,
+        log_of=lambda store: _unlogged,
         topic_of=lambda store: f"bench-{store}-changelog",
     )
     services = TaskServices(
@@ -117,7 +117,7 @@ def opened(spec: StoreSpec, directory: Path | None = None, cache_bytes: int = 1 
         [spec],
         task_id=TASK,
         cell=cell,
-        log_change=lambda store: _unlogged,
+        log_of=lambda store: _unlogged,
         topic_of=lambda store: f"bench-{store}-changelog",
     )
     state.attach(ThreadCache(cache_bytes))

@@ -142,7 +142,7 @@ class Reference:
     ) -> HostedTask:
         sub = self._built.subtopologies[task.subtopology]
 
-        def log_change(store: str) -> Any:
+        def log_of(store: str) -> Any:
             logged = changes.setdefault(store, [])
 
             def log(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers) -> None:
@@ -161,7 +161,7 @@ class Reference:
             ],
             services=services,
             directory=folder,
-            log_change=log_change,
+            log_of=log_of,
         )
 
     @contextmanager

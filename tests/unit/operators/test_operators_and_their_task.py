@@ -40,7 +40,7 @@ class Environment:
             ],
             task_id=TaskId(0, 0),
             cell=self.cell,
-            log_change=lambda store: None,
+            log_of=lambda store: None,
             topic_of=str,
         )
         self.state.attach(ThreadCache(1_000_000))

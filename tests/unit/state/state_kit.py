@@ -61,7 +61,7 @@ class Task:
             specs,
             task_id=task_id or TaskId(0, 0),
             cell=self.cell,
-            log_change=self._log_change,
+            log_of=self._log_of,
             resources=RESOURCES,
             expired=self._count_expired,
         )
@@ -103,7 +103,7 @@ class Task:
     def _count_expired(self) -> None:
         self.expired += 1
 
-    def _log_change(self, store: str) -> Any:
+    def _log_of(self, store: str) -> Any:
         def log_change(key: bytes, value: bytes | None, timestamp: int | None, headers: Any) -> None:
             spec = self.state.stores[store].spec
             assert spec.headers or headers == (NO_HEADERS if value is None else spec.changelog_headers)

@@ -23,7 +23,7 @@ Entries = list[tuple[bytes, bytes, int]]
 
 
 def opened(directory: Path, spec: StoreSpec, origin: str | None = "") -> TaskState:
-    return TaskState.open(directory, [spec], cell=ContextCell(), log_change=lambda _: None, origin=origin)
+    return TaskState.open(directory, [spec], cell=ContextCell(), log_of=lambda _: None, origin=origin)
 
 
 def built(directory: Path, spec: StoreSpec, entries: Entries) -> None:

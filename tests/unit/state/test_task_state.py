@@ -225,7 +225,7 @@ def test_stores_are_filled_by_one_thread_and_get_the_cache_of_another_when_they_
     tmp_path: Path,
 ) -> None:
     state = TaskState.open(
-        tmp_path / "0_0", [key_value(cached=True)], cell=ContextCell(), log_change=lambda _: None
+        tmp_path / "0_0", [key_value(cached=True)], cell=ContextCell(), log_of=lambda _: None
     )
     with closing(state):
         records = RecordBatch("log", 0, [b"a"], [b"1"], [5], [0], None, 1)
@@ -244,7 +244,7 @@ def test_stores_are_filled_by_one_thread_and_get_the_cache_of_another_when_they_
 
 def test_a_cache_of_no_size_and_a_store_that_wants_none_leave_the_store_as_it_is() -> None:
     for spec, cache in ((key_value(cached=True), ThreadCache(0)), (key_value(), ThreadCache(10_000))):
-        state = TaskState.open(None, [spec], cell=ContextCell(), log_change=lambda _: None)
+        state = TaskState.open(None, [spec], cell=ContextCell(), log_of=lambda _: None)
         with closing(state):
             before = state.stores["store"]
             state.attach(cache)

@@ -148,7 +148,7 @@ class MemoryProducer:
     ) -> None:
         self._write(TopicPartition(topic, partition or 0), (key, value, timestamp))
 
-    def log_change(
+    def send_to_changelog(
         self,
         topic: str,
         partition: int,

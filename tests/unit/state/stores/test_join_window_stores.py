@@ -38,7 +38,7 @@ class Side:
             directory,
             [spec],
             cell=self.cell,
-            log_change=lambda _: lambda *change: self.logged.append(change),
+            log_of=lambda _: lambda *change: self.logged.append(change),
         )
         self.store: JoinWindowStore[Any, Any] = self.state.stores["side"]  # type: ignore[assignment]
 
