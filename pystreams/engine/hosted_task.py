@@ -10,7 +10,7 @@ from pystreams.engine.linking import setting_up
 from pystreams.engine.stream_task import Position, StreamTask
 from pystreams.ids import TopicPartition
 from pystreams.state.cache.thread_cache import ThreadCache
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 
 
 def _nothing() -> Mapping[str, bytes | int]:
@@ -26,7 +26,7 @@ class HostedTask:
     """
 
     stream: StreamTask
-    state: TaskState
+    state: TaskStores
     changelogs: Mapping[str, TopicPartition] = field(default_factory=dict)
     metadata: Callable[[], Mapping[str, bytes | int]] = _nothing
 

@@ -18,7 +18,7 @@ from pystreams.state.begun import Begun
 from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.spec import StoreSpec
 from pystreams.state.store import LogChange
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from pystreams.topology.names import changelog_topic
 from pystreams.topology.nodes import Node
 
@@ -42,14 +42,14 @@ def new_task(
     """Open the stores that ``specs`` describe under ``directory``, and put a task around them. It waits for its stores
     to be filled; whoever has it starts and closes it.
 
-    ``log_of``, ``resources``, ``origin``, ``beginning`` and ``begun`` are as ``TaskState.open`` takes them,
-    ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskState.open`` raises, and ``ProcessingError`` where
+    ``log_of``, ``resources``, ``origin``, ``beginning`` and ``begun`` are as ``TaskStores.open`` takes them,
+    ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskStores.open`` raises, and ``ProcessingError`` where
     a serde of the user's cannot be set up; nothing stays open then.
     """
     cell = ContextCell()
     dropped = services.metrics.counter(names.DROPPED_RECORDS, thread_id=services.thread_id, task_id=task_id)
     with setting_up("the task's stores", task_id):
-        state = TaskState.open(
+        state = TaskStores.open(
             directory,
             specs,
             task_id=task_id,

@@ -2,7 +2,7 @@
 
 In the order that a record's write takes:
 
-- ``task_state``: ``TaskState`` opens the stores of a task, and commits, aborts and restores them together. Begin here.
+- ``task_stores``: ``TaskStores`` opens the stores of a task; commits, aborts and restores them together. Begin here.
 - ``spec``: a store as data in the topology. ``store``: a store for operators and processors.
 - ``stores/``: the kinds of stores, with keys and values as objects, and ``Stores``, which makes specs of them.
 - ``cache/``: the write-back cache of a thread. It decides when results are emitted.

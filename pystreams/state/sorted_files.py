@@ -26,7 +26,7 @@ from pystreams.state.layers.session_layer import SESSION_SUFFIX_BYTES, Segmented
 from pystreams.state.layers.time_layer import Segments
 from pystreams.state.layers.window_layer import SegmentedLayout
 from pystreams.state.spec import EXPIRING_KINDS, StoreKind, StoreSpec, value_form
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from pystreams.state.value_forms import ValueForm, with_headers_apart
 
 #: Entries are sorted in memory in batches of this size.
@@ -143,7 +143,7 @@ def build_stores(
     the order of time, because they have no files.
     """
     with_headers = {spec.name for spec in specs if spec.headers}
-    state = TaskState.open(directory, specs, cell=ContextCell(), log_of=lambda _: None)
+    state = TaskStores.open(directory, specs, cell=ContextCell(), log_of=lambda _: None)
     try:
         for store, of_store in files.items():
             state.ingest(store, of_store)

@@ -25,7 +25,7 @@ from pystreams.metrics import Metrics, names
 from pystreams.processor import ProcessorContext, PunctuationType, Punctuator
 from pystreams.record import NO_HEADERS, ContextCell, Record
 from pystreams.state.spec import StoreSpec
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from pystreams.testing.producer import MemoryProducer
 from pystreams.topology.arguments import checked_store
 
@@ -206,7 +206,7 @@ class _MockTask:
         )
         self._expired = dropped.add
         self._state_dir = state_dir
-        self._states: list[TaskState] = []
+        self._states: list[TaskStores] = []
 
     @property
     def state_dir(self) -> Path:
@@ -220,7 +220,7 @@ class _MockTask:
     def add_store(self, spec: StoreSpec) -> Any:
         if spec.name in self.stores:
             raise StateError(f"the mock context has a store {spec.name} already")
-        state = TaskState.open(
+        state = TaskStores.open(
             None,
             [spec],
             task_id=self.task_id,

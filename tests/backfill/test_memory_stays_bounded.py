@@ -22,7 +22,7 @@ from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from tests.backfill.compute.test_task_function import work_of
 from tests.backfill.kit import Backfill, everything, lines, memory
 from tests.backfill.programs import PROGRAMS, history
@@ -66,13 +66,13 @@ def test_what_stores_have_not_written_is_bounded(tmp_path: Path, monkeypatch: py
     app = App("many", statestore_cache_max_bytes=0, statestore_uncommitted_max_bytes=MIB)
     app.stream("in", key=str, value=str).group_by_key().reduce(lambda old, new: new, name="last")
     past = {"in": [lines([(str(number), "v" * 2_000, number) for number in range(4_000)], value=str)]}
-    commit, sizes = TaskState.commit, []
+    commit, sizes = TaskStores.commit, []
 
-    def watched(self: TaskState, *given: Any) -> None:
+    def watched(self: TaskStores, *given: Any) -> None:
         sizes.append(self.uncommitted_bytes)
         commit(self, *given)
 
-    monkeypatch.setattr(TaskState, "commit", watched)
+    monkeypatch.setattr(TaskStores, "commit", watched)
     rows = list(stage(app, past, tmp_path, commit_records=1_000_000))
     assert sum(batch.num_rows for batch in rows if batch.column("kind")[0].as_py() == Kind.STATE) == 4_000
     # A step of some hundred records goes beyond it.

@@ -10,7 +10,7 @@ from pystreams.record import ContextCell, RecordBatch
 from pystreams.serde import BYTES
 from pystreams.state.spec import StoreSpec
 from pystreams.state.stores.versioned import VersionedStore
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 
 #: Key, from when on, value, up to when (None: it still is).
 Shown = tuple[bytes, int, bytes, int | None]
@@ -21,7 +21,7 @@ def shown_versions(spec: StoreSpec, records: Iterable[Sequence[Any]]) -> list[Sh
     changelog."""
     rows = [record[:3] for record in records]
     plain = replace(spec, key_serde=BYTES, value_serde=BYTES, persistent=False)
-    state = TaskState.open(None, [plain], cell=ContextCell(), log_of=lambda _: None)
+    state = TaskStores.open(None, [plain], cell=ContextCell(), log_of=lambda _: None)
     try:
         if rows:
             keys, values, times = (list(column) for column in zip(*rows, strict=True))

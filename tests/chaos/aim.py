@@ -42,19 +42,19 @@ COMMIT = {
     "records-appended": Point("after", f"{_LOG}.log", "append", 20),
     "offsets-written": Point("after", f"{_LOG}.producer", "commit_offsets", 4),
     "log-committed": Point("after", f"{_LOG}.producer", "EmbeddedProducer.commit", 4),
-    "store-commit-begins": Point("before", f"{_STATE}.task_state", "TaskState.commit", 12),
+    "store-commit-begins": Point("before", f"{_STATE}.task_stores", "TaskStores.commit", 12),
     "between-slices-of-a-store": Point("before", "rocksdict", "WriteBatch", 60),
-    "store-committed": Point("after", f"{_STATE}.task_state", "TaskState.commit", 12),
+    "store-committed": Point("after", f"{_STATE}.task_stores", "TaskStores.commit", 12),
     "commit-ended": Point("after", f"{_TASKS}.commit", "Committer.commit", 4),
 }
 
 RESTORE = {
     "restore-begins": Point("before", f"{_TASKS}.restore", "Restorer.submit", 4),
     "restore-step-begins": Point("before", f"{_TASKS}.restore", "Restorer.step"),
-    "restore-batch-begins": Point("before", f"{_STATE}.task_state", "TaskState.restore", 6),
+    "restore-batch-begins": Point("before", f"{_STATE}.task_stores", "TaskStores.restore", 6),
     "between-slices-of-a-restore": Point("before", "rocksdict", "WriteBatch", 30),
-    "restore-batch-written": Point("after", f"{_STATE}.task_state", "TaskState.restore", 6),
-    "offsets-file-written": Point("after", f"{_STATE}.task_state", "TaskState.restore_checkpoint"),
+    "restore-batch-written": Point("after", f"{_STATE}.task_stores", "TaskStores.restore", 6),
+    "offsets-file-written": Point("after", f"{_STATE}.task_stores", "TaskStores.restore_checkpoint"),
     "restored-task-starts": Point("before", f"{_TASKS}.active_task", "ActiveTask.start", 4),
 }
 
@@ -71,7 +71,7 @@ ELSEWHERE = {
     "cleaner-rewrites": Point("before", f"{_LOG}.cleaner", "Cleaner._rewrite_slice"),
     "cleaner-rewrote": Point("after", f"{_LOG}.cleaner", "Cleaner._rewrite_slice"),
     "tasks-close": Point("before", f"{_TASKS}.task_manager", "TaskManager.close"),
-    "stores-closed": Point("after", f"{_STATE}.task_state", "TaskState.close", 4),
+    "stores-closed": Point("after", f"{_STATE}.task_stores", "TaskStores.close", 4),
     "member-departs": Point("before", f"{_LOG}.membership", "EmbeddedMember._depart"),
 }
 

@@ -27,7 +27,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import ContextCell
 from pystreams.runtime.startup.client_start import build_topology
 from pystreams.serde import STR, JsonSerde, TimeWindowedSerde
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 
 GROUP = "flights"
 CHANGELOG = f"{GROUP}-delays-by-day-changelog"
@@ -219,7 +219,7 @@ def stores(state_dir: Path, broker: Broker) -> dict[str, list[Any]]:
     with closing(broker.admin()) as admin:
         for partition in range(PARTITIONS):
             task_id = TaskId(sub.id, partition)
-            state = TaskState.open(
+            state = TaskStores.open(
                 state_dir / GROUP / str(task_id),
                 sub.stores,
                 task_id=task_id,

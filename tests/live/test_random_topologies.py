@@ -14,7 +14,7 @@ import pytest
 
 from pystreams.engine.stream_task import StreamTask
 from pystreams.ids import TaskId
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from tests.live.random_topologies.recording import Flush, Read, Recorder
 from tests.live.random_topologies.run import check
 from tests.live.random_topologies.trials import Trial, fit, fuzzed, recorded, trial
@@ -87,7 +87,7 @@ def without_state(_: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("of", "method", "broken"),
-    [(StreamTask, "start", without_memory), (TaskState, "restore", without_state)],
+    [(StreamTask, "start", without_memory), (TaskStores, "restore", without_state)],
     ids=["without memory", "without state"],
 )
 def test_a_fault_behind_a_restart_is_found(

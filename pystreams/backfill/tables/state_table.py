@@ -28,7 +28,7 @@ from pystreams.ids import TaskId
 from pystreams.record import ContextCell
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
 from pystreams.state.spec import StoreSpec
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from pystreams.state.value_forms import headers_apart
 
 _LOCK_TIMEOUT_MS: Final = 5_000
@@ -77,7 +77,7 @@ class StateTable:
         try:
             _copy(Path(directory), copy)
             task = TaskId(self.subtopology, partition)
-            opened = TaskState.open(
+            opened = TaskStores.open(
                 copy,
                 [self.spec],
                 task_id=task,

@@ -18,7 +18,7 @@ from pystreams.runtime.tasks.restorable import ToRestore
 from pystreams.runtime.tasks.task import TASK_SUCCESSORS, TaskStatus
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.store import LogChange
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from pystreams.transitions import check_transition
 
 
@@ -64,7 +64,7 @@ class ActiveTask:
         return self.hosted.stream
 
     @property
-    def state(self) -> TaskState:
+    def state(self) -> TaskStores:
         return self.hosted.state
 
     @property

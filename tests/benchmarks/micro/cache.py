@@ -9,7 +9,7 @@ from typing import Any
 from pystreams import JsonSerde, StreamsBuilder, TimeWindows
 from pystreams.serde import INT, STR
 from pystreams.state.spec import StoreSpec
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from tests.benchmarks.micro.measure import Case
 from tests.benchmarks.micro.rig import NOON_MS, opened, rig
 
@@ -31,7 +31,7 @@ def nothing(builder: StreamsBuilder) -> None:
     builder.stream("in", key=str, value=str).foreach(id)
 
 
-def increments(state: TaskState, keys: list[bytes], one_more: Callable[[Any], Any]) -> Callable[[], None]:
+def increments(state: TaskStores, keys: list[bytes], one_more: Callable[[Any], Any]) -> Callable[[], None]:
     store: Any = state.stores["counts"]
     read, write = store.read, store.write
 

@@ -16,7 +16,7 @@ from pystreams.metrics import Metrics
 from pystreams.record import NO_HEADERS, ContextCell, Headers, RecordBatch
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.spec import StoreSpec
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 
 TASK = TaskId(0, 0)
 INPUT = TopicPartition("in", 0)
@@ -28,7 +28,7 @@ class Rig:
 
     def __init__(
         self,
-        state: TaskState,
+        state: TaskStores,
         task: StreamTask,
         keys: Sequence[bytes],
         values: Sequence[bytes],
@@ -81,7 +81,7 @@ def rig(
     build(builder)
     (sub,) = builder.build().build("bench").subtopologies
     cell = ContextCell()
-    state = TaskState.open(
+    state = TaskStores.open(
         None,
         sub.stores,
         task_id=TASK,
@@ -109,10 +109,12 @@ def rig(
 
 
 @contextmanager
-def opened(spec: StoreSpec, directory: Path | None = None, cache_bytes: int = 1 << 30) -> Iterator[TaskState]:
+def opened(
+    spec: StoreSpec, directory: Path | None = None, cache_bytes: int = 1 << 30
+) -> Iterator[TaskStores]:
     """The state of a task with one store, a record of topic ``in`` being processed."""
     cell = ContextCell()
-    state = TaskState.open(
+    state = TaskStores.open(
         directory,
         [spec],
         task_id=TASK,

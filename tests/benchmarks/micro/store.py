@@ -11,7 +11,7 @@ from typing import Any
 from pystreams.record import RecordBatch
 from pystreams.serde import INT, STR
 from pystreams.state.spec import StoreSpec
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from tests.benchmarks.micro.measure import Case
 from tests.benchmarks.micro.rig import NOON_MS, opened
 
@@ -23,7 +23,7 @@ WINDOWED = StoreSpec(
 )
 
 
-def increments(state: TaskState, keys: list[bytes]) -> Callable[[], None]:
+def increments(state: TaskStores, keys: list[bytes]) -> Callable[[], None]:
     store: Any = state.stores["counts"]
     read, write = store.read, store.write
 
@@ -35,7 +35,7 @@ def increments(state: TaskState, keys: list[bytes]) -> Callable[[], None]:
     return run
 
 
-def windowed_increments(state: TaskState, keys: list[bytes]) -> Callable[[], None]:
+def windowed_increments(state: TaskStores, keys: list[bytes]) -> Callable[[], None]:
     store: Any = state.stores["counts"]
     read, write = store.read, store.write
 
@@ -47,7 +47,7 @@ def windowed_increments(state: TaskState, keys: list[bytes]) -> Callable[[], Non
     return run
 
 
-def committed(state: TaskState, fill: Callable[[], None]) -> Callable[[], None]:
+def committed(state: TaskStores, fill: Callable[[], None]) -> Callable[[], None]:
     """Everything ``fill`` writes lies in the table; what is written from now on can be forgotten."""
     fill()
     state.commit({"counts": N})
@@ -72,7 +72,7 @@ def cases() -> Iterator[list[Case]]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
 
-        def state(spec: StoreSpec, name: str | None) -> TaskState:
+        def state(spec: StoreSpec, name: str | None) -> TaskStores:
             return stack.enter_context(opened(spec, folder / name if name else None))
 
         rocks, rocks_windows, memory = state(PLAIN, "kv"), state(WINDOWED, "windows"), state(PLAIN, None)

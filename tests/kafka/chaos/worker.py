@@ -26,9 +26,9 @@ COMMIT = {
     "nothing-delivered-yet": Point("before", f"{_KAFKA}.producer", "KafkaProducer.commit", 6),
     "all-delivered": Point("before", f"{_KAFKA}.member", "KafkaMember.commit", 6),
     "offsets-committed": Point("after", f"{_KAFKA}.member", "KafkaMember.commit", 6),
-    "store-commit-begins": Point("before", f"{_STATE}.task_state", "TaskState.commit", 20),
+    "store-commit-begins": Point("before", f"{_STATE}.task_stores", "TaskStores.commit", 20),
     "between-slices-of-a-store": Point("before", "rocksdict", "WriteBatch", 60),
-    "store-committed": Point("after", f"{_STATE}.task_state", "TaskState.commit", 20),
+    "store-committed": Point("after", f"{_STATE}.task_stores", "TaskStores.commit", 20),
     "commit-ended": Point("after", f"{_TASKS}.commit", "Committer.commit", 6),
 }
 

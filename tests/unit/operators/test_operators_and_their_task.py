@@ -14,7 +14,7 @@ from pystreams.ids import TaskId
 from pystreams.record import ContextCell
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.stores.factory import Stores
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from pystreams.windowed import Windowed
 
 ZERO = UserFunction(lambda: 0, False, "zero")
@@ -32,7 +32,7 @@ class Environment:
         self.loaded: dict[str, int] = {}
         self.drops: list[str] = []
         self.forwarded: list[tuple[Any, ...]] = []
-        self.state = TaskState.open(
+        self.state = TaskStores.open(
             None,
             [
                 Stores.timestamped_key_value_store("counts", str, int, cached=cached),

@@ -12,7 +12,7 @@ from pystreams.serde import INT, STR
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.spec import StoreSpec
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 
 RESOURCES = RocksResources(8 * 1024 * 1024, 8 * 1024 * 1024)
 
@@ -56,7 +56,7 @@ class Task:
         self.changelog: list[tuple[str, bytes, bytes | None, int | None]] = []
         self.expired = 0
         self.cache = cache or ThreadCache(cache_bytes)
-        self.state = TaskState.open(
+        self.state = TaskStores.open(
             directory,
             specs,
             task_id=task_id or TaskId(0, 0),

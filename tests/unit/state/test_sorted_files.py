@@ -16,14 +16,14 @@ from pystreams.state.formats import pack_window_suffix
 from pystreams.state.layers.session_layer import session_key
 from pystreams.state.sorted_files import SortedFiles, TableFormat, build_stores, install_stores
 from pystreams.state.spec import StoreSpec
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from tests.unit.state.state_kit import key_value, session, timestamped, timestamped_window, window
 
 Entries = list[tuple[bytes, bytes, int]]
 
 
-def opened(directory: Path, spec: StoreSpec, origin: str | None = "") -> TaskState:
-    return TaskState.open(directory, [spec], cell=ContextCell(), log_of=lambda _: None, origin=origin)
+def opened(directory: Path, spec: StoreSpec, origin: str | None = "") -> TaskStores:
+    return TaskStores.open(directory, [spec], cell=ContextCell(), log_of=lambda _: None, origin=origin)
 
 
 def built(directory: Path, spec: StoreSpec, entries: Entries) -> None:

@@ -13,7 +13,7 @@ from pystreams.serde import STR
 from pystreams.state.formats import SEQUENCE_MAX, split_window_key
 from pystreams.state.spec import StoreSpec
 from pystreams.state.stores.join_window import JoinWindowStore
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 
 Change = tuple[bytes, bytes | None, int | None, Headers]
 
@@ -34,7 +34,7 @@ class Side:
         )
         self.cell = ContextCell()
         self.logged: list[Change] = []
-        self.state = TaskState.open(
+        self.state = TaskStores.open(
             directory,
             [spec],
             cell=self.cell,

@@ -65,8 +65,8 @@ def _nothing() -> None:
     """The default for ``expired``: expired records are not counted."""
 
 
-class TaskState:
-    """The stores of one task. Open it with ``TaskState.open``; only one thread at a time may use it.
+class TaskStores:
+    """The stores of one task. Open it with ``TaskStores.open``; only one thread at a time may use it.
 
     The state opens without a cache: another thread may restore the stores than the thread whose cache is attached to
     them afterwards.
@@ -101,7 +101,7 @@ class TaskState:
         origin: str | None = None,
         beginning: str | None = None,
         begun: Mapping[str, Begun] | None = None,
-    ) -> TaskState:
+    ) -> TaskStores:
         """Open the stores that ``specs`` describe.
 
         ``directory`` is the task's own; None keeps everything in memory. ``task_id`` (default: the directory's name)

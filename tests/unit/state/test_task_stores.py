@@ -16,7 +16,7 @@ from pystreams.serde import BYTES
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.disk import rocksdb
 from pystreams.state.spec import StoreSpec
-from pystreams.state.task_state import TaskState
+from pystreams.state.task_stores import TaskStores
 from tests.unit.state.state_kit import (
     Task,
     batch_of,
@@ -224,7 +224,7 @@ def test_tasks_of_one_thread_share_its_cache() -> None:
 def test_stores_are_filled_by_one_thread_and_get_the_cache_of_another_when_they_are_complete(
     tmp_path: Path,
 ) -> None:
-    state = TaskState.open(
+    state = TaskStores.open(
         tmp_path / "0_0", [key_value(cached=True)], cell=ContextCell(), log_of=lambda _: None
     )
     with closing(state):
@@ -244,7 +244,7 @@ def test_stores_are_filled_by_one_thread_and_get_the_cache_of_another_when_they_
 
 def test_a_cache_of_no_size_and_a_store_that_wants_none_leave_the_store_as_it_is() -> None:
     for spec, cache in ((key_value(cached=True), ThreadCache(0)), (key_value(), ThreadCache(10_000))):
-        state = TaskState.open(None, [spec], cell=ContextCell(), log_of=lambda _: None)
+        state = TaskStores.open(None, [spec], cell=ContextCell(), log_of=lambda _: None)
         with closing(state):
             before = state.stores["store"]
             state.attach(cache)
