@@ -107,7 +107,9 @@ class World:
         #: Directories that somebody else has locked.
         self.locks: dict[TaskId, DirectoryLock] = {}
         self.breaking: Counter[TaskId] = Counter()
+        #: How many records came, by partition and key, and to the task without a store.
         self.fed: Counter[bytes] = Counter()
+        self.fed_plain = 0
         self._context = self._make_context()
         self._start()
 
@@ -214,7 +216,9 @@ class World:
         for number in range(records):
             key = _KEYS[number % len(_KEYS)]
             lines.append((key, b"v", len(lines)))
-            if task_id != PLAIN:
+            if task_id == PLAIN:
+                self.fed_plain += 1
+            else:
                 self.fed[b"%d %s" % (partition.partition, key)] += 1
 
     # Events of the thread
@@ -356,6 +360,12 @@ class World:
             with self.tasks()[task_id].stores["counts"].all() as entries:
                 found |= {b"%d %s" % (task_id.partition, key.encode()): value.value for key, value in entries}
         return found
+
+    def check_results(self) -> None:
+        """Every record counts once. It is written once where a commit is atomic, else at least once."""
+        assert self.counts() == self.fed
+        written = len(self.log.partitions[TopicPartition("loud", 0)])
+        assert written == self.fed_plain if self.log.transactional else written >= self.fed_plain
 
     def close(self) -> None:
         self.log.faults.clear()
