@@ -32,8 +32,8 @@ class Committable(Protocol):
     def after_commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], end_offsets: Mapping[TopicPartition, int]
     ) -> None:
-        """The log has committed the task's ``offsets``: keep what the stores hold. ``end_offsets`` are those of all
-        changelogs that were written."""
+        """The log has committed the task's ``offsets``: write the stores. ``end_offsets`` are those of all changelogs
+        that were written."""
         ...
 
 
@@ -41,7 +41,7 @@ Task = TypeVar("Task", bound=Committable)
 
 
 def _nobody(_: object) -> None:
-    """Nobody wants to know who is at work."""
+    """Ignores which task is at work."""
 
 
 def commit(
@@ -52,12 +52,11 @@ def commit(
     again: Mapping[TopicPartition, CommittedOffset] | None = None,
     working: Callable[[Task | None], None] = _nobody,
 ) -> dict[TopicPartition, int]:
-    """Commit all that ``tasks`` have done since the last time, and what else ``producer`` was given: all tasks that
-    write with one producer commit at once. Gives the end offsets of the changelogs that were written.
+    """Commit the work of ``tasks`` since their last commit, and everything else that was sent with ``producer``: tasks
+    that share a producer commit together. Returns the end offsets of the changelogs that were written.
 
-    ``member`` None: no group is checked. ``again`` are offsets that are committed once more. ``working`` is told which
-    task is at work, so that a failure can be blamed on it. Raises what the producer raises, and what flushing runs
-    into.
+    ``member`` None: no group is checked. ``again``: offsets to commit once more. ``working`` is called with the task
+    at work, so that the caller knows which task a failure belongs to. Raises what the producer and the flush raise.
     """
     for task in tasks:
         working(task)

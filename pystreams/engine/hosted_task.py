@@ -21,8 +21,8 @@ def _nothing() -> Mapping[str, bytes | int]:
 class HostedTask:
     """Implements ``commit.Committable`` for hosts that have no group: they commit no input offsets.
 
-    ``changelogs`` names the changelog partition of every logged store; ``metadata`` gives what is kept beside the
-    stores with each commit.
+    ``changelogs`` names the changelog partition of every logged store; ``metadata`` returns entries that each commit
+    writes together with the stores.
     """
 
     stream: StreamTask
@@ -37,8 +37,7 @@ class HostedTask:
         operator_state: Mapping[str, int],
         stream_time: int = -1,
     ) -> None:
-        """The stores are filled: they belong to the thread with that ``cache`` from now on. Goes on as
-        ``StreamTask.start``."""
+        """The stores are filled: attach the thread's ``cache``, and start as ``StreamTask.start`` does."""
         with setting_up("the task's stores", self.stream.task_id):
             self.state.attach(cache)
         self.stream.start(committed, operator_state, stream_time)

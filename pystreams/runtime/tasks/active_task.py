@@ -46,16 +46,16 @@ class ActiveTask:
     logged: dict[str, int] = field(default_factory=dict)
     log_ends: dict[str, int] = field(default_factory=dict)
     status: TaskStatus = TaskStatus.CREATED
-    #: Its state was deleted just before it was made: if that cannot be opened, there is no use in deleting it again.
+    #: Its local state was deleted just before: if the stores still cannot be opened, deleting it again does not help.
     wiped: bool = False
-    #: Since when another one has its directory, and when to tell it next (ms); None: nobody has.
+    #: While its directory is locked: since when it has waited, and when to log that again (ms).
     locked_ms: tuple[float, float] | None = None
     _hosted: HostedTask | None = field(default=None, init=False)
     _inputs_for_stores: dict[str, InputForStore] = field(default_factory=dict, init=False)
 
     @property
     def hosted(self) -> HostedTask:
-        """What processes the records, with its stores. There is none before the task is opened."""
+        """The stream task with its stores; only after ``opened``."""
         assert self._hosted is not None, f"task {self.task_id} is not open"
         return self._hosted
 
@@ -75,7 +75,7 @@ class ActiveTask:
         self.status = check_transition(f"task {self.task_id}", TASK_SUCCESSORS, self.status, status)
 
     def opened(self, hosted: HostedTask) -> None:
-        """Its directory is ours, and its stores are open."""
+        """The task has locked its directory and opened its stores."""
         self._hosted = hosted
 
     def interrupt(self) -> None:
@@ -86,7 +86,7 @@ class ActiveTask:
     # Restoring
 
     def to_restore(self) -> list[ToRestore]:
-        """What its stores are to be filled from."""
+        """The stores, and the partitions to fill them from."""
         # A store without a changelog holds what was read of its input: up to what was committed.
         read = {p: self.committed[p].offset for p in self.source_changelogs.values() if p in self.committed}
         return [
@@ -100,7 +100,7 @@ class ActiveTask:
         return ToRestore(store, partition, state.changelog_offset(store), limit, tells_gaps)
 
     def restored(self, ends: Mapping[str, int]) -> None:
-        """Its stores hold what their changelogs held; ``ends`` are the offsets up to which, by store."""
+        """The stores are complete up to the offsets ``ends``, by store."""
         self.state.restore_checkpoint()
         self.log_ends.update(ends)
 

@@ -12,9 +12,9 @@ from pystreams.record import RecordBatch
 class ToRestore(NamedTuple):
     """A store that is to be filled from a partition: a changelog, or an input that stands in for one.
 
-    ``offset`` is where to begin; None: at the beginning, nothing is here. ``limit`` is where to end in an input, as far
-    as the log has that; a changelog (None) is read to its end. ``tells_gaps``: what retention has deleted before the
-    beginning is missing in the store, which is worth a warning.
+    ``offset`` is where to begin; None: at the beginning, because the store is empty. ``limit`` is the offset at which
+    to stop in an input; None: read to the end, as in a changelog. ``tells_gaps``: warn if retention has deleted all
+    records, because the store then lacks them.
     """
 
     store: str

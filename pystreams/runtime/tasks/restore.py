@@ -1,8 +1,8 @@
 """Fills the stores of new tasks from their changelogs, a slice at a time, beside the tasks that already run.
 
-The restorer has a mailbox: tasks are submitted and withdrawn, and what is finished or corrupt is drained. Its owner
-decides on which thread it works (``step``). The offsets of all tasks that were submitted meanwhile are asked for at
-once.
+The restorer has a mailbox: its owner submits and withdraws tasks, and drains those that are finished or corrupt. The
+owner also decides which thread calls ``step``. One request asks for the offsets of all tasks that were submitted since
+the last step.
 
 A store is restored from where its own commit left off to the end its changelog has when the restore begins, and is
 done when the *position* has reached that end: records there may have been compacted away. A store that lies outside of
@@ -63,8 +63,8 @@ class StoreRestore:
 
 @dataclass(slots=True)
 class RestoreOutcome:
-    """What restoring has brought about: tasks whose stores are complete, and those whose stores no changelog fits. The
-    restorer has nothing to do with them any more."""
+    """The tasks whose stores are complete, and those whose stores disagree with their changelogs. The restorer no
+    longer uses either."""
 
     finished: list[TaskId] = field(default_factory=list)
     corrupted: dict[TaskId, StateCorruptedError] = field(default_factory=dict)
@@ -97,15 +97,15 @@ class Restorer:
         return list(self._stores.values())
 
     def submit(self, task: Restorable) -> None:
-        """Have a task's stores filled."""
+        """Begin to fill a task's stores with the next ``step``."""
         if not self._tasks and not self._submitted:
             self._since_ms = self._logged_ms = self._moved_ms = self._clock.monotonic_ms()
             self._restored = 0
         self._submitted[task.task_id] = task
 
     def withdraw(self, task_id: TaskId) -> Future[None]:
-        """Have nothing more done for a task, if anything is. Once the result is there, its stores are not touched any
-        more, and it is not drained."""
+        """Stop restoring a task; nothing happens if it is not being restored. When the future is done, the restorer no
+        longer uses the task's stores, and ``drain`` does not return the task."""
         self._submitted.pop(task_id, None)
         self._forget(task_id)
         if task_id in self._outcome.finished:
@@ -116,7 +116,7 @@ class Restorer:
         return done
 
     def drain(self) -> RestoreOutcome:
-        """What has come about since the last call."""
+        """The tasks that finished or turned out to be corrupt since the last call."""
         outcome, self._outcome = self._outcome, RestoreOutcome()
         return outcome
 
@@ -157,7 +157,7 @@ class Restorer:
         self._log_progress()
 
     def _begin(self) -> None:
-        """Begin with the tasks that were submitted."""
+        """Begin to restore the tasks that were submitted."""
         if not self._submitted:
             return
         wanted = {task_id: task.to_restore() for task_id, task in self._submitted.items()}

@@ -3,7 +3,7 @@ r"""A task as its thread sees it, and the states of its life, as data: each with
     CREATED -> RESTORING -> RESTORED -> STARTING -> RUNNING
          \________\____________\___________\___________\-> CLOSED
 
-A task that is to begin anew is closed, and another one takes its place.
+To start a task anew, its thread closes it and creates another one with the same id.
 
 Source: org.apache.kafka.streams.processor.internals.Task.
 """
@@ -18,9 +18,9 @@ from pystreams.ids import TaskId, TopicPartition
 
 
 class TaskStatus(Enum):
-    """CREATED: assigned; its stores are not open, perhaps because somebody else still has its directory. RESTORING: its
-    stores are being filled. RESTORED: they are complete. STARTING: its operators and processors are being opened.
-    RUNNING: processes records. CLOSED: the end."""
+    """CREATED: assigned, but its stores are not open yet, for example because another process has its directory.
+    RESTORING: its stores are being filled. RESTORED: its stores are complete. STARTING: its operators and processors
+    are being opened. RUNNING: it processes records. CLOSED: it is closed for good."""
 
     CREATED = "created"
     RESTORING = "restoring"
@@ -43,8 +43,7 @@ TASK_SUCCESSORS: Mapping[TaskStatus, frozenset[TaskStatus]] = {
 
 
 class Task(Protocol):
-    """A task that a thread has. An ``ActiveTask`` processes records; one that stands by would only have its stores
-    filled again and again."""
+    """A task of a thread. An ``ActiveTask`` processes records. A standby task would only keep its stores filled."""
 
     @property
     def task_id(self) -> TaskId: ...
@@ -63,5 +62,5 @@ class Task(Protocol):
         ...
 
     def become(self, status: TaskStatus) -> None:
-        """Go over to a state. Raises ``IllegalTransitionError``. ``TaskSet`` calls it, and nobody else."""
+        """Change the state. Only ``TaskSet`` calls this. Raises ``IllegalTransitionError``."""
         ...

@@ -190,7 +190,8 @@ class TaskManager:
     # Opening, restoring, closing
 
     def open_created(self) -> None:
-        """Open the tasks that are not open yet, unless their directories are still locked, and have them restored."""
+        """Open the tasks that are not open yet and submit them to the restorer. A task whose directory is still locked
+        stays as it is."""
         opened: list[TaskId] = []
         try:
             for task in self._tasks.having(TaskStatus.CREATED):
@@ -206,7 +207,8 @@ class TaskManager:
             self._restorer.submit(self._tasks[task_id])
 
     def _open(self, task_id: TaskId) -> bool:
-        """Open a task; False if somebody else has its directory. One whose state cannot be read begins anew."""
+        """Open a task; False if its directory is locked. If its state cannot be read, delete it and open the task with
+        empty stores."""
         task = self._tasks[task_id]
         try:
             self._opener.open(task)
@@ -223,8 +225,8 @@ class TaskManager:
         return True
 
     def _find_commits(self, tasks: Sequence[ActiveTask]) -> None:
-        """Read the last commits of tasks. Now, with the directories locked: whoever had them before on this machine has
-        made its last commit."""
+        """Read the last commits of tasks. Their directories are locked by now, so their former owners on this machine
+        have made their last commits."""
         context = self._context
         context.broker.fence(context.built.application_id, [task.task_id for task in tasks])
         committed = self._member.committed([partition for task in tasks for partition in task.inputs])
@@ -247,8 +249,8 @@ class TaskManager:
         self._start(self._tasks.having(TaskStatus.RESTORED))
 
     def wipe(self, corrupt: Mapping[TaskId, StreamsError]) -> None:
-        """The answer to state that is corrupt, wherever that shows: it is deleted, and restored from its changelogs;
-        other tasks only go back to their last commit."""
+        """Delete the corrupt state of tasks and restore it from their changelogs; other tasks only go back to their
+        last commit. Every corruption is handled here, wherever it is found."""
         for task_id, error in corrupt.items():
             log.warning("task %s: %s", task_id, error)
             task = self._tasks[task_id]
@@ -340,7 +342,7 @@ class TaskManager:
             self._tasks.become(task, TaskStatus.RUNNING)
 
     def _begin_anew(self, task: ActiveTask) -> None:
-        """Close a task, and have another one take its place."""
+        """Close a task and create another one with the same id."""
         self._close(task)
         self._tasks.add(self._opener.make(task.task_id))
 

@@ -35,7 +35,7 @@ class TaskOpener:
         )
 
     def make(self, task_id: TaskId) -> ActiveTask:
-        """A task of which nothing is open yet."""
+        """Create a task without opening its stores."""
         sub = self._context.subtopology(task_id)
         changelogs, source_changelogs = (
             {store: TopicPartition(topic, task_id.partition) for store, topic in topics.items()}
@@ -53,11 +53,11 @@ class TaskOpener:
         )
 
     def open(self, task: ActiveTask) -> None:
-        """Take the task's directory and open its stores, which wait to be restored then. Nothing stays open if that
-        fails.
+        """Lock the task's directory and open its stores, which must be restored next. If that fails, nothing stays
+        open.
 
-        Raises ``StateLockedError`` while another thread or process has the directory, ``StateCorruptedError`` if what
-        is in it cannot be read.
+        Raises ``StateLockedError`` while another thread or process has the directory, ``StateCorruptedError`` if its
+        content cannot be read.
         """
         context, task_id = self._context, task.task_id
         sub = context.subtopology(task_id)

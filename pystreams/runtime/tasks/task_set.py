@@ -12,7 +12,7 @@ T = TypeVar("T", bound=Task)
 
 
 class TaskSet(Generic[T]):
-    """Every task that is assigned, once, in the state that it is in; none that is closed."""
+    """All assigned tasks by their ids, without closed ones. It is the only place that changes their states."""
 
     def __init__(self) -> None:
         self._tasks: dict[TaskId, T] = {}
@@ -22,7 +22,7 @@ class TaskSet(Generic[T]):
         return len(self._tasks)
 
     def __iter__(self) -> Iterator[T]:
-        """A snapshot: tasks may come and go meanwhile, and another thread may ask."""
+        """Iterates over a copy, because tasks may be added or closed meanwhile; another thread may iterate, too."""
         return iter(list(self._tasks.values()))
 
     def __getitem__(self, task_id: TaskId) -> T:
@@ -30,23 +30,23 @@ class TaskSet(Generic[T]):
 
     @property
     def running(self) -> Sequence[T]:
-        """Those that process records, by their ids."""
+        """The tasks that process records, sorted by their ids."""
         return self._running
 
     def ids(self) -> list[TaskId]:
         return sorted(self._tasks)
 
     def having(self, *statuses: TaskStatus) -> list[T]:
-        """Those that are in one of these states."""
+        """The tasks in one of these states."""
         return [task for task in self._tasks.values() if task.status in statuses]
 
     def add(self, task: T) -> None:
-        """A task that has just been made. It takes the place of one that was closed."""
+        """Add a new task. The set must not contain another task with its id."""
         assert task.task_id not in self._tasks, f"task {task.task_id} is here twice"
         self._tasks[task.task_id] = task
 
     def become(self, task: T, status: TaskStatus) -> None:
-        """Have a task go over to a state; one that is closed is forgotten. Raises ``IllegalTransitionError``."""
+        """Change a task's state; a closed task leaves the set. Raises ``IllegalTransitionError``."""
         task.become(status)
         if status is TaskStatus.CLOSED:
             del self._tasks[task.task_id]

@@ -1,4 +1,4 @@
-"""What other threads want of a stream thread; it looks between two rounds."""
+"""Requests of other threads to a stream thread, which looks at them between two rounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Subject = TypeVar("Subject")
 
 
 class Requests(Generic[Subject]):
-    """All of it may be set from any thread, and is carried out by the thread itself."""
+    """Any thread may set these; the stream thread carries them out."""
 
     def __init__(self, thread: str, cache_bytes: int) -> None:
         #: End after the record at work.

@@ -42,7 +42,7 @@ _RESTORE_BESIDE_MS, _RESTORE_ALONE_MS = 20.0, 200.0
 _RETRY_PAUSE_MS = 100.0
 _SNAPSHOT_INTERVAL_MS = 100.0
 
-#: What is done about an error; the task that was at work, if one was.
+#: Handles an error; its second argument is the task that was at work, or None.
 Answer = Callable[[StreamsError, ActiveTask | None], None]
 
 
@@ -73,7 +73,7 @@ class RoundsOwner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ThreadParts:
-    """What a thread has opened: all of it is used by that thread alone."""
+    """The objects that a thread has opened. Only that thread uses them."""
 
     clients: ThreadClients
     cache: ThreadCache
@@ -83,7 +83,7 @@ class ThreadParts:
 
 
 class Rounds:
-    """What a thread does again and again, from the moment when all that it needs is open."""
+    """The loop of a thread: created once the thread has opened everything that it needs."""
 
     def __init__(
         self, owner: RoundsOwner, context: ClientContext, parts: ThreadParts, group_wait: GroupWait | None
