@@ -71,7 +71,7 @@ def backfill(
     if resume and overwrite:
         raise ConfigError(
             "resume does not go with overwrite",
-            why="one goes on with what is staged, the other begins anew in its place",
+            why="--resume continues the staged backfill, --overwrite replaces it",
             hint="leave one of them out",
         )
     check_places(staging, previous)

@@ -1,6 +1,6 @@
 """The command line: ``pystreams COMMAND``.
 
-Begin with ``main``, which joins the commands and turns an error into a message and an exit code.
+Begin with ``main``, which registers the commands and turns an error into a message and an exit code.
 
 - ``commands/``: one module for each command, a package for ``backfill`` and for the workers of ``run``.
 - ``application/``: the application that a command names: loading it, its settings, its topics.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _IF_MISSING: Final = (
     "go to the folder where the application runs, or name the file: --embedded-log FILE;"
-    " `pystreams topics create NAME` makes a new log"
+    " `pystreams topics create NAME` creates a new log"
 )
 
 
@@ -24,9 +24,8 @@ _IF_MISSING: Final = (
 def open_broker(
     embedded_log: Path | None, bootstrap_servers: str | None, *, create: bool = False
 ) -> Iterator[Broker]:
-    """Kafka at ``bootstrap_servers``, with the login that the environment has; without them the embedded log at
-    ``embedded_log``, or at the place where applications keep theirs. Raises ``BrokerUnavailableError`` if it is not
-    there."""
+    """Kafka at ``bootstrap_servers``, with the login from the environment; without them the embedded log at
+    ``embedded_log``, or at its default place. Raises ``BrokerUnavailableError`` if it is not there."""
     from pystreams.log.connection import log_config
 
     given = {"bootstrap_servers": bootstrap_servers} if bootstrap_servers else {"embedded_log": embedded_log}
@@ -36,7 +35,7 @@ def open_broker(
 
 @contextmanager
 def open_broker_of(config: StreamsConfig) -> Iterator[Broker]:
-    """The log of an application, which has to be there, with the application's own login."""
+    """The log of an application, which must exist, with the application's own login."""
     with _opened(config, create=False) as broker:
         yield broker
 
@@ -51,7 +50,7 @@ def _opened(config: StreamsConfig, *, create: bool) -> Iterator[Broker]:
 
 @contextmanager
 def open_admin(broker: Broker) -> Iterator[Admin]:
-    """An ``Admin`` that is closed again."""
+    """An ``Admin``, which the ``with`` block closes."""
     admin = broker.admin()
     try:
         yield admin

@@ -1,4 +1,4 @@
-"""The commands together, and the one place where an error becomes a message and an exit code."""
+"""Registers the commands, and turns an error into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
     context_settings={"help_option_names": ["--help", "-h"]},
-    epilog="Exit codes: 0 done, 1 failed at work, 2 wrong usage, 3 wrong application, 4 the log said no,"
-    " 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 failed while running, 2 wrong usage, 3 wrong application, 4 the log "
+    "refused it, 130 interrupted.",
 )
 
 

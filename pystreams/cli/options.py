@@ -1,4 +1,5 @@
-"""Arguments and options that several commands share. Flags win over the environment, that over the application."""
+"""Arguments and options that several commands share. Flags override the environment, which overrides the
+application."""
 
 from __future__ import annotations
 
@@ -12,15 +13,17 @@ from pystreams.cli.terminal.logs import LogFormat
 LOG_PANEL = "Where the records are"
 RUNS_PANEL = "How it runs"
 
-#: What ``--conf`` takes.
+#: An example of a value of ``--conf``.
 CONF_EXAMPLE = "spark.driver.memory=4g"
 
 ApplicationArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="MODULE[:ATTR]",
-        help="The application: a module ([bold]apps.wordcount[/]), one of its attributes ([bold]apps.wordcount:app[/]),"
-        " or a file ([bold]apps/wordcount.py[/]). Without ATTR: [bold]app[/], or the only application in the module.",
+        help="The application: a module ([bold]apps.wordcount[/]), one of its attributes "
+        "([bold]apps.wordcount:app[/]),"
+        " or a file ([bold]apps/wordcount.py[/]). Without ATTR: [bold]app[/], or the only application in the "
+        "module.",
         show_default=False,
     ),
 ]
@@ -43,7 +46,7 @@ BootstrapServersOption: TypeAlias = Annotated[
         "--bootstrap-servers",
         metavar="HOST:PORT[,...]",
         envvar="PYSTREAMS_BOOTSTRAP_SERVERS",
-        help="Addresses of a Kafka cluster. Without them: the embedded log.",
+        help="Addresses of a Kafka cluster. Default: the embedded log.",
         show_default=False,
         rich_help_panel=LOG_PANEL,
     ),
@@ -66,7 +69,8 @@ ApplicationIdOption: TypeAlias = Annotated[
         "--application-id",
         metavar="NAME",
         envvar="PYSTREAMS_APPLICATION_ID",
-        help="Names the consumer group, internal topics and state; needed for a Topology that has none itself.",
+        help="The name of the consumer group, internal topics and state; required for a Topology that does "
+        "not have one.",
         show_default=False,
     ),
 ]
@@ -77,8 +81,9 @@ SetOption: TypeAlias = Annotated[
         "--set",
         "-s",
         metavar="NAME=VALUE",
-        help="Any setting, by its name in Kafka Streams with underscores: [bold]-s commit_interval_ms=1000[/]."
-        " May stand several times. The environment does the same: PYSTREAMS_COMMIT_INTERVAL_MS=1000.",
+        help="Any setting, by its name in Kafka Streams with underscores: [bold]-s "
+        "commit_interval_ms=1000[/]. May be repeated. The same in the environment: "
+        "PYSTREAMS_COMMIT_INTERVAL_MS=1000.",
         show_default=False,
     ),
 ]
@@ -88,7 +93,7 @@ QuietOption: TypeAlias = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        help="Say nothing as long as nothing is wrong: only warnings, errors, and at the end what was left out.",
+        help="Print only warnings, errors, and at the end the number of records that were left out.",
     ),
 ]
 
@@ -97,19 +102,19 @@ LogFormatOption: TypeAlias = Annotated[
     typer.Option(
         "--log-format",
         envvar="PYSTREAMS_LOG_FORMAT",
-        help="What standard error gets: text, or one JSON object a line. Default: text",
+        help="The format of standard error: text, or one JSON object per line. Default: text",
         show_default=False,
     ),
 ]
 
-YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 MasterOption: TypeAlias = Annotated[
     str,
     typer.Option(
         "--master",
         metavar="MASTER",
-        help="Spark's master. [bold]none[/]: without Spark, in this process.",
+        help="Spark's master. [bold]none[/]: run in this process, without Spark.",
         rich_help_panel=RUNS_PANEL,
     ),
 ]
@@ -119,7 +124,7 @@ SparkConfOption: TypeAlias = Annotated[
     typer.Option(
         "--conf",
         metavar="NAME=VALUE",
-        help=f"A setting of Spark: [bold]--conf {CONF_EXAMPLE}[/]. May stand several times.",
+        help=f"A setting of Spark: [bold]--conf {CONF_EXAMPLE}[/]. May be repeated.",
         show_default=False,
         rich_help_panel=RUNS_PANEL,
     ),

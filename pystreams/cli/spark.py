@@ -1,6 +1,6 @@
-"""Spark for a command: the packages that it needs, and a session that is started, stopped, and quiet.
+"""Spark for a command: checks its packages, starts and stops a session, and keeps its output out of the terminal.
 
-What Spark says goes to a file, not between progress and results.
+The output of Spark goes to a file, not between progress and results.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from pystreams.backfill.compute.executor import Executor
 
-#: ``--master`` of a command that does without Spark.
+#: The value of ``--master`` for a command without Spark.
 NO_SPARK = "none"
 
-#: So many lines of what Spark says are shown when it fails.
+#: The number of lines of Spark's log that are shown when it fails.
 _LINES = 3
 _TIME = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d ")
 _ERROR = re.compile(r"Exception\b|^ERROR|Error\b")
@@ -41,22 +41,22 @@ def require_packages(master: str) -> None:
     if missing:
         raise ConfigError(
             f"This command needs {' and '.join(missing)}",
-            why=f"{'they are' if len(missing) > 1 else 'it is'} not installed beside {sys.executable}",
-            hint=f"install what backfills and archives need: {install_command('backfill')}",
+            why=f"{'they are' if len(missing) > 1 else 'it is'} not installed for {sys.executable}",
+            hint=f"install the packages that backfills and archives need: {install_command('backfill')}",
         )
     if master != NO_SPARK and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise ConfigError(
             "Spark needs Java, and there is none",
-            why="neither is java on the PATH nor is JAVA_HOME set",
+            why="java is not on the PATH, and JAVA_HOME is not set",
             hint=f"install Java 17, or run without Spark: --master {NO_SPARK}",
         )
 
 
 def for_spark_alone(options: Sequence[str]) -> ConfigError:
-    """What to raise for options of Spark where there is none."""
+    """The error for Spark's options in a command without Spark."""
     return ConfigError(
         f"{' and '.join(options)} does not go with --master {NO_SPARK}",
-        why="it is for Spark, and nothing runs on Spark",
+        why="it is an option of Spark, and this command runs without Spark",
         hint="leave one of them out",
     )
 
@@ -65,7 +65,7 @@ def for_spark_alone(options: Sequence[str]) -> ConfigError:
 def spark_executor(
     master: str, app_name: str, conf: Mapping[str, str], py_files: Sequence[str], log: Path | None
 ) -> Iterator[Executor]:
-    """An executor on a Spark of its own. ``log`` is where Spark and its workers write; None: to standard error.
+    """An executor with its own Spark session. ``log`` is where Spark and its workers write; None: to standard error.
 
     Raises ``ConfigError`` if Spark does not start, ``StateError`` if it fails at work.
     """
@@ -81,9 +81,10 @@ def quiet_session(
     app_name: str,
     conf: Mapping[str, str],
     log: Path | None,
-    hint: str = "mend that, and go on with --resume",
+    hint: str = "correct that, and continue with --resume",
 ) -> Iterator[SparkSession]:
-    """A session. Raises ``ConfigError`` if Spark does not start, ``StateError`` if it fails at work."""
+    """A Spark session without log output. Raises ``ConfigError`` if Spark does not start, ``StateError`` if it fails at
+    work."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -102,7 +103,8 @@ def quiet_session(
                 f"Spark does not start on {master}",
                 where=where,
                 why=_last_lines(log) or reason_of(error),
-                hint="is the master right, is Java 17 or newer there? Without Spark: --master none",
+                hint="check that the master is right, and that Java 17 or newer is installed; or run without "
+                "Spark: --master none",
             ) from None
         try:
             yield session
@@ -116,13 +118,15 @@ def quiet_session(
 
 
 def _is_not_py4js(record: logging.LogRecord) -> bool:
-    """It logs with tracebacks what it raises anyway, and a Ctrl-C on top; to the root logger, so by no name."""
+    """Py4J logs tracebacks of errors that it also raises, and of Ctrl-C. It uses the root logger, so a name cannot
+    filter them."""
     return "py4j" not in Path(record.pathname).parts
 
 
 @contextmanager
 def _written_to(log: Path | None) -> Iterator[None]:
-    """Processes that are started inside have ``log`` as their standard error, for as long as they live."""
+    """Processes that are started within the ``with`` block write their standard error to ``log``, as long as they
+    live."""
     if log is None:
         yield
         return
@@ -140,7 +144,7 @@ def _written_to(log: Path | None) -> Iterator[None]:
 
 
 def _last_lines(log: Path | None) -> str:
-    """What a log ends with: its last errors, else its last lines. Without stack traces, and without the time of day."""
+    """The end of a log: its last errors, else its last lines, without stack traces and times."""
     if log is None:
         return ""
     lines = log.read_text(errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""``pystreams --version``: what a report of a defect begins with."""
+"""``pystreams --version``: the versions that a bug report needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from pystreams.distribution import __version__
 
-#: What a run depends on most, each with what it is there for.
+#: The most important dependencies, each with its purpose.
 _PACKAGES: Final = (
     ("rocksdict", "stores"),
     ("confluent-kafka", "Kafka: records"),
@@ -22,7 +22,7 @@ _PACKAGES: Final = (
 
 
 def version_lines() -> Iterator[str]:
-    """The version of pystreams, alone on its line; then those of what it runs on, and where it is."""
+    """The version of pystreams, alone on its line; then the versions of its dependencies, and where it is installed."""
     yield f"pystreams {__version__}"
     yield f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     for package, purpose in _PACKAGES:
@@ -31,7 +31,7 @@ def version_lines() -> Iterator[str]:
 
 
 def _version(package: str) -> str:
-    """As its distribution says: a package that is not imported costs no time."""
+    """The version in the distribution's metadata, which does not need a slow import of the package."""
     try:
         return version(package)
     except PackageNotFoundError:

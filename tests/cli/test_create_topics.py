@@ -81,8 +81,8 @@ def test_topics_that_nobody_can_name_are_told(pystreams, program):
     pystreams("topics", "create", "in-1")
     ran = pystreams("run", program(UNKNOWN), "--create-topics", "--until-caught-up")
     assert ran.code == 0, ran.err
-    assert "nobody can tell their names yet: those that match in-.*" in ran.err
-    assert "nobody can tell their names yet: those that by-value chooses" in ran.err
+    assert "their names are only known at run time: those that match in-.*" in ran.err
+    assert "their names are only known at run time: those that by-value chooses" in ran.err
     assert set(partitions(pystreams)) == {"also-known", "in-1", "known"}
 
 

@@ -269,5 +269,5 @@ def test_stores_that_are_to_keep_headers_keep_their_content(pystreams, old, new)
         verdict, why = rows(found)[("store", store)]
         assert verdict == "keeps its content"
         assert why == "its values are rewritten with headers when it is opened"
-    assert "member by member" in found.err
+    assert "one member at a time" in found.err
     assert "reset" not in found.err

@@ -94,7 +94,7 @@ def test_what_reads_on_is_kept_and_needs_a_stop(diff, change, why):
     assert found.code == 2
     assert rows(found)[("store", "sums")] == ["keeps its content", why]
     assert "Stop all members" in found.err
-    assert "what functions do is not compared" in found.err
+    assert "the code of functions is not compared" in found.err
 
 
 @pytest.mark.parametrize(

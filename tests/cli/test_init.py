@@ -128,12 +128,12 @@ def test_pytest_is_asked_for_where_it_is_missing(pystreams, monkeypatch, there):
     [
         ("my-shop", "lowercase letters, digits and _", "pystreams init my_shop"),
         ("Shop", "lowercase letters, digits and _", "pystreams init shop"),
-        ("2shops", "a letter first", "pystreams init shops"),
+        ("2shops", "beginning with a letter", "pystreams init shops"),
         ("sub/shop", "lowercase letters, digits and _", "pystreams init shop"),
-        ("class", "Python's grammar", "pystreams init class_app"),
-        ("json", "a module of Python's library", "pystreams init json_app"),
-        ("pystreams", "the library's own", "pystreams init pystreams_app"),
-        ("tests", "the project's tests have it", "pystreams init tests_app"),
+        ("class", "a keyword of Python", "pystreams init class_app"),
+        ("json", "a module of Python's standard library", "pystreams init json_app"),
+        ("pystreams", "the library itself has this name", "pystreams init pystreams_app"),
+        ("tests", "the folder of the project's tests has this name", "pystreams init tests_app"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_with_one_that_can(pystreams, folder, name, why, hint):

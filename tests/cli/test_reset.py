@@ -32,7 +32,7 @@ def test_after_a_reset_everything_is_counted_anew_from_zero(pystreams, applicati
     assert dict(before) == {"a": "2", "b": "1"}
     done = pystreams("reset", application, "--yes")
     assert done.code == 0
-    assert "will process its input anew" in done.err
+    assert "will process its input again" in done.err
     assert pystreams("run", application, "--until-caught-up").code == 0
     anew = emitted(pystreams)[len(before) :]
     assert dict(anew) == {"a": "2", "b": "1"}

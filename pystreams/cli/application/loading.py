@@ -1,4 +1,4 @@
-"""From what stands on the command line, ``MODULE[:ATTR]`` or a file, to the application in it."""
+"""Loads the application that the command line names as ``MODULE[:ATTR]`` or as a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pystreams.cli.terminal.user_lines import user_lines
 from pystreams.errors import AppLoadError, StreamsError
 from pystreams.nearest import did_you_mean, did_you_mean_this, listing, not_among
 
-#: The attribute that is looked for first if none is named.
+#: The attribute that is tried first if none is named.
 DEFAULT_ATTRIBUTE = "app"
 
 
@@ -35,7 +35,7 @@ def load_application(reference: str) -> Any:
 
 
 def _search_here() -> None:
-    """Let modules of the working directory be found, as ``python -m`` does; the console script does not."""
+    """Put the working directory on ``sys.path``, as ``python -m`` does; the console script does not."""
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.insert(0, here)
@@ -100,7 +100,7 @@ def _no_such_module(name: str, missing: str) -> AppLoadError:
             return AppLoadError(
                 f"There is no module {name}",
                 why=f"{parent} is a module, not a package: it holds no {last}",
-                hint=f"an attribute of it is named with a colon: {parent}:{last}",
+                hint=f"to name an attribute of it, write a colon: {parent}:{last}",
             )
     else:
         folders = [str(Path.cwd())]
@@ -118,16 +118,17 @@ def _no_such_module(name: str, missing: str) -> AppLoadError:
 
 
 def _import_failed(reference: str, error: BaseException) -> AppLoadError:
-    """The module was found, but raised while it was imported: show the user's own lines, not the import machinery."""
+    """The error for a module that raised while it was imported: it shows the user's own lines, not Python's import
+    code."""
     what = f"Importing {reference} raised {_spell(error)}"
     if isinstance(error, SyntaxError):
         line = (error.text or "").strip()
         return AppLoadError(what, where=f"{error.filename}:{error.lineno}" + (f"\n{line}" if line else ""))
     hint = ""
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
-        hint = f"install the package that holds {error.name.partition('.')[0]}, or mend the import"
+        hint = f"install the package that contains {error.name.partition('.')[0]}, or correct the import"
     elif isinstance(error, ImportError) and "no known parent package" in str(error):
-        hint = "a file that imports relative to its package is run as a module of it: " + _dotted(reference)
+        hint = "a file with relative imports must be named as a module of its package: " + _dotted(reference)
     elif isinstance(error, AttributeError) and error.name is not None:
         hint = did_you_mean(error.name, (name for name in dir(error.obj) if not name.startswith("_")))
     return AppLoadError(what, where=user_lines(error), hint=hint)
@@ -193,7 +194,7 @@ def _article(noun: str) -> str:
 
 
 def _in_a_module_of(package: ModuleType) -> str:
-    """Where a package without an application is likely to have one; nothing for what is not a package."""
+    """A hint that names the module ``app`` of a package, if there is one; else empty."""
     modules = {module.name for module in pkgutil.iter_modules(getattr(package, "__path__", ()))}
     meant = f"{package.__name__}.{DEFAULT_ATTRIBUTE}"
     return did_you_mean_this(meant) if DEFAULT_ATTRIBUTE in modules else ""

@@ -1,4 +1,4 @@
-"""An application's settings: flags win over the environment, which wins over what the application says itself."""
+"""An application's settings: flags override the environment, which overrides the settings in the application."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def settings_of(
 ) -> StreamsConfig:
     """The configuration in force. ``pairs`` are those of ``--set``; a flag that is None was not given.
 
-    ``default_id`` names an application that is not an ``App`` and was given no name, where the name hardly matters.
-    Raises ``ConfigError`` for an unknown setting or a wrong value.
+    ``default_id`` is the application id for a program that is not an ``App`` and has none, for commands that do not use
+    the id. Raises ``ConfigError`` for an unknown setting or a wrong value.
     """
     given, environment = given_settings(pairs, flags)
     own = getattr(application, "config", None)
@@ -35,7 +35,8 @@ def settings_of(
     if "application_id" not in merged:
         raise ConfigError(
             "The application has no id",
-            why="it is not an App, and the id names its consumer group, internal topics and state",
+            why="only an App has an id of its own; it names the consumer group, the internal topics and the "
+            "state",
             hint="give it one: --application-id NAME",
         )
     return StreamsConfig.from_mapping(merged)
@@ -44,7 +45,7 @@ def settings_of(
 def given_settings(
     pairs: Sequence[str] | None, flags: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What goes over the application's own settings: the command line's, then the environment's."""
+    """The settings that override the application's own: those of the command line, then those of the environment."""
     given = merge_settings(flags, parse_pairs(pairs or (), "commit_interval_ms=1000"))
     return given, settings_from_environment(os.environ)
 
@@ -63,7 +64,7 @@ def parse_pairs(pairs: Sequence[str], example: str) -> dict[str, str]:
 
 
 def show_settings(application: Any, pairs: Sequence[str] | None, **flags: Any) -> None:
-    """Print what is in force, and where each setting comes from.
+    """Print the settings in force, and the origin of each.
 
     Raises ``ConfigError`` as ``settings_of`` does, and for a login that is not complete.
     """
@@ -82,11 +83,11 @@ def show_settings(application: Any, pairs: Sequence[str] | None, **flags: Any) -
     )
     _print(settings_in_force(config, origins))
     if config.bootstrap_servers is None:
-        note("Kafka's clients are not shown: the application runs on the embedded log.")
+        note("The settings of Kafka clients are not shown: the application runs on the embedded log.")
 
 
 def _is_from_environment(flag: str, value: Any) -> bool:
-    """Options take their values from the environment, too."""
+    """Whether an option got its value from the environment."""
     return value is not None and os.environ.get(ENVIRONMENT_PREFIX + flag.upper()) == str(value)
 
 
@@ -95,7 +96,7 @@ def _without(flags: Mapping[str, Any], names: set[str]) -> dict[str, Any]:
 
 
 def _said_by(config: Any) -> dict[str, Any]:
-    """What the program has set, as far as it is not the default anyway."""
+    """The settings that the program has set to another value than the default."""
     if not isinstance(config, StreamsConfig):
         return {}
     values = {f.name: (getattr(config, f.name), f.default) for f in fields(config)}
@@ -107,7 +108,7 @@ def _said_by(config: Any) -> dict[str, Any]:
 
 
 def _print(sections: Mapping[str, Sequence[Sequence[str]]]) -> None:
-    """A table each on a terminal; elsewhere lines, whose names say which client they are about."""
+    """Print each section as a table on a terminal; elsewhere as lines, whose names begin with the client."""
     for title, rows in sections.items():
         if output().is_terminal:
             output().print(title, style="bold")

@@ -1,4 +1,4 @@
-"""What holds for an application and for each of its clients, by Java's names, and where it comes from."""
+"""The settings in force of an application and of each of its clients, by Java's names, with the origin of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TITLES: Final[Mapping[Role, str]] = {
 
 
 def settings_in_force(config: StreamsConfig, origins: Mapping[str, str]) -> dict[str, list[Row]]:
-    """Sections with a title each. Raises ``ConfigError`` for clients whose login is not complete."""
+    """Sections, each with a title. Raises ``ConfigError`` for clients whose login is not complete."""
     sections = {"The application": _application(config, origins)}
     if config.bootstrap_servers is not None:
         for role in PRECEDENCE:
@@ -54,14 +54,14 @@ def _application(config: StreamsConfig, origins: Mapping[str, str]) -> list[Row]
 
 
 def _in_parts(config: StreamsConfig, name: str) -> Mapping[str, str]:
-    """Full names and values of what is given in parts."""
+    """Full names and values of settings that have several parts."""
     if name == "serde_settings":
         return config.serde_settings
     return {f"topic.{setting}": text for setting, text in config.topic_config.items()}
 
 
 def _clients(config: StreamsConfig, origins: Mapping[str, str]) -> dict[str, list[Row]]:
-    """What all clients share stands in a section of its own, so that the others are short."""
+    """Settings that all clients share are in a section of their own, so that the other sections are short."""
     values: dict[Role, Mapping[str, str]] = {role: in_force(config.client_settings, role) for role in _TITLES}
     sections: dict[str, list[Row]] = {"Kafka: all clients": []}
     sections.update((title, []) for title in _TITLES.values())

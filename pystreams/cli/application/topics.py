@@ -1,4 +1,4 @@
-"""What commands ask of a loaded application, be it an ``App``, a ``StreamsBuilder`` or a ``Topology``."""
+"""The topics of a loaded application, whether it is an ``App``, a ``StreamsBuilder`` or a ``Topology``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pystreams.topology.built import BuiltTopology
 
 
 def input_topics(built: BuiltTopology) -> list[str]:
-    """The topics that an application reads and does not make itself, sorted. Without those that patterns find."""
+    """The external topics that an application reads, sorted. Topics that match patterns are not included."""
     internal = built.internal_topics
     return sorted(
         {topic for sub in built.subtopologies for topic in sub.source_topics if topic not in internal}
@@ -14,7 +14,7 @@ def input_topics(built: BuiltTopology) -> list[str]:
 
 
 def output_topics(built: BuiltTopology) -> list[str]:
-    """The topics that an application writes for others, sorted. Without those that are chosen record by record."""
+    """The output topics of an application, sorted. Topics that are chosen for each record are not included."""
     internal = built.internal_topics
     return sorted(
         {topic for sub in built.subtopologies for topic in sub.sink_topics if topic not in internal}

@@ -1,4 +1,4 @@
-"""``pystreams archive``: topics are kept in Parquet, for backfills to come."""
+"""``pystreams archive``: copies topics to Parquet, for later backfills."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from pystreams.backfill.sources import Source
 
 
-#: What Spark says goes here, not between the lines of progress.
+#: The output of Spark goes to this file, not between the progress lines.
 SPARK_LOG = Path(".pystreams") / "archive" / "spark.log"
 
 
 def archive(
     topics: Annotated[
-        list[str], typer.Argument(metavar="TOPIC...", help="What to archive.", show_default=False)
+        list[str], typer.Argument(metavar="TOPIC...", help="The topics to archive.", show_default=False)
     ],
     to: Annotated[
         str,
         typer.Option(
             "--to",
             metavar="PATH",
-            help="The archive: a folder, or a URI such as [bold]s3://bucket/archive[/]."
-            " One that is there already is added to.",
+            help="The archive: a folder, or a URI such as [bold]s3://bucket/archive[/]. Records are appended "
+            "to an archive that exists.",
             show_default=False,
         ),
     ],
@@ -54,17 +54,17 @@ def archive(
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", "-v", help="Also log what is done, by Spark, too.", rich_help_panel=RUNS_PANEL
+            "--verbose", "-v", help="Also log each step, and the output of Spark.", rich_help_panel=RUNS_PANEL
         ),
     ] = False,
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Append topics to an archive in Parquet: what backfills read when the log has forgotten.
+    """Append topics to an archive in Parquet, from which backfills read records that the log has deleted.
 
-    Each run adds what has come since the last one, exactly once: run it as often
-    as retention asks for, and again if it was killed. The archive is one folder a
-    topic and partition, which Spark and others read as one table.
+    Each run appends the records since the last one, exactly once: run it before
+    retention deletes records, and again if it was killed. The archive has one folder
+    for each topic and partition; Spark and other tools read it as one table.
 
     [bold]pystreams archive flights weather --to archive[/]
 
@@ -96,7 +96,7 @@ def archive(
                     clock=clock,
                 )
     except KeyboardInterrupt:
-        note("Stopped. What was committed is in the archive: run the command again to go on.")
+        note("Stopped. The archive holds all committed records: run the command again to continue.")
         raise typer.Exit(Exit.INTERRUPTED) from None
     _tell(result, to, meter.elapsed_s())
 
@@ -121,8 +121,8 @@ def _archiver(master: str, conf: Mapping[str, str], log: Path | None) -> Iterato
     from pystreams.backfill import SparkArchiver
     from pystreams.cli.spark import quiet_session
 
-    note(f"Starting Spark on {master}" + (f"; what it says is in {log}" if log else ""))
-    hint = "mend that, and run the command again: what was committed stays"
+    note(f"Starting Spark on {master}" + (f"; its log is {log}" if log else ""))
+    hint = "correct that, and run the command again: committed records stay in the archive"
     with quiet_session(master, "pystreams archive", conf, log, hint) as session:
         yield SparkArchiver(session)
 
@@ -132,7 +132,7 @@ def _tell(result: ArchiveResult, to: str, elapsed_s: float) -> None:
 
     place = shown(to)
     if not result.records:
-        note(f"Nothing new: the archive {place} is up to date.")
+        note(f"No new records: the archive {place} is up to date.")
         return
     records = "1 record" if result.records == 1 else f"{result.records:,} records"
     files = "1 file" if result.files == 1 else f"{result.files:,} files"

@@ -22,25 +22,26 @@ from pystreams.times import show_time
 
 
 def consume(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="What to read.", show_default=False)],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to read.", show_default=False)],
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what arrives, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Keep reading new records, until Ctrl-C.")
     ] = False,
     limit: Annotated[
         int | None,
-        typer.Option("--max", "-n", min=1, help="Stop after so many records.", show_default=False),
+        typer.Option("--max", "-n", min=1, help="Stop after this number of records.", show_default=False),
     ] = None,
     start: Annotated[
         str,
         typer.Option(
             "--from",
             metavar="earliest|latest|TIME|-N",
-            help="Where to begin: at the first record, behind the last, at an event time (ISO 8601 or milliseconds),"
-            " or N records before the end of each partition.",
+            help="Where to begin: at the first record, after the last, at an event time (ISO 8601 or "
+            "milliseconds), or N records before the end of each partition.",
         ),
     ] = "earliest",
     partition: Annotated[
-        int | None, typer.Option("--partition", "-p", min=0, help="Only this one.", show_default=False)
+        int | None,
+        typer.Option("--partition", "-p", min=0, help="Read only this partition.", show_default=False),
     ] = None,
     key_type: Annotated[
         str,
@@ -51,15 +52,16 @@ def consume(
         typer.Option(
             "--value-type",
             metavar="TYPE",
-            help="The same. [bold]auto[/] shows text as text, 8 other bytes as a 64-bit integer, the rest in hex.",
+            help="The same for values. [bold]auto[/] shows text as text, 8 other bytes as a 64-bit integer, "
+            "everything else in hex.",
         ),
     ] = "auto",
     as_json: Annotated[
         bool,
         typer.Option(
             "--json",
-            help="One JSON object a line: partition, offset, timestamp, key, value, headers."
-            " [bold]produce --json[/] makes the same records of it.",
+            help="One JSON object per line: partition, offset, timestamp, key, value, headers. [bold]produce "
+            "--json[/] writes the same records from it.",
         ),
     ] = False,
     embedded_log: EmbeddedLogOption = None,
@@ -67,7 +69,7 @@ def consume(
 ) -> None:
     """Print a topic's records: event time, key, value.
 
-    Stops at the end of the topic unless told to [bold]--follow[/].
+    Stops at the end of the topic, except with [bold]--follow[/].
 
     [bold]pystreams consume word-counts[/]
 
@@ -84,7 +86,7 @@ def consume(
             )
             starts = positions_at(admin, chosen, start)
             ends = None if follow else admin.stable_end_offsets(chosen)
-        # Of a restore's kind: it reads what is committed.
+        # A restore consumer, because it reads committed records only.
         consumer = broker.consumer("pystreams-consume", "restore")
         try:
             printed = _print_all(consumer, starts, ends, limit, RecordPrinter(keys, values, as_json))
@@ -115,7 +117,7 @@ def _print_all(
 
 
 class RecordPrinter:
-    """Writes one line a record."""
+    """Writes one line for each record."""
 
     def __init__(self, key_format: Format, value_format: Format, as_json: bool) -> None:
         self._key_format = key_format

@@ -40,7 +40,7 @@ def describe(
     ] = DescribeFormat.TEXT,
     setting: SetOption = None,
 ) -> None:
-    """Show an application's topology. Nothing is connected to, nothing runs.
+    """Show an application's topology, without connecting to a log or running it.
 
     [bold]pystreams describe apps.wordcount --format code[/]
     """
@@ -68,7 +68,7 @@ def describe_text(app: Any, setting: list[str] | None = None) -> str:
 
 
 def describe_json(app: Any, setting: list[str] | None = None) -> str:
-    """What tells two topologies apart, as ``pystreams diff`` reads it."""
+    """The description of the topology that ``pystreams diff`` compares."""
     from pystreams.topology.fingerprint import shape
 
     built = _build(app, setting)

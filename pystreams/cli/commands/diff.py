@@ -1,4 +1,5 @@
-"""``pystreams diff``: what another version of an application does to what the running one has stored."""
+"""``pystreams diff``: shows what a new version of an application would do to the content that the running version has
+stored."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from pystreams.topology.difference import Change
 
 _WHAT = (
-    "A module, one of its attributes or a file, as for [bold]run[/]; or a file that [bold]describe --format json[/]"
+    "A module, one of its attributes or a file, as for [bold]run[/]; or a file that [bold]describe --format "
+    "json[/]"
     " wrote"
 )
 
@@ -32,7 +34,7 @@ def diff(
         str,
         typer.Argument(
             metavar="[OLD]",
-            help=f"{_WHAT}. Left out: the version that ran last, on this log or with this state.",
+            help=f"{_WHAT}. Default: the version that ran last, on this log or with this state.",
             show_default=False,
         ),
     ],
@@ -45,13 +47,13 @@ def diff(
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Show what a new version keeps, loses or must build anew: stores, repartition topics, inputs, outputs.
+    """Show what a new version keeps, loses or must rebuild: stores, repartition topics, inputs, outputs.
 
-    What is stored is compared by its fields, types and defaults; names of classes and what functions do are not
-    compared. Exit codes: [bold]0[/] it takes over as it is, member by member; [bold]1[/] content is lost or must be
-    built anew; [bold]2[/] all content is kept, but all members of the old version must stop first.
+    Stored types are compared by their fields, types and defaults; names of classes and the code of functions are not
+    compared. Exit codes: [bold]0[/] a rolling upgrade works, one member at a time; [bold]1[/] content is lost or must
+    be rebuilt; [bold]2[/] all content is kept, but all members of the old version must stop first.
 
-    [bold]pystreams diff apps.wordcount[/]: what ran last, and apps.wordcount as it is now.
+    [bold]pystreams diff apps.wordcount[/]: the version that ran last, and apps.wordcount as it is now.
     [bold]pystreams diff running.json apps.wordcount[/]: after [bold]describe --format json > running.json[/] with the
     old code.
     """
@@ -83,7 +85,7 @@ def diff(
 
 
 class Outcome(IntEnum):
-    """What the new version does to the old one's content, as an exit code."""
+    """The effect of the new version on the old version's content, as an exit code."""
 
     TAKES_OVER = 0
     LOSES = 1
@@ -128,28 +130,28 @@ def _show(equal: bool, outcome: Outcome, application_id: str, found: list[Change
     note(_advice(outcome, application_id, found))
 
 
-_NOT_COMPARED = "what functions do is not compared"
-_ONE_BY_ONE = "the new version can take the place of the old one, member by member."
+_NOT_COMPARED = "the code of functions is not compared"
+_ONE_BY_ONE = "the new version can replace the old one by a rolling upgrade, one member at a time."
 
 
 def _advice(outcome: Outcome, application_id: str, found: list[Change]) -> str:
     from pystreams.topology.difference import Verdict
 
     if outcome is Outcome.TAKES_OVER:
-        return f"But for headers in stores the topologies are equal ({_NOT_COMPARED}): {_ONE_BY_ONE}"
+        return f"The topologies are equal, except for headers in stores ({_NOT_COMPARED}): {_ONE_BY_ONE}"
     stop = "Stop all members of the old version before you start the new one: a group runs one topology."
     if outcome is Outcome.STOP_FIRST:
         return f"{stop}\nAll content that is used on is kept ({_NOT_COMPARED})."
     lost = [f"{change.kind} {change.name}" for change in found if change.loses]
     if any(change.verdict.needs_reset for change in found):
         stop += (
-            "\nThen reset the application (pystreams reset, which deletes its internal topics and begins with the first"
-            f" record), or give it another name than {application_id}, or backfill."
+            "\nThen reset the application (pystreams reset, which deletes its internal topics and processes its input"
+            f" again from the first record), or give it another name than {application_id}, or run a backfill."
         )
     if any(change.verdict is Verdict.UNKNOWN for change in found):
         stop += (
-            "\nWhat cannot be compared may lose its content, too: write both descriptions with this version of"
-            " pystreams (describe --format json) to know."
+            "\nContent that cannot be compared may be lost, too: to find out, write both descriptions with this"
+            " version of pystreams (describe --format json)."
         )
     return f"{stop}\nContent is lost: {', '.join(lost)}." if lost else stop
 
@@ -169,7 +171,8 @@ def _shape_of(application: Any, setting: list[str] | None) -> Any:
 
 
 def _last_run(config: StreamsConfig) -> LastRun:
-    """As the log has it, or the state if that cannot be asked. Raises ``AppLoadError`` if neither knows any."""
+    """The last run as the log has it, or the state directory if the log cannot be reached. Raises ``AppLoadError`` if
+    neither has one."""
     from pystreams.state.disk.directory import StateDirectory
     from pystreams.take_over.last_run import LastRun
     from pystreams.take_over.take_over_plan import without_unfinished
@@ -181,9 +184,10 @@ def _last_run(config: StreamsConfig) -> LastRun:
     content = directory.topology()
     if content is None:
         raise AppLoadError(
-            f"no version of {config.application_id} has run on this log, nor with this state",
+            f"no version of {config.application_id} has run on this log or with this state directory",
             where=str(config.state_dir / config.application_id),
-            hint="give the old version, too: its module, or a file that describe --format json wrote with its code",
+            hint="name the old version, too: its module, or a file that describe --format json wrote from "
+            "its code",
         )
     return LastRun.from_json(content)
 
@@ -199,13 +203,13 @@ def _told_by_log(config: StreamsConfig, directory: StateDirectory) -> LastRun | 
 
 
 def read_shape(path: Path) -> Any:
-    """What ``describe --format json`` wrote. Raises ``AppLoadError`` for another file."""
+    """Read a file that ``describe --format json`` wrote. Raises ``AppLoadError`` for another file."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise AppLoadError(f"{path} cannot be read as a topology", why=str(error), hint=_HOW) from error
     if not isinstance(content, dict) or not isinstance(content.get("topology"), list):
-        raise AppLoadError(f"{path} holds no topology", hint=_HOW)
+        raise AppLoadError(f"{path} does not contain a topology", hint=_HOW)
     return content
 
 

@@ -1,4 +1,4 @@
-"""``pystreams init``: a project to begin from. What it consists of lies in the folder ``project`` beside this file."""
+"""``pystreams init``: creates a project. The templates of its files are in the folder ``project`` beside this file."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ import typer
 from pystreams.distribution import DISTRIBUTION, __version__
 from pystreams.errors import ConfigError
 
-#: What stands for the project's name in the names of folders. In texts it is ``{{name}}``.
+#: The placeholder for the project's name in the names of folders. In texts it is ``{{name}}``.
 _PACKAGE_FOLDER: Final = "package"
 _SUFFIX: Final = ".template"
-#: Tools look for files that begin with a dot everywhere, also among templates.
+#: Prefix of templates for files that begin with a dot: tools would use such files even among templates.
 _DOT: Final = "dot-"
 
-#: What a package must not be called, because the project or Python has another one of that name.
-_TAKEN: Final = {"pystreams": "it is the library's own", "tests": "the project's tests have it"}
+#: Names that a package must not have, because the project or Python has another package of that name.
+_TAKEN: Final = {
+    "pystreams": "the library itself has this name",
+    "tests": "the folder of the project's tests has this name",
+}
 
 _FILES_TOLD: Final = {
     "{name}/app.py": "the topology",
-    "{name}/models.py": "what the records hold",
+    "{name}/models.py": "the types of the records",
     "{name}/feed.py": "sample orders, to try it with",
-    "tests/test_app.py": "its tests, which need no log",
-    "Makefile": "make shows what there is",
-    "README.md": "all commands, also on Kafka",
+    "tests/test_app.py": "its tests, which do not need a log",
+    "Makefile": "make lists the targets",
+    "README.md": "all commands, also with Kafka",
 }
 
 _STEPS: Final = {
@@ -41,7 +44,7 @@ _STEPS: Final = {
     "make test": "run its tests",
     "make feed": "write 300 sample orders into the embedded log",
     "make run": "process them, until Ctrl-C",
-    "make results": "show what it has written",
+    "make results": "show its results",
 }
 
 
@@ -51,7 +54,7 @@ def init(
         typer.Argument(metavar="NAME", help="The project's folder and Python package.", show_default=False),
     ],
 ) -> None:
-    """Begin a project: an application, its tests, sample data, Dockerfile, compose file.
+    """Create a project: an application, its tests, sample data, Dockerfile, compose file.
 
     The application sums orders by country and hour. It runs as it is, on the embedded log, and on Kafka.
 
@@ -70,7 +73,7 @@ def init(
             "The project cannot be written",
             where=str(error.filename or folder.absolute()),
             why=error.strerror or str(error),
-            hint="begin in a folder of your own",
+            hint="run the command in a folder that you may write to",
         ) from error
     print(*_told(name), sep="\n")
 
@@ -80,7 +83,8 @@ def check_name(name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ConfigError(
             f"{name!r} cannot be the name of a project",
-            why="it is also that of a Python package: lowercase letters, digits and _, and a letter first",
+            why="it is also the name of a Python package: lowercase letters, digits and _, beginning with a "
+            "letter",
             hint=_legal_name(name),
         )
     taken = _TAKEN.get(name) or _of_python(name)
@@ -93,34 +97,36 @@ def check_name(name: str) -> None:
 
 
 def _legal_name(name: str) -> str:
-    """The command with the nearest name that may be, if there is one."""
+    """The command with the nearest legal name, if there is one."""
     legal = re.sub(r"[^a-z0-9]+", "_", Path(name).name.lower()).strip("_0123456789")
     return f"pystreams init {legal}" if legal else "pystreams init shop"
 
 
 def _of_python(name: str) -> str:
     if keyword.iskeyword(name):
-        return "it is a word of Python's grammar"
-    return "a module of Python's library has it" if name in sys.stdlib_module_names else ""
+        return "it is a keyword of Python"
+    return "a module of Python's standard library has this name" if name in sys.stdlib_module_names else ""
 
 
 def check_folder(folder: Path) -> None:
-    """Raises ``ConfigError`` if something is there already: nothing of anybody's is overwritten."""
+    """Raises ``ConfigError`` if the folder has any content, so that no file is overwritten."""
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is a file", hint="choose another name, or another folder to begin in")
+        raise ConfigError(
+            f"{folder} is a file", hint="choose another name, or run the command in another folder"
+        )
     held = sorted(entry.name for entry in folder.iterdir())
     if held:
         raise ConfigError(
             f"The folder {folder} is not empty",
             why=f"it holds {held[0]}" + (f" and {len(held) - 1} more" if held[1:] else ""),
-            hint="choose another name, or another folder to begin in",
+            hint="choose another name, or run the command in another folder",
         )
 
 
 def project_files(name: str) -> Iterator[tuple[str, str]]:
-    """Path within the project, and content, of each of its files."""
+    """The path within the project and the content of each file."""
     values = {"name": name, "distribution": DISTRIBUTION, "version": __version__}
     for path, template in _templates(files("pystreams.cli.commands") / "project", ()):
         parts = [name if part == _PACKAGE_FOLDER else part for part in path]
@@ -154,13 +160,13 @@ def _told(name: str) -> Iterator[str]:
     if not _from_an_index():
         yield ""
         yield (
-            f"{DISTRIBUTION} is not installed from a package index here: for make setup and docker build"
-            f" put its wheel into {name}/wheels."
+            f"{DISTRIBUTION} was not installed from a package index: before make setup and docker build, put "
+            f"its wheel into {name}/wheels."
         )
 
 
 def _from_an_index() -> bool:
-    """Whether pip has got pystreams by its name: then other environments get it, too (PEP 610)."""
+    """Whether pip installed pystreams from an index, so that other environments can do the same (PEP 610)."""
     try:
         return distribution(DISTRIBUTION).read_text("direct_url.json") is None
     except PackageNotFoundError:

@@ -36,7 +36,7 @@ FIELDS_PANEL = "JSON and CSV"
 
 
 def produce(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Where to write.", show_default=False)],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic to write to.", show_default=False)],
     file: Annotated[
         Path | None,
         typer.Option("--file", "-f", help="Read a file instead of standard input.", show_default=False),
@@ -47,7 +47,8 @@ def produce(
             "--key-separator",
             "-k",
             metavar="TEXT",
-            help="What stands before the first TEXT in a line is the record's key. Without it records have no key.",
+            help="The text before the first TEXT in a line is the record's key. Without this option records "
+            "have no key.",
             show_default=False,
         ),
     ] = None,
@@ -57,7 +58,7 @@ def produce(
         typer.Option(
             "--value-type",
             metavar="TYPE",
-            help="The same. [bold]json[/] checks each line. Default: str; json for --csv",
+            help="The same for values. [bold]json[/] checks each line. Default: str; json for --csv",
             show_default=False,
         ),
     ] = None,
@@ -66,13 +67,15 @@ def produce(
         typer.Option(
             "--timestamp",
             metavar="TIME",
-            help="The event time of records that have none: milliseconds or ISO 8601. Default: now.",
+            help="The event time of records without a timestamp: milliseconds or ISO 8601. Default: now.",
             show_default=False,
         ),
     ] = None,
     partition: Annotated[
         int | None,
-        typer.Option("--partition", min=0, help="Default: by the key's hash.", show_default=False),
+        typer.Option(
+            "--partition", min=0, help="Default: the partition that the key's hash gives.", show_default=False
+        ),
     ] = None,
     as_json: Annotated[
         bool,
@@ -87,7 +90,7 @@ def produce(
         bool,
         typer.Option(
             "--by-key",
-            help="With --json: partition by the keys' hashes, not as the lines say.",
+            help="With --json: partition by the keys' hashes, and ignore the partitions in the lines.",
             rich_help_panel=FIELDS_PANEL,
         ),
     ] = False,
@@ -95,7 +98,8 @@ def produce(
         bool,
         typer.Option(
             "--csv",
-            help="The first line has names, each other becomes a JSON object with them.",
+            help="The first line has the names of the columns; each other line becomes a JSON object with "
+            "these names.",
             rich_help_panel=FIELDS_PANEL,
         ),
     ] = False,
@@ -104,7 +108,7 @@ def produce(
         typer.Option(
             "--text-column",
             metavar="NAME",
-            help="With --csv: what looks like a number stays text here. May stand several times.",
+            help="With --csv: in this column numbers stay text. May be repeated.",
             show_default=False,
             rich_help_panel=FIELDS_PANEL,
         ),
@@ -114,7 +118,7 @@ def produce(
         typer.Option(
             "--key-field",
             metavar="NAME",
-            help="The field of each JSON object, or the column, that is the key, too.",
+            help="The field of each JSON object, or the column, that is also the key.",
             show_default=False,
             rich_help_panel=FIELDS_PANEL,
         ),
@@ -124,7 +128,7 @@ def produce(
         typer.Option(
             "--timestamp-field",
             metavar="NAME",
-            help="The one that is the event time: milliseconds or ISO 8601.",
+            help="The field or column that is the event time: milliseconds or ISO 8601.",
             show_default=False,
             rich_help_panel=FIELDS_PANEL,
         ),
@@ -207,10 +211,10 @@ def _write(
                 sent = reached
                 progress.update(batches.sent)
     except StreamsError as error:
-        line = f", at line {reached}" if reached > sent else f", behind line {sent}"
+        line = f", at line {reached}" if reached > sent else f", after line {sent}"
         error.extend(
             where=lines.name if error.where.startswith("line ") or not reached else lines.name + line,
-            hint=f"{_counted(batches.committed)} before that went into {topic.name}",
+            hint=f"{_counted(batches.committed)} written to {topic.name} before the error",
         )
         raise
     except KeyboardInterrupt:
@@ -223,8 +227,8 @@ def _no_partition(topic: TopicDescription, partition: int, line: int) -> ConfigE
     return ConfigError(
         f"{topic.name} has no partition {partition}",
         where=f"line {line}",
-        why=f"it has {topic.partitions}, counted from 0, and the line names it",
-        hint="--by-key leaves the choice to the key's hash",
+        why=f"it has {topic.partitions} partitions, counted from 0, and the line names this one",
+        hint="with --by-key the key's hash chooses the partition",
     )
 
 

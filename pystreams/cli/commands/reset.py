@@ -1,4 +1,4 @@
-"""``pystreams reset``: have an application process its input anew."""
+"""``pystreams reset``: makes an application process its input again."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ def reset(
         typer.Option(
             "--to",
             metavar="earliest|latest|TIME|-N",
-            help="Where inputs begin anew: the first record, behind the last, an event time, N before the end.",
+            help="Where the application starts again: the first record, after the last, an event time, N "
+            "records before the end.",
         ),
     ] = "earliest",
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")] = False,
     yes: YesOption = False,
     application_id: ApplicationIdOption = None,
     setting: SetOption = None,
@@ -48,12 +47,11 @@ def reset(
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Have an application process its input anew.
+    """Make an application process its input again.
 
     Sets the committed offsets of its input topics, deletes its internal
-    topics (changelogs, repartition topics) and its local state. Input and
-    output topics stay as they are: what the application writes again is
-    appended. No instance of the application may be running.
+    topics (changelogs, repartition topics) and its local state. Input and output topics stay as they are: the
+    application appends its results to the old ones. No instance of the application may be running.
 
     [bold]pystreams reset apps.wordcount --dry-run[/]
     """
@@ -88,7 +86,7 @@ def reset(
         if not yes:
             typer.confirm(f"Reset {name}?", abort=True, err=True)
         carry_out(admin, plan)
-    note(f"{name} is reset: it will process its input anew.")
+    note(f"{name} is reset: it will process its input again.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ class ResetPlan:
     state: Path | None
 
     def empty(self) -> bool:
-        """Whether the application has left nothing to reset."""
+        """Whether there is nothing to reset."""
         there_already = all(
             p in self.offsets and c.offset == self.offsets[p] for p, c in self.committed.items()
         )
@@ -123,7 +121,7 @@ class ResetPlan:
 def plan_reset(
     admin: Admin, broker: Broker, application_id: str, topics_read: Sequence[str], state_dir: Path, to: str
 ) -> ResetPlan:
-    """Look at what the application left. Raises ``BrokerError`` while it runs."""
+    """Find the offsets, topics and state of the application. Raises ``BrokerError`` while it runs."""
     members = admin.group_members(application_id)
     if members:
         raise has_members(application_id, members, broker.description)
@@ -148,7 +146,7 @@ def _is_internal_of(topic: str, application_id: str) -> bool:
 
 
 def carry_out(admin: Admin, plan: ResetPlan) -> None:
-    """Do it. The internal topics go last: as long as one is there, a reset that was interrupted can be said again."""
+    """Carry out the plan. Internal topics are deleted last: while one exists, an interrupted reset can be repeated."""
     if plan.state is not None:
         try:
             shutil.rmtree(plan.state)
@@ -156,7 +154,7 @@ def carry_out(admin: Admin, plan: ResetPlan) -> None:
             raise StateError(
                 f"The state in {plan.state} cannot be deleted",
                 why=str(error),
-                hint="mend that, and reset again",
+                hint="correct that, and reset again",
             ) from None
     admin.delete_group(plan.group)
     admin.set_group_offsets(plan.group, {p: CommittedOffset(offset) for p, offset in plan.offsets.items()})

@@ -1,4 +1,4 @@
-"""``pystreams run``: an application at work, until it is told to stop or has caught up."""
+"""``pystreams run``: runs an application until a signal stops it, or until it has caught up."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pystreams.runtime.threads.progress import Progress
 
 
-#: More than any machine runs well: a slip of the finger shall not bring one down.
+#: More workers than any machine runs well: the limit protects the machine from a typing error.
 WORKERS_MAX = 256
 
 
@@ -39,9 +39,7 @@ def run(
     application: ApplicationArgument,
     until_caught_up: Annotated[
         bool,
-        typer.Option(
-            "--until-caught-up", help="Stop as soon as everything that is in the log has been processed."
-        ),
+        typer.Option("--until-caught-up", help="Stop as soon as all records in the log have been processed."),
     ] = False,
     threads: Annotated[
         int | None,
@@ -60,8 +58,8 @@ def run(
             min=1,
             max=WORKERS_MAX,
             envvar="PYSTREAMS_WORKERS",
-            help="Processes that share the work: started, watched, and started again when they die."
-            " Default: this process alone",
+            help="Number of worker processes that share the tasks; a worker that dies is started again. "
+            "Default: only this process",
             show_default=False,
         ),
     ] = None,
@@ -69,14 +67,15 @@ def run(
         bool | None,
         typer.Option(
             "--allow-expired",
-            help="Start although topics would delete records as old as the input's.",
+            help="Start although the retention of output topics and changelogs would delete records as old "
+            "as the input's.",
             show_default=False,
         ),
     ] = None,
     create_topics: Annotated[
         bool,
         typer.Option(
-            "--create-topics", help="First create the inputs and outputs that are missing. For development."
+            "--create-topics", help="First create missing input and output topics. For development."
         ),
     ] = False,
     partitions: Annotated[
@@ -84,8 +83,8 @@ def run(
         typer.Option(
             "--partitions",
             min=1,
-            help="Of topics that --create-topics creates; topics that meet in a step get as many as the others there."
-            " Default: 1",
+            help="Partitions of the topics that --create-topics creates; topics that are joined or merged "
+            "get the same number. Default: 1",
             show_default=False,
         ),
     ] = None,
@@ -94,8 +93,7 @@ def run(
         typer.Option(
             "--accept-loss",
             metavar="STORE",
-            help="Start although the program has changed so that this store loses what it has stored."
-            " May stand several times.",
+            help="Start although the changed program loses the content of this store. May be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -103,7 +101,7 @@ def run(
         bool, typer.Option("--show-config", help="Print all settings in force, and do not run.")
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also log what threads and tasks do.")
+        bool, typer.Option("--verbose", "-v", help="Also log the work of threads and tasks.")
     ] = False,
     quiet: QuietOption = False,
     log_format: LogFormatOption = LogFormat.TEXT,
@@ -188,15 +186,15 @@ def _create_topics(
         command_log.info("Created %s with %d partition%s.", ", ".join(names), width, plural)
     if missing:
         command_log.info(
-            "That is for development: the number of partitions and the retention of topics are decided before"
-            " anything is in them (pystreams topics create)."
+            "--create-topics is for development: in production, choose the number of partitions and the "
+            "retention of a topic before it gets records (pystreams topics create)."
         )
     for unknown in unknown_topics(built):
-        command_log.info("Not created, because nobody can tell their names yet: %s.", unknown)
+        command_log.info("Not created, because their names are only known at run time: %s.", unknown)
 
 
 def run_streams(streams: Streams, *, until_caught_up: bool, logs: LogOptions) -> None:
-    """Run until stopped by a signal, by having caught up, or by a failure, which is raised."""
+    """Run until a signal, until it has caught up, or until a failure, which is raised."""
     clock = SystemClock()
     meter = Meter(clock)
     failed = True
@@ -207,13 +205,13 @@ def run_streams(streams: Streams, *, until_caught_up: bool, logs: LogOptions) ->
                     until_caught_up=until_caught_up, on_progress=lambda now: _show(display, streams, now)
                 )
             except KeyboardInterrupt:
-                # A second Ctrl-C: it interrupts nothing any more if it comes after the last commit.
+                # A second Ctrl-C. After the last commit there is no work left that it could interrupt.
                 if streams.state.value != "not_running":
                     raise
         failed = False
     finally:
         meter.update(streams.progress().records)
-        # Before the error, which tells more. What has not begun has nothing to tell.
+        # Print the summary before the error, which has the details. A run that has not begun has no summary.
         if not failed or meter.processed or streams.left_out:
             tell_last(meter, streams.left_out, failed=failed)
 

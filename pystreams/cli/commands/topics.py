@@ -29,7 +29,7 @@ ConfigOption: TypeAlias = Annotated[
         "--config",
         "-c",
         metavar="NAME=VALUE",
-        help="A topic setting by Kafka's name: [bold]-c retention.ms=-1[/]. May stand several times.",
+        help="A topic setting by Kafka's name: [bold]-c retention.ms=-1[/]. May be repeated.",
         show_default=False,
     ),
 ]
@@ -90,10 +90,12 @@ def create(
     topics: TopicsArgument,
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", "-p", min=1, help="How many partitions. Default: 1", show_default=False),
+        typer.Option(
+            "--partitions", "-p", min=1, help="Number of partitions. Default: 1", show_default=False
+        ),
     ] = None,
     if_not_exists: Annotated[
-        bool, typer.Option("--if-not-exists", help="Leave topics as they are that exist already.")
+        bool, typer.Option("--if-not-exists", help="Do not change topics that already exist.")
     ] = False,
     config: ConfigOption = None,
     embedded_log: EmbeddedLogOption = None,
@@ -117,7 +119,7 @@ def create(
     if new:
         note(f"Created {', '.join(new)} with {count} partition{_plural(count)}.")
     if len(new) < len(set(topics)):
-        note(f"There already, left as they are: {', '.join(sorted(set(topics) - set(new)))}.")
+        note(f"These exist already, and were not changed: {', '.join(sorted(set(topics) - set(new)))}.")
 
 
 @topics_app.command()
@@ -165,7 +167,7 @@ def _plural(count: int) -> str:
 
 
 def retention_of(topic: TopicDescription) -> str:
-    """For people: ``for ever``, ``7 days``, ``last per key``."""
+    """The retention, as tables show it: ``for ever``, ``7 days``, ``last per key``."""
     compacted = "compact" in topic.config.get("cleanup.policy", "delete")
     kept = []
     if compacted:

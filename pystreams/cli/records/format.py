@@ -1,4 +1,4 @@
-"""How ``produce`` and ``consume`` write bytes as text: a format has a name, reads text, and shows bytes."""
+"""The text form of bytes in ``produce`` and ``consume``: a format has a name, reads text, and shows bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """``read`` makes bytes of what a person types, ``show`` text of bytes. Both raise ``ValueError``."""
+    """``read`` turns text into bytes, ``show`` turns bytes into text. Both raise ``ValueError``."""
 
     name: str
     read: Callable[[str], bytes]

@@ -1,4 +1,4 @@
-"""The formats that ``--key-type`` and ``--value-type`` name, and the guess that ``consume`` makes without them."""
+"""The formats that ``--key-type`` and ``--value-type`` name, and how ``consume`` guesses a format without them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _number(name: str, code: str, parse: Callable[[str], float]) -> Format:
         try:
             return packed.pack(number)
         except (struct.error, OverflowError):
-            raise ValueError(f"it does not fit into {packed.size} bytes") from None
+            raise ValueError(f"it does not fit in {packed.size} bytes") from None
 
     def show(data: bytes) -> str:
         if len(data) != packed.size:
@@ -67,10 +67,10 @@ def _read_window(text: str) -> bytes:
 
 
 def _show_window(data: bytes) -> str:
-    """A windowed key of Java's, of text."""
+    """A windowed key in Java's format, whose key is text."""
     key = printable(data[:-8]) if len(data) > 8 else None
     if key is None or not _is_time(data[-8:]):
-        raise ValueError("not a text and the start of a window")
+        raise ValueError("not text followed by the start of a window")
     return f"{key}@{show_time(struct.unpack('>q', data[-8:])[0])}"
 
 
@@ -84,21 +84,21 @@ def _read_session(text: str) -> bytes:
 
 
 def _show_session(data: bytes) -> str:
-    """The key of a session, Java's, of text: the end stands before the start."""
+    """A session key in Java's format, whose key is text: the end comes before the start."""
     key = printable(data[:-16]) if len(data) > 16 else None
     if key is None or not (_is_time(data[-16:-8]) and _is_time(data[-8:])):
-        raise ValueError("not a text with the end and the start of a session")
+        raise ValueError("not text followed by the end and the start of a session")
     end, start = struct.unpack(">qq", data[-16:])
     return f"{key}@{show_time(start)}/{show_time(end)}"
 
 
 def _is_time(data: bytes) -> bool:
-    """Whether 8 bytes are a time in ms since 1970 that is not far from ours."""
+    """Whether 8 bytes are a plausible time of our days in ms since 1970."""
     return data[:3] in (b"\x00\x00\x00", b"\x00\x00\x01")
 
 
 def printable(data: bytes) -> str | None:
-    """The text that these bytes are; None if they are none that people read."""
+    """The bytes as text; None if they are not readable text."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -130,7 +130,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 #: Records whose schemas are in a registry.
 SCHEMA_FORMATS = ("avro", "json_schema", "protobuf")
 
-#: For people.
+#: The names, as help and messages show them.
 FORMAT_NAMES = listing([*FORMATS, *SCHEMA_FORMATS], most=len(FORMATS) + len(SCHEMA_FORMATS))
 
 
@@ -159,12 +159,12 @@ def _show_guessed(data: bytes) -> str:
     return f"0x{data.hex()}" if name == "hex" else FORMATS[name].show(data)
 
 
-#: What ``consume`` shows when nothing is said.
+#: The format of ``consume`` without an option: it guesses.
 AUTO = Format("auto", str.encode, _show_guessed)
 
 
 def format_named(name: str, topic: str, part: str, *, auto: bool) -> Format:
-    """The format of that name for a topic's keys or values (``part``); ``auto`` tells whether guessing is allowed.
+    """The format of that name for a topic's keys or values (``part``); ``auto``: whether guessing is allowed.
     Raises ``ConfigError``."""
     if auto and name == AUTO.name:
         return AUTO

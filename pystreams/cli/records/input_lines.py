@@ -21,7 +21,7 @@ class InputLines:
     def __init__(self, text: TextIO, name: str) -> None:
         self.name = name
         self._text = text
-        #: Whether somebody types them.
+        #: Whether a person types the lines.
         self.typed = text.isatty()
         self.size_bytes = _size(text)
 
@@ -36,11 +36,11 @@ class InputLines:
                 f"{self.name} is not text",
                 where=f"line {read + 1} or after",
                 why=f"it is not UTF-8: {error}",
-                hint="bytes can be given as hex: --value-type hex",
+                hint="write bytes in hex: --value-type hex",
             ) from None
 
     def position_bytes(self) -> int:
-        """How much has been taken from the file, of those whose size is known."""
+        """The number of bytes read from the file; only files of known size have it."""
         return self._text.buffer.tell()
 
 
@@ -49,14 +49,14 @@ def input_lines(file: Path | None, *, csv: bool) -> Iterator[InputLines]:
     """The lines of ``file``, or of standard input. Raises ``ConfigError`` for a file that cannot be read."""
     if file is None:
         if sys.stdin.isatty():
-            messages().print("A line is a record. End with Ctrl-D.", style="dim")
+            messages().print("Each line is a record. End with Ctrl-D.", style="dim")
         if isinstance(sys.stdin, TextIOWrapper):
-            # As a file is read, whatever the locale says.
+            # Read standard input as UTF-8 like a file, whatever the locale is.
             sys.stdin.reconfigure(encoding="utf-8-sig", newline="" if csv else None)
         yield InputLines(sys.stdin, "standard input")
         return
     try:
-        # Line ends within quotes of CSV are the reader's matter.
+        # The CSV reader handles line ends within quotes.
         text = file.open(encoding="utf-8-sig", newline="" if csv else None)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read", why=str(error)) from None

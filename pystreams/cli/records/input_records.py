@@ -17,14 +17,14 @@ from pystreams.nearest import not_among
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.times import read_time
 
-#: What an error shows of a line.
+#: The number of characters of a line that an error shows.
 _SHOWN_CHARACTERS: Final = 200
 _CELL_CHARACTERS_MAX: Final = 1 << 30
 #: A number as JSON writes it; 007 and 1.000,5 stay text.
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-#: A JSON object: its fields as they stand there.
+#: A JSON object, whose fields keep their JSON text.
 Object: TypeAlias = dict[str, msgspec.Raw]
 
 _decode = msgspec.json.Decoder(Object).decode
@@ -42,7 +42,7 @@ class InputRecord(NamedTuple):
 
 
 class InputReader(Protocol):
-    """Makes records of lines. Raises ``SerializationError``, which names the line and shows it."""
+    """Reads records from lines. Raises ``SerializationError``, which names the line and shows it."""
 
     def __call__(self, lines: Iterable[str]) -> Iterator[InputRecord]: ...
 
@@ -64,7 +64,7 @@ class TextLines:
                     raise SerializationError(
                         f"There is no {self.separator!r} in {_excerpt(line)}",
                         where=f"line {number}",
-                        why="--key-separator says that it parts key and value",
+                        why="--key-separator says that it separates key and value",
                     )
                 key = _as(self.keys, before, number)
             yield InputRecord(number, key, _as(self.values, value, number))
@@ -73,7 +73,7 @@ class TextLines:
 @dataclass(frozen=True, slots=True)
 class Fields:
     """Which fields of an object are a record's key and time, besides being part of the value; a dot leads into an
-    object within the object. A null is no key, and no time."""
+    object within the object. Null means no key, or no time."""
 
     key: str | None
     timestamp: str | None
@@ -108,7 +108,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class ObjectLines:
-    """Each line is a value, a JSON object of which some fields are read."""
+    """Each line is a value, a JSON object, some of whose fields are also the key or the time."""
 
     fields: Fields
     values: Format
@@ -125,15 +125,15 @@ class ObjectLines:
 
 @dataclass(frozen=True, slots=True)
 class CsvRows:
-    """The first line has names, each other is a value: a JSON object with these names. Cells that look like numbers are
-    numbers, except in columns ``as_text``; empty ones are null."""
+    """The first line has the names of columns, each other line is a value: a JSON object with these names. Cells that
+    look like numbers become numbers, except in the columns ``as_text``; empty cells become null."""
 
     fields: Fields
     values: Format
     as_text: frozenset[str]
 
     def __call__(self, lines: Iterable[str]) -> Iterator[InputRecord]:
-        # A cell may be as large as a record: the topic decides.
+        # A cell may be as large as the topic allows a record to be.
         csv.field_size_limit(_CELL_CHARACTERS_MAX)
         rows = csv.reader(lines, strict=True)
         try:
@@ -149,7 +149,7 @@ class CsvRows:
                         ",".join(cells),
                         "a row",
                         first,
-                        f"it has {len(cells)} cells, the first line {len(names)}",
+                        f"it has {len(cells)} cells, but the first line has {len(names)}",
                     )
                 content = {name: self._cell(name, cell) for name, cell in zip(names, cells, strict=True)}
                 text = msgspec.json.encode(content).decode()
@@ -168,7 +168,7 @@ class CsvRows:
         for name in names:
             if not name or names.count(name) > 1:
                 raise SerializationError(
-                    f"The column name {name!r} is empty or stands twice", where="line 1", why=",".join(names)
+                    f"The column name {name!r} is empty or occurs twice", where="line 1", why=",".join(names)
                 )
 
     def _cell(self, name: str, text: str) -> msgspec.Raw:
@@ -182,7 +182,7 @@ class CsvRows:
 @dataclass(frozen=True, slots=True)
 class JsonRecords:
     """Each line is a record as ``consume --json`` writes it. ``format_of`` gives a format by its name and the part that
-    it is for; ``keys`` and ``values`` are those of lines that name none."""
+    it is for; ``keys`` and ``values`` are the formats of lines that do not name one."""
 
     keys: Format
     values: Format
@@ -213,8 +213,8 @@ class JsonRecords:
                     f"{_excerpt(line)} is not a record",
                     where=f"line {number}",
                     why=str(error),
-                    hint='a record is written like {"key": "a", "value": {"n": 1}}; for lines that are values'
-                    " themselves leave out --json",
+                    hint='write a record like {"key": "a", "value": {"n": 1}}; if each line is a value,'
+                    " leave out --json",
                 ) from None
 
     def _format(self, name: str | None, part: str, otherwise: Format) -> Format:

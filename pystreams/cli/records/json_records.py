@@ -1,9 +1,10 @@
-"""Records as JSON, one a line: what ``consume --json`` writes and ``produce --json`` reads, equal to the byte.
+"""Records as JSON, one per line: ``produce --json`` restores each record that ``consume --json`` has written, byte by
+byte.
 
     {"partition": 0, "offset": 7, "timestamp": 1700000000000, "key": "a", "value": {"n": 1}, "headers": [["h", "x"]]}
 
-A JSON string is the text of key or value, null is null, anything else stands as it is in the record, spaces and all.
-Where that would not be read as the bytes that it comes from, ``key_type`` or ``value_type`` names the format: ``int``,
+A JSON string is the text of a key or value, null is null, anything else is the record's own JSON text, with its spaces.
+Where this would not give the original bytes, ``key_type`` or ``value_type`` names the format: ``int``,
 ``hex``, ``json`` (a string that is JSON itself), ... A header's value is a text, null, or has ``"hex"`` behind it.
 """
 
@@ -23,7 +24,7 @@ _JSON_SPACE: Final = " \t\r\n"
 
 
 class JsonRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """A line. ``value`` is required: without it nobody could tell a deletion from a slip."""
+    """A line. ``value`` is required: without it a deletion (null) could not be distinguished from a forgotten value."""
 
     value: msgspec.Raw
     key: msgspec.Raw = msgspec.Raw(b"null")
@@ -32,7 +33,7 @@ class JsonRecord(msgspec.Struct, forbid_unknown_fields=True):
     timestamp: int | None = None
     headers: list[list[str | None]] = []
     partition: int | None = None
-    #: Where it came from; the log gives it another place.
+    #: The place that the record came from. It is ignored: the log assigns a new one.
     topic: str | None = None
     offset: int | None = None
 
@@ -61,7 +62,7 @@ def json_line(batch: RecordBatch, index: int, key_format: Format, value_format: 
 
 
 def read_json_line(line: str) -> JsonRecord:
-    """Raises ``ValueError`` that says what is wrong with a line."""
+    """Read a line. Raises ``ValueError``, which says what is wrong with it."""
     try:
         return _decode(line)
     except msgspec.DecodeError as error:
@@ -69,7 +70,7 @@ def read_json_line(line: str) -> JsonRecord:
 
 
 def content_of(raw: msgspec.Raw, format_: Format, *, told: bool) -> bytes | None:
-    """The bytes of a key or value in a line; ``told``: the line names the format itself. Raises ``ValueError``."""
+    """The bytes of a key or value in a line; ``told``: the line itself names the format. Raises ``ValueError``."""
     if bytes(raw) == b"null" and not (told and format_.name == "json"):
         return None
     if format_.name == "json":
@@ -78,7 +79,7 @@ def content_of(raw: msgspec.Raw, format_: Format, *, told: bool) -> bytes | None
 
 
 def text_of(raw: msgspec.Raw) -> str:
-    """The text that a JSON string has; anything else as it stands."""
+    """The text of a JSON string; any other JSON as it is."""
     data = bytes(raw)
     return msgspec.json.decode(data, type=str) if data[:1] == b'"' else data.decode()
 
@@ -109,7 +110,7 @@ def _shown_header(content: bytes | None) -> list[str | None]:
 
 
 def _shown(data: bytes | None, format_: Format) -> tuple[str, str | None]:
-    """JSON for a key or value, and the format that it has to be read with, if it is another than text or JSON."""
+    """JSON for a key or value, and the name of its format, if that is not text or JSON."""
     if data is None:
         return "null", None
     if format_ is AUTO:
@@ -125,7 +126,8 @@ def _shown(data: bytes | None, format_: Format) -> tuple[str, str | None]:
 
 
 def _shown_as(data: bytes, format_: Format) -> str | None:
-    """None if these bytes are not of the format, or others would be read."""
+    """The bytes as JSON in this format. None if they are not of the format, or if reading the JSON would give other
+    bytes."""
     try:
         text = format_.show(data)
         exact = format_.name in SCHEMA_FORMATS or format_.read(text) == data
@@ -142,12 +144,12 @@ def _shown_json(data: bytes) -> tuple[str, str | None]:
         return json.dumps(data.hex()), _HEX
     if not _is_json(text):
         return json.dumps(text, ensure_ascii=False), None
-    # A string would be read as its text, and null as no value.
+    # A string would be read as its text, and null as a missing value.
     return text, None if _is_bare_json(text) else "json"
 
 
 def _is_json(text: str) -> bool:
-    """Whether it can stand in a line as it is."""
+    """Whether the text can be in a line without changes."""
     if "\n" in text or "\r" in text or text.strip(_JSON_SPACE) != text:
         return False
     try:

@@ -1,4 +1,4 @@
-"""How far a long input has been read: a bar on a terminal, a line now and then elsewhere."""
+"""The progress of reading a long input: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pystreams.clock import Clock
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-#: What is done by then needs no bar.
+#: Work that ends within this time does not need a bar.
 QUIET_MS: Final = 1_000.0
 _PAINT_MS: Final = 100.0
-#: The clock is not asked for each record.
+#: The clock is not read for each record.
 _RECORDS: Final = 256
 
 
@@ -34,7 +34,7 @@ class ReadingProgress:
         self._task: TaskID | None = None
 
     def update(self, records: int) -> None:
-        """Tell how many records have been read so far; it is shown if it is time to."""
+        """Report the number of records read so far; it is shown if an update is due."""
         if records % _RECORDS or self._lines.typed:
             return
         now_ms = self._clock.monotonic_ms()
@@ -50,7 +50,7 @@ class ReadingProgress:
             note(f"{self._numbers()}{'' if share is None else f'  {share:.0%}'}")
 
     def close(self) -> None:
-        """Take the bar down."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
 
@@ -85,7 +85,7 @@ class ReadingProgress:
 
 @contextmanager
 def reading_progress(lines: InputLines, clock: Clock) -> Iterator[ReadingProgress]:
-    """Progress that is taken down at the end."""
+    """Progress, which is removed at the end of the ``with`` block."""
     progress = ReadingProgress(lines, clock)
     try:
         yield progress

@@ -1,4 +1,4 @@
-"""How ``produce`` and ``consume`` write records whose schemas are in a registry: as JSON, in both directions."""
+"""Formats for ``produce`` and ``consume`` of records whose schemas are in a registry: JSON, in both directions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def schema_format(name: str, topic: str, part: str) -> Format:
 
     def read_line(text: str) -> bytes:
         if name == "protobuf":
-            raise ConfigError("Lines cannot be written as protobuf", hint="write them with an application")
+            raise ConfigError("Lines cannot be written as protobuf", hint="write them from an application")
         return write(json.loads(text))
 
     def show(data: bytes) -> str:
@@ -44,8 +44,8 @@ def _settings() -> dict[str, str]:
     settings: dict[str, str] = merge_settings(settings_from_environment(os.environ)).get("serde_settings", {})
     if "schema.registry.url" not in settings:
         raise ConfigError(
-            "No schema registry is named",
-            hint="name it in the environment: PYSTREAMS_SCHEMA_REGISTRY_URL=http://localhost:8081",
+            "No schema registry is configured",
+            hint="set its URL in the environment: PYSTREAMS_SCHEMA_REGISTRY_URL=http://localhost:8081",
         )
     return settings
 
@@ -69,7 +69,7 @@ def _protobuf() -> AnySerde:
 
 
 def _json_text(value: Any) -> str:
-    """As ``json.dumps`` writes it, for dates and decimals as well."""
+    """JSON text as ``json.dumps`` writes it, with support for dates and decimals."""
     return json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""What people see: results on standard output, everything else on standard error."""
+"""Output to the terminal: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def output() -> Console:
 
 
 class EnduringStream:
-    """Writes to a stream as long as somebody takes it, and to nowhere after that: work goes on when the pipe to a log
+    """Writes to a stream while it has a reader, and discards output after that: work continues when the pipe to a log
     breaks, or the terminal is closed."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -49,7 +49,7 @@ class EnduringStream:
             self._silence()
 
     def _silence(self) -> None:
-        """What waits in buffers goes there, too, when the interpreter ends."""
+        """Redirect the stream to the null device, so that the interpreter can flush its buffers at exit."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.fileno())
         os.close(nowhere)
@@ -64,7 +64,7 @@ def messages() -> Console:
 
 
 def note(text: str) -> None:
-    """Say something that is not a result."""
+    """Print a message that is not a result."""
     messages().print(text, markup=False, style="dim")
 
 

@@ -1,4 +1,4 @@
-"""What the command line's exit codes mean. Documented in docs/cli.md: scripts rely on them."""
+"""The exit codes of the command line. docs/cli.md documents them, and scripts rely on them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ class Exit(IntEnum):
     """How a command ended."""
 
     OK = 0
-    #: The application, or the command, failed at work: a user function raised, a store cannot be used.
+    #: The application, or the command, failed while running: a user function raised, a store cannot be used.
     FAILED = 1
-    #: An option, an argument or a setting is wrong. typer gives the same code for its own complaints.
+    #: An option, an argument or a setting is wrong. typer uses the same code for its own errors.
     USAGE = 2
     #: The application could not be loaded, or its topology is wrong.
     APPLICATION = 3
-    #: The log said no: a topic is missing or has the wrong shape, a group is in use, the log cannot be reached.
+    #: The log refused the operation: a topic is missing or has the wrong shape, a group is in use, the log cannot be
+    #: reached.
     BROKER = 4
-    #: Ctrl-C, where it ends a command before its work is done.
+    #: Ctrl-C ended a command before its work was done.
     INTERRUPTED = 130
 
 

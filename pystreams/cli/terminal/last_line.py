@@ -1,4 +1,4 @@
-"""The last line of ``run``: how much was done, and what was left out."""
+"""The last line of ``run``: the number of processed records, and of records that were left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pystreams.engine.failures.left_out import told_totals
 
 
 def tell_last(meter: Meter, left_out: Mapping[str, int], *, failed: bool, workers: str = "") -> None:
-    """Tell it: as a warning, which is seen with ``--quiet``, too, if records were left out or the run has failed."""
+    """Log the line; as a warning, which ``--quiet`` shows, too, if records were left out or the run has failed."""
     ending = "Stopped by a failure" if failed else "Stopped, and all is committed"
     numbers = f"{counted(meter.processed, 'record')} in {meter.elapsed_s():.1f} s"
     told = "; ".join(

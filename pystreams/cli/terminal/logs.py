@@ -1,4 +1,4 @@
-"""What a command logs on standard error: lines for people, or an object of JSON a line for programs."""
+"""The log output of a command on standard error: lines for people, or one JSON object per line for programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 from pystreams.cli.terminal.console import EnduringStream, messages
 from pystreams.clock import SystemClock
 
-#: Notes, progress and errors of the command itself: for people without date and level.
+#: The logger of the command's own notes, progress and errors: its lines for people have no date and level.
 COMMAND_LOG: Final = "pystreams.command"
 
 command_log: Final = logging.getLogger(COMMAND_LOG)
@@ -43,7 +43,7 @@ class LogOptions:
 
 
 class _Handler(logging.Handler):
-    """Writes to what standard error is at the moment: while a bar is shown, above it."""
+    """Writes to the present standard error; while a bar is shown, above the bar."""
 
     def __init__(self, options: LogOptions) -> None:
         super().__init__()
@@ -66,13 +66,13 @@ class _Handler(logging.Handler):
         return text if record.exc_info is None else f"{text}\n{_traceback(record)}"
 
 
-#: What ``log_to_stderr`` has set up, and the level before.
+#: The handler that ``log_to_stderr`` has installed, and the log level before.
 _in_force: list[tuple[_Handler, int]] = []
 
 
 def log_to_stderr(options: LogOptions) -> None:
-    """Have what the library logs printed: warnings, or with ``verbose`` what threads and tasks do. With ``quiet`` the
-    command itself tells only what went wrong."""
+    """Print the library's log: warnings, and with ``verbose`` also the work of threads and tasks. With ``quiet`` the
+    command itself prints only warnings and errors."""
     take_down_logs()
     root = logging.getLogger()
     handler = _Handler(options)
@@ -91,7 +91,7 @@ def take_down_logs() -> None:
 
 
 def logs_json() -> bool:
-    """Whether standard error is read by programs now."""
+    """Whether standard error has the JSON format."""
     return bool(_in_force) and _in_force[-1][0].options.as_json
 
 
@@ -117,7 +117,7 @@ def json_line(record: logging.LogRecord, worker: int | None) -> str:
 
 
 def json_of_worker(line: str, worker: int) -> str:
-    """A line that a worker has written: as it is if it is a log line, else as the message of one."""
+    """A line of a worker's output as a log line: unchanged if it is one already, else as the message of a new one."""
     if line.startswith('{"time": '):
         return line
     told = {"time": _iso(SystemClock().now_ms() / 1000), "level": "INFO", "worker": worker, "message": line}
@@ -129,7 +129,7 @@ def _iso(timestamp: float) -> str:
 
 
 def _unaligned(text: str) -> str:
-    """Without the blanks that make columns for people."""
+    """The text without the blanks that align columns."""
     return re.sub(r"(?<=\S) {2,}", " ", text)
 
 

@@ -1,4 +1,4 @@
-"""How far an application has come, while it runs: a bar on a terminal, a line now and then elsewhere."""
+"""The progress of an application while it runs: a bar on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pystreams.clock import Clock
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-#: The rate shown is that of the last seconds: it follows what happens now.
+#: The displayed rate is that of the last seconds.
 RATE_WINDOW_MS = 3_000.0
 
-#: Between lines for a log file, which somebody may read later.
+#: The time between two progress lines without a terminal.
 LINE_INTERVAL_MS = 30_000.0
 
 
-#: States whose beginning is worth a line; others come and go.
+#: States whose beginning gets a line; other states are short.
 _WORKING: Final = frozenset({"restoring", "running"})
 
 
 class Meter:
-    """Records per second over the last moments, and over all."""
+    """Measures records per second: over the last seconds, and over the whole run."""
 
     def __init__(self, clock: Clock, window_ms: float = RATE_WINDOW_MS) -> None:
         self._clock = clock
@@ -36,7 +36,7 @@ class Meter:
         self.processed = 0
 
     def update(self, processed: int) -> None:
-        """Tell how many records have been processed so far."""
+        """Report the number of records processed so far."""
         now_ms = self._clock.monotonic_ms()
         self.processed = processed
         self._samples.append((now_ms, processed))
@@ -44,7 +44,7 @@ class Meter:
             self._samples.popleft()
 
     def rate(self) -> float:
-        """Records per second, lately."""
+        """Records per second over the last seconds."""
         (first_ms, first), (last_ms, last) = self._samples[0], self._samples[-1]
         return 1000 * (last - first) / (last_ms - first_ms) if last_ms > first_ms else 0.0
 
@@ -63,12 +63,12 @@ class Display(Protocol):
     ) -> None: ...
 
     def update(self, state: str, processed: int, lag: int | None) -> None:
-        """``lag``: records that wait to be processed, None as long as nobody knows."""
+        """``lag``: the number of records that wait to be processed; None while it is unknown."""
         ...
 
 
 class BarDisplay:
-    """One line that is painted anew."""
+    """One line that is redrawn."""
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
@@ -86,7 +86,7 @@ class BarDisplay:
             TextColumn("{task.fields[numbers]}"),
             console=messages(),
             transient=True,
-            # What the application prints goes above the bar, but never out of a pipe into it.
+            # The output of the application appears above the bar, unless standard output is a pipe.
             redirect_stdout=sys.stdout.isatty(),
             expand=True,
         )
@@ -102,7 +102,7 @@ class BarDisplay:
             self._progress.stop()
 
     def update(self, state: str, processed: int, lag: int | None) -> None:
-        """Paint anew."""
+        """Redraw the line."""
         self._meter.update(processed)
         if self._progress is None or self._task is None:
             return
@@ -116,7 +116,7 @@ class BarDisplay:
 
 
 class LineDisplay:
-    """A line when work begins, or restoring, and after that every 30 s if something has changed."""
+    """A line when processing or restoring begins, and after that every 30 s if something has changed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -136,7 +136,7 @@ class LineDisplay:
         """Print a line if it is time for one."""
         now_ms, now = self._clock.monotonic_ms(), (state, processed, lag)
         elapsed_ms = now_ms - self._told_ms
-        # What a client has before it at its first moment it does not know.
+        # A client does not know its lag yet when it starts.
         begins = state in _WORKING and state not in self._states
         at_once = begins and (lag is not None or processed > 0 or state == "restoring")
         if not at_once and (elapsed_ms < LINE_INTERVAL_MS or now == self._told):
@@ -149,7 +149,7 @@ class LineDisplay:
 
 
 class NoDisplay:
-    """For ``--quiet``."""
+    """Shows nothing, for ``--quiet``."""
 
     def __enter__(self) -> Self:
         return self
@@ -170,7 +170,7 @@ def _numbers(processed: int, rate: float, lag: int | None) -> str:
 
 
 def display_for(options: LogOptions, meter: Meter, clock: Clock) -> Display:
-    """A bar if somebody looks at standard error, else lines; nothing if it is to be quiet."""
+    """A bar if standard error is a terminal, else lines; nothing with ``--quiet``."""
     if options.quiet:
         return NoDisplay()
     if options.as_json or not messages().is_terminal:

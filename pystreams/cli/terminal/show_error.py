@@ -1,4 +1,4 @@
-"""What people are told of an error: what happened, where, why, and what to do next."""
+"""The output for an error: what happened, where, why, and what to do next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LOG_OPTIONS: Final = ("--bootstrap-servers", "--embedded-log")
 
 
 def on_the_same_log(hint: str, arguments: Sequence[str]) -> str:
-    """A hint whose commands name the log that ``arguments``, those of the command that failed, name."""
+    """The hint, whose commands get the log options of the failed command (``arguments``)."""
     told: list[str] = []
     for index, argument in enumerate(arguments):
         if argument in _LOG_OPTIONS:
@@ -27,7 +27,7 @@ def on_the_same_log(hint: str, arguments: Sequence[str]) -> str:
 
 
 def show_error(error: StreamsError, arguments: Sequence[str] = ()) -> None:
-    """What happened, where, why, and what to do next: a line each. ``arguments`` are those of the command."""
+    """Print what happened, where, why, and what to do next, one line each. ``arguments`` are those of the command."""
     show_parts(
         error.what,
         where=error.place,
@@ -38,7 +38,7 @@ def show_error(error: StreamsError, arguments: Sequence[str] = ()) -> None:
 
 
 def show_parts(what: str, **parts: str) -> None:
-    """An error by its parts; those that are empty, or say what another has said, are left out."""
+    """Print the parts of an error; parts that are empty, or repeat another one, are left out."""
     if logs_json():
         command_log.error(what, extra={"fields": {label: part for label, part in parts.items() if part}})
         return

@@ -1,4 +1,4 @@
-"""Where in a user's own code an exception came from."""
+"""The lines of a user's own code that raised an exception."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def user_lines(error: BaseException | None) -> str:
 
 
 def _frames(error: BaseException | None) -> list[traceback.FrameSummary]:
-    """What was raised in another process comes with its traceback as text."""
+    """An exception from another process has its traceback as text."""
     if error is None:
         return []
     if str(error).startswith("Traceback (most recent call last)"):

@@ -164,7 +164,7 @@ def test_a_file_of_a_package_that_imports_relative_to_it_is_to_be_run_as_a_modul
     program("shop/__init__.py", "")
     program("shop/eu/__init__.py", "")
     program("shop/eu/app.py", "from .model import Sale\n")
-    assert "is run as a module of it: shop.eu.app" in refusal("shop/eu/app.py")
+    assert "must be named as a module of its package: shop.eu.app" in refusal("shop/eu/app.py")
 
 
 def test_the_line_that_failed_is_shown_once(pystreams, program):

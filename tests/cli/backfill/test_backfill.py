@@ -26,7 +26,7 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(folder, pystreams, wordcou
     repartition = "wordcount-counts-repartition"
     assert rows(shown, "slice") == [
         ["slice", "1 of 2", "2", "lines", "2", "-", repartition],
-        ["slice", "2 of 2", "2", repartition, "what slice 1 gives", "counts", "word-counts"],
+        ["slice", "2 of 2", "2", repartition, "result of slice 1", "counts", "word-counts"],
     ]
     assert sum(int(row[4]) for row in rows(shown, "input")) == 2
     assert [row[1] for row in rows(shown, "write")][1:] == [
@@ -113,7 +113,7 @@ def test_output_topics_that_cannot_be_written_are_refused_before_anything_is_com
     assert not (folder / ".pystreams" / "backfill").exists()
     looked = pystreams("backfill", "unwritten", "--emit", "topic", "--dry-run", *HERE)
     assert looked.code == 0
-    assert "it would be refused: there is no topic word-counts" in looked.err
+    assert "The backfill would be refused now: there is no topic word-counts" in looked.err
 
 
 def test_an_output_topic_that_is_made_in_between_may_be_as_wide_as_it_likes(folder, pystreams):
@@ -162,7 +162,7 @@ def test_what_is_resumed_keeps_its_cut_though_the_log_has_changed(pystreams, wor
     looked = pystreams("backfill", wordcount, "--resume", "--until", "2013-11-01", "--dry-run", *HERE)
     assert looked.code == 0, looked.err
     assert sum(int(row[4]) for row in rows(looked, "input")) == 2
-    assert "--until does not count any more" in " ".join(looked.err.split())
+    assert "--until is ignored" in " ".join(looked.err.split())
     resumed = pystreams("backfill", wordcount, "--resume", *HERE)
     assert rows(resumed, "slice")[0][3] == "2"
     begins = pystreams("backfill", wordcount, "--resume", "--staging", "elsewhere", *HERE)
@@ -298,7 +298,7 @@ def test_global_tables_are_in_the_plan_and_have_sources_of_their_own(folder, pys
     source = ("--source", "places=csv:places.csv")
     shown = pystreams("backfill", "located", *source, "--until", "2013-11-01", "--dry-run", *HERE)
     assert shown.code == 0, shown.err
-    kept = "reads it once, to its disk"
+    kept = "reads it once, to disk"
     assert rows(shown, "global table") == [["global table", "places-by-code", "places", "2", kept]]
     assert [row[1:3] for row in rows(shown, "note") if "topic places" in row[3]] != []
     done = pystreams("backfill", "located", *source, "--emit", "topic", *HERE)
@@ -357,6 +357,6 @@ def test_the_plan_says_which_changelogs_are_made_anew(folder, pystreams):
     )
     pystreams("topics", "create", "names")
     shown = pystreams("backfill", "versions", "--dry-run", "--hand-over", "embedded", *HERE)
-    assert "store names, changelog versions-names-changelog, made anew" in shown.out
+    assert "store names, changelog versions-names-changelog, created again" in shown.out
     shown = pystreams("backfill", "versions", "--dry-run", "--hand-over", "snapshot", *HERE)
     assert "made anew" not in shown.out

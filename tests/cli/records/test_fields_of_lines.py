@@ -77,7 +77,7 @@ def test_a_line_that_is_wrong_is_named_with_its_content(pystreams, topic, line, 
     assert failed.code == 1
     assert said in failed.err
     assert "line 2" in failed.err
-    assert "1 record before that went into t" in failed.err
+    assert "1 record written to t before the error" in failed.err
 
 
 def test_rows_become_objects_with_the_names_of_the_first_line(pystreams, topic):
@@ -107,8 +107,8 @@ def test_a_file_of_a_spreadsheet_is_read(pystreams, topic):
 @pytest.mark.parametrize(
     "rows,options,said",
     [
-        ("a,b\n1,2\n1\n", (), ("line 3", "1 cells, the first line 2")),
-        ("a,a\n1,2\n", (), ("line 1", "'a' is empty or stands twice")),
+        ("a,b\n1,2\n1\n", (), ("line 3", "1 cells, but the first line has 2")),
+        ("a,a\n1,2\n", (), ("line 1", "'a' is empty or occurs twice")),
         ('a,b\n1,"2\n', (), ("line 2", "cannot be read as CSV")),
         ("a,b\n1,2\n", ("--text-column", "c"), ("There is no column c", "a, b")),
         ("id,b\n1,2\n", ("--key-field", "idd"), ("There is no field idd", "did you mean id?")),

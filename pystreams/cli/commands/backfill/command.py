@@ -1,4 +1,5 @@
-"""``pystreams backfill``: history over an application's own topology, and a hand-over to the live application."""
+"""``pystreams backfill``: runs an application's topology on history, and hands the result over to the live
+application."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ from pystreams.cli.options import (
 )
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
 
-READS_PANEL = "What it reads"
-LEAVES_PANEL = "What it leaves"
+READS_PANEL = "Input"
+LEAVES_PANEL = "Results"
 
 
 def backfill(
@@ -31,9 +32,9 @@ def backfill(
         typer.Option(
             "--source",
             metavar="[TOPIC=]KIND[:PLACE]",
-            help="Where a topic's history is: [bold]kafka[/], [bold]embedded[/], or files in a folder:"
-            " [bold]parquet:FOLDER[/], [bold]json:FOLDER[/], [bold]csv:FOLDER[/]. Without TOPIC: of all others."
-            " May stand several times. Default: the log that the application runs on.",
+            help="The source of a topic's history: [bold]kafka[/], [bold]embedded[/], or files in a folder: "
+            "[bold]parquet:FOLDER[/], [bold]json:FOLDER[/], [bold]csv:FOLDER[/]. Without TOPIC: the source "
+            "of all other topics. May be repeated. Default: the log that the application runs on.",
             show_default=False,
             rich_help_panel=READS_PANEL,
         ),
@@ -43,8 +44,8 @@ def backfill(
         typer.Option(
             "--until",
             metavar="now|TIME|OFFSETS",
-            help="Where reading ends: at what is there now, before the first record of an event time"
-            " ([bold]2013-11-01[/]), or before offsets ([bold]orders-0=120,orders-1=98[/]).",
+            help="Where reading ends: at the current end offsets, before the first record of an event time "
+            "([bold]2013-11-01[/]), or before offsets ([bold]orders-0=120,orders-1=98[/]).",
             rich_help_panel=READS_PANEL,
         ),
     ] = "now",
@@ -53,7 +54,7 @@ def backfill(
         typer.Option(
             "--previous",
             metavar="PATH",
-            help="Go on from an earlier backfill: where that one was staged.",
+            help="Continue from an earlier backfill: its staging folder.",
             show_default=False,
             rich_help_panel=READS_PANEL,
         ),
@@ -63,7 +64,7 @@ def backfill(
         typer.Option(
             "--from-snapshot",
             metavar="FOLDER",
-            help="Compute nothing: hand over what an earlier backfill has left in a snapshot.",
+            help="Compute nothing: hand over the snapshot that an earlier backfill has written.",
             show_default=False,
             rich_help_panel=READS_PANEL,
         ),
@@ -72,8 +73,8 @@ def backfill(
         bool,
         typer.Option(
             "--approximate",
-            help="Read files whose records have no offsets: as they stand, files in the order of their names."
-            " Nothing can be handed over then.",
+            help="Read files whose records have no offsets, in the order of the files' names. The result "
+            "cannot be handed over.",
             rich_help_panel=READS_PANEL,
         ),
     ] = False,
@@ -82,7 +83,8 @@ def backfill(
         typer.Option(
             "--hand-over",
             metavar="kafka|embedded|snapshot[:FOLDER]|none",
-            help="Where the live application goes on from: its log, or a folder from which it restores.",
+            help="Where the live application gets the result from: its log, or a folder from which it "
+            "restores its stores.",
             rich_help_panel=LEAVES_PANEL,
         ),
     ] = "none",
@@ -91,7 +93,7 @@ def backfill(
         typer.Option(
             "--emit",
             metavar="topic|parquet:FOLDER|none",
-            help="Where the records for output topics go: to these topics, or to files.",
+            help="Where to write the records for output topics: to these topics, or to files.",
             rich_help_panel=LEAVES_PANEL,
         ),
     ] = "none",
@@ -102,7 +104,8 @@ def backfill(
         typer.Option(
             "--py-files",
             metavar="FILE[,...]",
-            help="Python files, or zip files of packages, that Spark's workers need to import the application.",
+            help="Python files, or zip files of packages, that Spark's workers need to import the "
+            "application.",
             show_default=False,
             rich_help_panel=RUNS_PANEL,
         ),
@@ -112,8 +115,8 @@ def backfill(
         typer.Option(
             "--staging",
             metavar="PATH",
-            help="Where slices are staged: a folder, or any place that Spark can write to."
-            " Default: .pystreams/backfill/APPLICATION",
+            help="Where slices are staged: a folder, or a URL that Spark can write to. Default: "
+            ".pystreams/backfill/APPLICATION",
             show_default=False,
             rich_help_panel=RUNS_PANEL,
         ),
@@ -122,14 +125,14 @@ def backfill(
         bool,
         typer.Option(
             "--resume",
-            help="Go on with what is staged, at its own cut: slices that are done are not computed again.",
+            help="Continue the staged backfill, with its cut: finished slices are not computed again.",
             rich_help_panel=RUNS_PANEL,
         ),
     ] = False,
     overwrite: Annotated[
         bool,
         typer.Option(
-            "--overwrite", help="Begin anew, in place of what is staged.", rich_help_panel=RUNS_PANEL
+            "--overwrite", help="Begin again, and replace the staged backfill.", rich_help_panel=RUNS_PANEL
         ),
     ] = False,
     commit_records: Annotated[
@@ -137,18 +140,20 @@ def backfill(
         typer.Option(
             "--commit-records",
             min=1,
-            help="Records between two commits of a task; each flushes its caches. Default: 10000",
+            help="Records between two commits of a task; each commit flushes the task's caches. Default: "
+            "10000",
             show_default=False,
             rich_help_panel=RUNS_PANEL,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the plan, and do nothing.", rich_help_panel=RUNS_PANEL)
+        bool,
+        typer.Option("--dry-run", help="Print the plan, and do nothing else.", rich_help_panel=RUNS_PANEL),
     ] = False,
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", "-v", help="Also log what is done, and what Spark says.", rich_help_panel=RUNS_PANEL
+            "--verbose", "-v", help="Also log each step, and the output of Spark.", rich_help_panel=RUNS_PANEL
         ),
     ] = False,
     application_id: ApplicationIdOption = None,
@@ -159,9 +164,9 @@ def backfill(
 ) -> None:
     """Compute an application's state from history, on Spark.
 
-    The topology is the application's own, so are its state and its results.
-    With --hand-over the live application goes on where history was cut. Input
-    is read from its log, or from archives that pystreams archive has made.
+    It runs the application's own topology, and computes the same state and results.
+    With --hand-over the live application continues at the cut, where the backfill
+    stopped reading. Input is read from its log, or from archives that pystreams archive has written.
 
     [bold]pystreams backfill apps.flights --dry-run[/]
 

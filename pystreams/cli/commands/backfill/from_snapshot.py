@@ -1,4 +1,4 @@
-"""``pystreams backfill --from-snapshot``: what an earlier backfill left in a folder goes to the live application."""
+"""``pystreams backfill --from-snapshot``: hands the snapshot of an earlier backfill over to the live application."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pystreams.errors import ConfigError
 
 
 def hand_over_snapshot(program: Program, folder: str, target: HandOver, application: str) -> None:
-    """Hand a snapshot over. The application's stores are put in its state directory on this machine, too.
+    """Hand a snapshot over, and restore the application's stores into its state directory on this machine.
 
     Raises ``ConfigError`` for a target that is not a log, and what ``restore_snapshot`` raises.
     """
     if target.to not in {"kafka", "embedded"}:
         raise ConfigError(
-            "--from-snapshot needs a log to hand over to",
+            "--from-snapshot needs a log to hand the snapshot over to",
             hint="add --hand-over kafka or --hand-over embedded",
         )
     from pystreams.backfill.snapshot import restore_snapshot

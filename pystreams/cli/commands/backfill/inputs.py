@@ -1,4 +1,4 @@
-"""What ``pystreams backfill`` reads and up to where: ``--source`` and ``--until`` as text, and what they mean."""
+"""Parses ``--source`` and ``--until``: the input of ``pystreams backfill``, and where reading ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _FILES: tuple[Kind, ...] = ("parquet", "json", "csv")
 _EXAMPLE = "--source orders=parquet:/archive/orders"
-#: A number below that, which is of 1973, is taken for no milliseconds.
+#: A number below this one, a time in 1973, is not taken for milliseconds.
 _MILLISECONDS_MIN = 100_000_000_000
 
 _OFFSET = re.compile(r"\s*(?P<topic>.+)-(?P<partition>\d+)\s*=\s*(?P<offset>\d+)\s*")
@@ -31,11 +31,11 @@ _OFFSET = re.compile(r"\s*(?P<topic>.+)-(?P<partition>\d+)\s*=\s*(?P<offset>\d+)
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """One ``--source``. ``topic`` None: all topics that have none of their own."""
+    """One ``--source``. ``topic`` None: it is the source of all topics that have none of their own."""
 
     topic: str | None
     kind: Kind
-    #: A folder, the file of an embedded log, or Kafka's addresses; empty: those of the other options.
+    #: A folder, the file of an embedded log, or Kafka's addresses; empty: the place that the other options give.
     place: str
 
     def __str__(self) -> str:
@@ -45,7 +45,7 @@ class SourceText:
 def parse_source(text: str) -> SourceText:
     """``[TOPIC=]KIND[:PLACE]``. Raises ``ConfigError`` for anything else."""
     before, equals, after = text.partition("=")
-    # An archive's folders may be called topic=orders: what looks like a path before the sign does not name a topic.
+    # An archive's folders may be called topic=orders: a path before the sign does not name a topic.
     named = bool(equals) and not re.search(r"[:/\\]", before)
     topic, rest = (before.strip(), after) if named else (None, text)
     kind, _, place = rest.partition(":")
@@ -73,7 +73,7 @@ def parse_sources(texts: Sequence[str]) -> dict[str | None, SourceText]:
             raise ConfigError(
                 f"{what} cannot have two sources",
                 why=f"they are {found[parsed.topic]} and {parsed}",
-                hint="name each topic once, and at most one source for all others",
+                hint="name each topic once, and at most one source for all other topics",
             )
         found[parsed.topic] = parsed
     return found
@@ -91,7 +91,7 @@ def check_topics(named: Collection[str | None], inputs: Collection[str]) -> None
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the logs are, and how files without offsets are read."""
+    """The places of the logs, and how files without offsets are read."""
 
     embedded_log: Path
     bootstrap_servers: str | None
@@ -100,12 +100,12 @@ class Places:
 
 
 def default_source(places: Places) -> SourceText:
-    """What is read of a topic without ``--source``: the log that the application runs on."""
+    """The source of a topic without ``--source``: the log that the application runs on."""
     return SourceText(None, "kafka" if places.bootstrap_servers else "embedded", "")
 
 
 def open_sources(texts: Mapping[str | None, SourceText], inputs: Collection[str], places: Places) -> Source:
-    """All topics with their sources; those that nobody named are on the log that the application runs on.
+    """All topics with their sources; topics without a source are read from the log that the application runs on.
 
     ``inputs`` are the topics that the application reads by name. Raises ``ConfigError``.
     """
@@ -127,7 +127,8 @@ def open_sources(texts: Mapping[str | None, SourceText], inputs: Collection[str]
 
 
 def open_source(text: SourceText, places: Places) -> Source:
-    """The source that a text means. Raises ``ConfigError``; ``BrokerUnavailableError`` for a log that is not there."""
+    """The source that the text of a ``--source`` describes. Raises ``ConfigError``; ``BrokerUnavailableError`` for a
+    log that is not there."""
     from pystreams.backfill import sources
 
     match text.kind:
@@ -159,13 +160,13 @@ def open_source(text: SourceText, places: Places) -> Source:
 
 def parse_until(text: str) -> Until:
     """``now``, a time, or offsets like ``orders-0=120,orders-1=98``. Raises ``ConfigError`` for anything else, and for
-    what may be meant in several ways."""
+    text that is ambiguous."""
     if text == "now":
         return None
     if "=" not in text:
         if not text[:1].isdigit():
             raise ConfigError(
-                f"--until {text!r} is not a place to end",
+                f"--until {text!r} does not say where reading ends",
                 hint=did_you_mean(text, ["now"]) or "write now, a time like 2013-11-01, or orders-0=120,…",
             )
         return _time(text)
@@ -176,7 +177,8 @@ def parse_until(text: str) -> Until:
             raise ConfigError(
                 f"--until {text!r} does not name offsets",
                 why=f"{part.strip()!r} is not a partition with its offset",
-                hint="write TOPIC-PARTITION=OFFSET, as in orders-0=120,orders-1=98 (others are read up to now)",
+                hint="write TOPIC-PARTITION=OFFSET, as in orders-0=120,orders-1=98 (other partitions are "
+                "read up to their end)",
             )
         partition = TopicPartition(match["topic"], int(match["partition"]))
         if partition in offsets:
@@ -190,11 +192,11 @@ def parse_until(text: str) -> Until:
 
 
 def _time(text: str) -> int:
-    """A moment in ms. A short number may mean a year, a day or an offset as well, so nobody guesses."""
+    """A moment in ms. A short number may also mean a year, a day or an offset, so it is refused."""
     time_ms = read_time(text)
     if text.isdigit() and time_ms < _MILLISECONDS_MIN:
         raise ConfigError(
-            f"--until {text} may mean many things",
+            f"--until {text} is ambiguous",
             why=f"as milliseconds it is {show_time(time_ms)}",
             hint="write a time as 2013-01-01 or 2013-01-01T12:00:00Z, or offsets as TOPIC-PARTITION=OFFSET",
         )

@@ -1,4 +1,4 @@
-"""One backfill from the command line: planned, checked, computed, left where it is wanted, and reported."""
+"""One backfill from the command line: plans, checks, computes, writes the results to their target, and reports."""
 
 from __future__ import annotations
 
@@ -51,14 +51,13 @@ if TYPE_CHECKING:
     from pystreams.backfill.plan.cut import Until
     from pystreams.backfill.sources import Source
 
-#: Where backfills are staged unless somebody says where.
+#: Where backfills are staged by default.
 DEFAULT_STAGING = Path(".pystreams") / "backfill"
 
 
 def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
-    """Do what the options say, or with ``dry_run`` look only. Options that are known to be wrong are refused before
-    Spark is started. Raises ``StreamsError``.
-    """
+    """Run the backfill that the options describe, or only print its plan with ``dry_run``. Options are checked before
+    Spark is started. Raises ``StreamsError``."""
     texts, until = parse_sources(options.sources), parse_until(options.until)
     hand_over, emit = parse_hand_over(options.hand_over), parse_emit(options.emit)
     options.check_together(dry_run=dry_run)
@@ -81,20 +80,20 @@ def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
         else:
             _compute(job)
     except KeyboardInterrupt as stopped:
-        note(str(stopped) or f"Stopped. Slices that are done stay in {job.place}: go on with --resume.")
+        note(str(stopped) or f"Stopped. Finished slices stay in {job.place}: continue with --resume.")
         raise typer.Exit(Exit.INTERRUPTED) from None
     except OSError as error:
         raise StateError(
             "a file or folder cannot be used",
             where=str(error.filename or ""),
             why=shown(error.strerror or str(error)),
-            hint=f"mend that; what is staged in {job.place} stays: go on with --resume",
+            hint=f"correct that, and continue with --resume: finished slices stay in {job.place}",
         ) from None
 
 
 def _compute(job: BackfillJob) -> None:
     job.check_staging()
-    # What was begun, or done before, may lie where only Spark can read it.
+    # An unfinished or an earlier backfill may be staged where only Spark can read it.
     planned = None if job.needs_spark_to_plan else job.planned(None)
     if planned is not None:
         job.check_target(planned)
@@ -108,7 +107,7 @@ def _compute(job: BackfillJob) -> None:
 
 
 class BackfillJob:
-    """One backfill whose options are understood."""
+    """One backfill whose options have been parsed."""
 
     def __init__(
         self,
@@ -131,20 +130,20 @@ class BackfillJob:
         self._emitted: Mapping[str, int] = {}
         self._handed_over: HandedOver | None = None
         self._staging = options.staging or str(DEFAULT_STAGING / program.config.application_id)
-        #: The staging folder, for people.
+        #: The staging folder, as messages show it.
         self.place = shown(self._staging)
 
-    # Looking
+    # Plan and checks
 
     @property
     def needs_spark_to_plan(self) -> bool:
-        """An earlier backfill, or one that was begun, may lie where only Spark can read it."""
+        """Whether only Spark can read the staging folder of the earlier backfill, or of the one that is resumed."""
         return self._options.master != NO_SPARK and (
             self._options.previous is not None or self._options.resume
         )
 
     def look(self) -> None:
-        """For --dry-run: the plan, and what is known to be in its way."""
+        """For --dry-run: show the plan, and the error that a run would raise now."""
         if self.needs_spark_to_plan:
             with self.executor() as executor:
                 planned = self.planned(executor)
@@ -156,11 +155,11 @@ class BackfillJob:
         try:
             self.check_target(planned)
         except StreamsError as error:
-            note(f"As things are now, it would be refused: {error}")
+            note(f"The backfill would be refused now: {error}")
         note("Nothing was done: this is a dry run.")
 
     def planned(self, executor: Executor | None) -> Planned:
-        """The plan, and the cut: as of now, or that of the backfill that is resumed."""
+        """The plan, with a new cut, or with the cut of the backfill that is resumed."""
         from pystreams.backfill.api import plan_backfill
 
         options = self._options
@@ -184,15 +183,15 @@ class BackfillJob:
 
     def _tell_resumed(self, planned: Planned) -> None:
         if planned.begun:
-            until = "" if self._until is None else "; --until does not count any more"
+            until = "" if self._until is None else "; --until is ignored"
             cut = show_time(planned.manifest.cut_time_ms)
-            note(f"Going on with the backfill in {self.place}, which was cut at {cut}{until}.")
+            note(f"Continuing the backfill in {self.place}, whose cut is {cut}{until}.")
         else:
-            note(f"There is no backfill in {self.place} yet: it begins.")
+            note(f"There is no backfill in {self.place} yet: starting a new one.")
 
     def check_staging(self) -> None:
-        """Raises ``StateError`` if a folder of this machine holds a backfill (in other places the executor looks), and
-        ``ConfigError`` if it is the one to go on from, or a URL without Spark."""
+        """Raises ``StateError`` if a folder of this machine holds a backfill (the executor checks other places), and
+        ``ConfigError`` if it is the staging folder of the earlier backfill, or a URL without Spark."""
         from pystreams.backfill.api import check_places
         from pystreams.backfill.compute.inline import InlineExecutor
         from pystreams.backfill.staging.local import LocalStaging
@@ -206,11 +205,12 @@ class BackfillJob:
         if LocalStaging(self._staging).read_manifest() is not None:
             raise StateError(
                 f"{self.place} holds a backfill already",
-                hint="go on with it: --resume; begin anew in its place: --overwrite; or use another: --staging PATH",
+                hint="continue it with --resume, replace it with --overwrite, or use another folder: "
+                "--staging PATH",
             )
 
     def check_target(self, planned: Planned) -> None:
-        """Raises what leaving the result would: before hours of work."""
+        """Raise the errors of the hand-over now, and not after hours of work."""
         to, config = self._hand_over.to, self._program.config
         if to == "snapshot":
             from pystreams.backfill.snapshot.writing import check_folder
@@ -236,11 +236,11 @@ class BackfillJob:
             if to_topics:
                 check_emit(planned, broker, admin, SystemClock())
 
-    # Doing
+    # Work
 
     @contextmanager
     def executor(self) -> Iterator[Executor | None]:
-        """Spark, or None for this process."""
+        """Spark's executor, or None to run in this process."""
         options = self._options
         if options.master == NO_SPARK:
             yield None
@@ -250,7 +250,7 @@ class BackfillJob:
         name = self._program.config.application_id
         log = None if options.verbose else DEFAULT_STAGING / f"{name}.spark.log"
         conf = parse_pairs(options.spark_conf, CONF_EXAMPLE)
-        note(f"Starting Spark on {options.master}" + (f"; what it says is in {log}" if log else ""))
+        note(f"Starting Spark on {options.master}" + (f"; its log is {log}" if log else ""))
         with spark_executor(
             options.master, f"pystreams backfill {name}", conf, options.py_files, log
         ) as executor:
@@ -258,7 +258,7 @@ class BackfillJob:
 
     @cached_property
     def _partitions(self) -> Mapping[str, int]:
-        """How wide output topics are on the log that is written to: that decides where records belong."""
+        """The numbers of partitions of output topics on the target log: they decide the partition of each record."""
         config = self._program.config
         on_kafka = self._hand_over.to != "embedded" and config.bootstrap_servers is not None
         if not on_kafka and not config.embedded_log.exists():
@@ -268,12 +268,12 @@ class BackfillJob:
         return {name: found[name].partitions for name in self._outputs if name in found}
 
     def compute(self, planned: Planned, executor: Executor | None, display: Display) -> None:
-        """All slices, then what is to be left elsewhere."""
+        """Compute all slices, then write the results to their targets."""
         from pystreams.backfill.compute.driver import run
         from pystreams.backfill.compute.inline import InlineExecutor
 
         if executor is not None:
-            # It may have been planned before there was one.
+            # The plan may have been made before the log existed.
             application = executor.application(self._program.for_workers, self._program.settings)
             planned = replace(planned, application=application)
         display.expect(titles(planned.plan))
@@ -290,7 +290,7 @@ class BackfillJob:
         self._hand_over_state(self._result, display)
 
     def _emit_records(self, result: BackfillResult, display: Display) -> None:
-        """To files, or to topics of a log that nothing is handed over to: a hand-over does it itself."""
+        """Write records to files, or to topics of a log without a hand-over: a hand-over writes them itself."""
         within = self._emit.to == "topic" and self._hand_over.to in {"kafka", "embedded"}
         if self._emit.to == "none" or within:
             return
@@ -311,7 +311,7 @@ class BackfillJob:
         if to.to == "snapshot":
             from pystreams.backfill.snapshot import write_snapshot
 
-            # The place below the staging folder is this backfill's, whatever was staged there before.
+            # The folder below the staging folder belongs to this backfill, so an older snapshot in it is replaced.
             write_snapshot(result, to.snapshot(self._staging), replace_other=not to.folder)
             return
         from pystreams.backfill.handover.hand_over import hand_over
@@ -321,10 +321,10 @@ class BackfillJob:
         if self._handed_over.emitted is not None:
             self._emitted = self._handed_over.emitted
 
-    # Telling
+    # Report
 
     def _writes(self, planned: Planned) -> list[list[str]]:
-        """What is written, and where."""
+        """The outputs of the backfill, each with its place."""
         config, hand_over, plan = self._program.config, self._hand_over, planned.plan
         rows = [["slices, in Parquet", self.place]]
         if self._emit.to != "none":
@@ -338,7 +338,7 @@ class BackfillJob:
         versioned = {spec.name for spec in planned.loaded.built.stores if spec.kind == "versioned"}
         for name, changelog in stores:
             if changelog:
-                anew = ", made anew" if name in versioned and hand_over.to != "snapshot" else ""
+                anew = ", created again" if name in versioned and hand_over.to != "snapshot" else ""
                 rows.append([f"store {name}, changelog {changelog}{anew}", place])
         rows.append([f"offsets of group {plan.application_id}", place])
         if hand_over.to != "snapshot":
@@ -348,7 +348,7 @@ class BackfillJob:
         return rows
 
     def show_end(self) -> None:
-        """The report, and what to do next."""
+        """Print the report, and what to do next."""
         result = self._result
         assert result is not None, "it was computed"
         show_report(result.plan, result.manifest, self._emitted, self._handed_over)
@@ -362,7 +362,7 @@ class BackfillJob:
             case "snapshot":
                 folder = self._hand_over.folder or self._hand_over.snapshot(self._staging)
                 note(
-                    f"Written to {folder}. To go on from it: pystreams backfill {self._options.application}"
+                    f"Written to {folder}. To hand it over: pystreams backfill {self._options.application}"
                     f" --from-snapshot {folder} --hand-over kafka or embedded."
                 )
             case "none" if self._options.approximate:

@@ -1,4 +1,4 @@
-"""The options of ``pystreams backfill`` as they were given, and which of them do not go together."""
+"""The options of ``pystreams backfill`` as they were given, and which of them contradict each other."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class BackfillOptions:
     settings: Sequence[str]
 
     def check_together(self, *, dry_run: bool) -> None:
-        """Raises ``ConfigError`` for options that do not go together."""
+        """Raises ``ConfigError`` for options that contradict each other."""
         parse_pairs(self.spark_conf, CONF_EXAMPLE)
         for_spark = {"--conf": self.spark_conf, "--py-files": self.py_files}
         idle = [name for name, value in for_spark.items() if value]
@@ -45,7 +45,7 @@ class BackfillOptions:
         if self.resume and self.overwrite:
             raise ConfigError(
                 "--resume does not go with --overwrite",
-                why="one goes on with what is staged, the other begins anew in its place",
+                why="--resume continues the staged backfill, --overwrite replaces it",
                 hint="leave one of them out",
             )
         given = {
@@ -65,6 +65,6 @@ class BackfillOptions:
         if self.from_snapshot is not None and needless:
             raise ConfigError(
                 f"--from-snapshot does not go with {' and '.join(needless)}",
-                why="what is in a snapshot has been computed: nothing is read, and nothing is staged",
+                why="a snapshot is already computed: nothing is read or staged",
                 hint="leave one of them out",
             )

@@ -1,4 +1,4 @@
-"""What ``pystreams backfill`` leaves: ``--hand-over`` and ``--emit`` as text, and what they mean."""
+"""Parses ``--hand-over`` and ``--emit``: the targets of the results of ``pystreams backfill``."""
 
 from __future__ import annotations
 
@@ -29,21 +29,24 @@ class HandOver:
     folder: str = ""
 
     def check(self, config: StreamsConfig, *, approximate: bool) -> None:
-        """Raises ``ConfigError`` for what cannot be handed over."""
+        """Raises ``ConfigError`` for results that cannot be handed over."""
         if self.to == "kafka" and config.bootstrap_servers is None:
             raise ConfigError(
                 "--hand-over kafka needs the addresses of a Kafka cluster",
-                hint="add --bootstrap-servers HOST:PORT, or hand over to the embedded log: --hand-over embedded",
+                hint="add --bootstrap-servers HOST:PORT, or hand over to the embedded log: --hand-over "
+                "embedded",
             )
         if approximate and self.to != "none":
             raise ConfigError(
                 f"--hand-over {self.to} does not go with --approximate",
-                why="records without offsets do not say where the live application would have to go on",
-                hint="hand over from an archive with offsets (pystreams archive makes one), or leave one of them out",
+                why="without offsets the backfill does not know from where the live application has to "
+                "continue",
+                hint="backfill from an archive with offsets (pystreams archive creates one), or leave one of "
+                "them out",
             )
 
     def place(self, config: StreamsConfig, staging: str) -> str:
-        """For people, where it goes."""
+        """The target, as messages show it."""
         match self.to:
             case "kafka" | "embedded":
                 return log_for(self.to, config)
@@ -53,7 +56,7 @@ class HandOver:
                 return "nowhere"
 
     def snapshot(self, staging: str) -> str:
-        """The folder of a snapshot, as workers find it."""
+        """The folder of a snapshot, as a path that workers can open."""
         return absolute(self.folder or f"{staging.rstrip('/')}/snapshot")
 
 
@@ -66,7 +69,7 @@ class Emit:
 
     @property
     def place(self) -> str:
-        """For people, the folder; or the topics."""
+        """The target, as messages show it: the folder, or the topics."""
         return shown(self.folder) or "their topics"
 
 
@@ -78,13 +81,13 @@ def parse_hand_over(text: str) -> HandOver:
         if target == known and (known == "snapshot" or not colon):
             return HandOver(known, folder)
     raise ConfigError(
-        f"--hand-over {shown(text)!r} is nothing that can be handed over to",
+        f"--hand-over {shown(text)!r} is not a target of a hand-over",
         hint=did_you_mean(target, targets) or "write kafka, embedded, snapshot:FOLDER or none",
     )
 
 
 def parse_emit(text: str) -> Emit:
-    """Raises ``ConfigError`` for a text that does not name a place for records."""
+    """Raises ``ConfigError`` for a text that does not name a target for records."""
     target, colon, folder = text.partition(":")
     if target == "parquet" and folder:
         return Emit("parquet", folder)
@@ -95,13 +98,13 @@ def parse_emit(text: str) -> Emit:
     missing = "parquet needs a folder: --emit parquet:FOLDER" if target == "parquet" else ""
     near = did_you_mean(target, ("topic", "parquet", "none"))
     raise ConfigError(
-        f"--emit {shown(text)!r} is not a place for records",
+        f"--emit {shown(text)!r} is not a target for records",
         hint=missing or near or "write topic, parquet:FOLDER or none",
     )
 
 
 def log_for(target: Target, config: StreamsConfig) -> str:
-    """For people, the log that ``open_target`` opens."""
+    """The log that ``open_target`` opens, as messages show it."""
     if target != "embedded" and config.bootstrap_servers is not None:
         return f"Kafka at {config.bootstrap_servers}"
     return f"embedded log at {config.embedded_log}"
@@ -120,8 +123,8 @@ def open_target(target: Target, config: StreamsConfig) -> Iterator[Broker]:
         raise BrokerUnavailableError(
             f"There is no embedded log at {config.embedded_log}",
             where=f"looked for it from {Path.cwd()}",
-            hint="the live application's log must be there, with its topics: pystreams topics create NAME,"
-            " or name its file: --embedded-log FILE",
+            hint="the log of the live application must exist, with its topics: create it with pystreams "
+            "topics create NAME, or name its file: --embedded-log FILE",
         )
     broker = open_broker(config, clock) if on_kafka else EmbeddedBroker(config.embedded_log, clock)
     try:

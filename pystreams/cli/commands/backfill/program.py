@@ -23,12 +23,12 @@ class Program:
     #: ``module:attribute``, which workers can import; None: they get the object itself.
     reference: str | None
     config: StreamsConfig
-    #: What goes over the application's own settings: flags, --set and the environment.
+    #: The settings that override the application's own: flags, --set and the environment.
     settings: Mapping[str, Any]
 
     @property
     def for_workers(self) -> Any:
-        """What executors are given."""
+        """The value that executors get."""
         return self.reference or self.loaded
 
 
@@ -41,7 +41,7 @@ def load_program(reference: str, flags: Mapping[str, Any], pairs: Sequence[str])
 
 
 def _importable(program: object) -> str | None:
-    """``module:attribute`` of a program that a module holds, with the module's folder where workers look for it.
+    """``module:attribute`` of a program in a module, whose folder is added to the path of workers.
 
     Workers on this machine inherit ``PYTHONPATH``; on a cluster they get the module by --py-files.
     """

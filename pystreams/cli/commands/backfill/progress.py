@@ -1,4 +1,4 @@
-"""How far a backfill has come, while it runs: a bar for each slice on a terminal, a line now and then elsewhere."""
+"""The progress of a backfill: a bar for each slice on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
     from pystreams.backfill.compute.driver import Progress
 
-#: What a slice reads is cut to so many characters: a bar has one line.
+#: The number of characters of a slice's title that are shown: a bar has one line.
 _TITLE_CHARACTERS = 34
 
-#: Tasks tell how far they are about once a second, in steps of thousands: a rate over less than this jumps about.
+#: Tasks report progress about once a second, in steps of thousands: a rate over less time than this would jump.
 _RATE_WINDOW_MS = 15_000.0
 
-#: Before that share of a slice is done, what is left cannot be told.
+#: Before this share of a slice is done, the remaining time is not estimated.
 _TELLING_SHARE = 0.001
 
-#: A rate over less than this many seconds says nothing.
+#: A rate over fewer seconds than this is not meaningful.
 _RATE_MIN_S = 0.5
 
 
@@ -46,7 +46,8 @@ class SliceMeter:
     worked: int = 0
 
     def update(self, progress: Progress) -> None:
-        """Take in what is told of one task. One that falls back is tried again: what it does anew is work, too."""
+        """Add the report of one task. A task whose number of records falls was started again; its repeated work counts,
+        too."""
         self.worked += max(progress.records - self.records.get(progress.task, 0), 0)
         self.records[progress.task] = progress.records
         self.expected[progress.task] = progress.expected
@@ -61,7 +62,7 @@ class SliceMeter:
 
     @property
     def total(self) -> int | None:
-        """About how many records it will have been in the end; None until all tasks have been heard of."""
+        """The estimated total number of records; None until all tasks have reported."""
         return sum(self.expected.values()) if len(self.expected) == self.tasks else None
 
     @property
@@ -71,7 +72,7 @@ class SliceMeter:
 
     @property
     def remaining_s(self) -> float | None:
-        """Seconds to the end at the present rate, None as long as nobody can tell."""
+        """Seconds to the end at the present rate; None while it cannot be estimated."""
         rate, total = self.meter.rate(), self.total
         if total is None or rate <= 0 or self.done < total * _TELLING_SHARE:
             return None
@@ -100,20 +101,20 @@ class Display(Protocol):
     ) -> None: ...
 
     def expect(self, titles: Sequence[tuple[str, int]]) -> None:
-        """Tell what each slice reads, and its tasks, before the first ``update``."""
+        """Set the title and the number of tasks of each slice, before the first ``update``."""
         ...
 
     def step(self, text: str) -> None:
-        """Say what is being done outside of slices."""
+        """Show a step of the work outside of slices."""
         ...
 
     def update(self, progress: Progress) -> None:
-        """Take in what is told of one task."""
+        """Add the report of one task."""
         ...
 
 
 class _Slices:
-    """The meters of all slices. A slice's time begins when it is first heard of."""
+    """The meters of all slices. A slice's time begins with its first report."""
 
     def __init__(self, clock: Clock) -> None:
         self.titles: Sequence[tuple[str, int]] = ()
@@ -131,7 +132,7 @@ class _Slices:
 
 
 class BarDisplay:
-    """A bar for each slice, painted anew as records are processed."""
+    """A bar for each slice, redrawn as records are processed."""
 
     def __init__(self, clock: Clock) -> None:
         self._slices = _Slices(clock)
@@ -166,13 +167,13 @@ class BarDisplay:
         self._slices.titles = titles
 
     def step(self, text: str) -> None:
-        """Put a line without an end below the bars, in the place of the one before."""
+        """Show a line without a total below the bars; it replaces the previous one."""
         if self._progress is not None:
             self._end_step()
             self._step = self._progress.add_task(text, total=None, numbers="")
 
     def update(self, progress: Progress) -> None:
-        """Paint the slice's bar anew."""
+        """Redraw the slice's bar."""
         found = self._slices.update(progress)
         painter = self._progress
         if painter is None:
@@ -222,7 +223,7 @@ class LineDisplay:
         messages().print(text, markup=False)
 
     def update(self, progress: Progress) -> None:
-        """Print a line if it is time for one."""
+        """Print a line if one is due."""
         with self._lock:
             found = self._slices.update(progress)
             pause = self._pauses.get(found.number)
@@ -254,5 +255,5 @@ def duration(seconds: float) -> str:
 
 
 def display_for_terminal(clock: Clock) -> Display:
-    """Bars if somebody looks at standard error, else lines."""
+    """Bars if standard error is a terminal, else lines."""
     return BarDisplay(clock) if messages().is_terminal else LineDisplay(clock)

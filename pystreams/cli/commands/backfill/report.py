@@ -1,4 +1,4 @@
-"""What ``pystreams backfill`` prints: the plan before it runs, and the report once it has.
+"""Prints the plan of ``pystreams backfill`` before it runs, and its report after it.
 
 Tables on a terminal; elsewhere tab-separated lines, each of which begins with the name of its table.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 #: A digest is shown by its beginning: enough to compare two by eye.
 _DIGEST_CHARACTERS = 16
 
-#: More partitions than that are too many to read on a screen.
+#: More partitions than this are too many to read on a screen.
 _PARTITIONS_SHOWN = 24
 
 
@@ -36,7 +36,7 @@ def show_rows(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) 
 
 
 def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence[Note]) -> None:
-    """What a backfill will do. ``writes`` (what, where) is what it leaves."""
+    """Print what a backfill will do. ``writes`` are its outputs, each with its place."""
     plan, cut = planned.plan, planned.manifest
     show_rows(
         "slice",
@@ -50,7 +50,7 @@ def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence
 
 
 def titles(plan: BackfillPlan) -> list[tuple[str, int]]:
-    """What each slice reads, and how many tasks it has: what progress is shown with."""
+    """For the progress display: the inputs of each slice as a title, and its number of tasks."""
     return [(", ".join(input.topic for input in one.inputs), one.tasks) for one in plan.slices]
 
 
@@ -63,7 +63,8 @@ def external_records(one: Slice, cut: Manifest) -> int:
 def show_report(
     plan: BackfillPlan, manifest: Manifest, emitted: Mapping[str, int], handed_over: HandedOver | None
 ) -> None:
-    """What a backfill has computed: records, drops, entries and digest of each store; and where it went."""
+    """Print what a backfill has computed: records, drops, entries and digest of each store, and where they were
+    written."""
     show_rows(
         "slice",
         ["slice", "read", "records", "dropped"],
@@ -89,7 +90,7 @@ def show_report(
 
 
 def show_handed_over(done: HandedOver) -> None:
-    """By store, what became of its changelog."""
+    """Print for each store what the hand-over did to its changelog."""
     show_rows(
         "handed over",
         ["handed over", "written", "unchanged", "deleted"],
@@ -101,32 +102,33 @@ def show_handed_over(done: HandedOver) -> None:
 
 
 def tell_handed_over(place: str, application_id: str, reference: str, *, before: bool) -> None:
-    """What to do next. ``before``: an earlier run has done it, and nothing was changed by this one."""
+    """Print what to do next. ``before``: an earlier run has handed over, and this one changed nothing."""
     if before:
-        note(f"It was handed over before, to {place}: nothing was changed.")
+        note(f"It was already handed over to {place}: nothing was changed.")
     else:
         note(
-            f"Handed over to {place}: {application_id} goes on at the cut. Start it: pystreams run {reference}"
+            f"Handed over to {place}: {application_id} continues at the cut. Start it: pystreams run "
+            f"{reference}"
         )
 
 
 def tell_dropped(manifest: Manifest) -> None:
-    """A hint if records were dropped: how to keep them."""
+    """If records were dropped, print how to keep them."""
     dropped = sum(done.dropped for done in manifest.slices.values())
     if dropped:
         steps = "record was" if dropped == 1 else "records were"
         note(
-            f"{dropped:,} {steps} dropped: too late for a window, or without a key or value where one is needed."
-            " -s dead_letter_dropped_records=true keeps them."
+            f"{dropped:,} {steps} dropped: too late for a window, or without a required key or value. -s "
+            "dead_letter_dropped_records=true writes them to the dead-letter topic."
         )
 
 
 def _global_rows(planned: Planned) -> list[list[str]]:
-    """What tasks find whole, whichever records they have."""
+    """Rows for global tables, which every task reads completely."""
     rows: list[list[str]] = []
     for store in planned.loaded.built.global_stores:
         records = sum(i.end - i.start for i in planned.manifest.inputs if i.partition.topic == store.topic)
-        kept = "reads it once, to its disk" if store.spec.persistent else "reads it for every task, to memory"
+        kept = "reads it once, to disk" if store.spec.persistent else "reads it for every task, to memory"
         rows.append([store.spec.name, store.topic, f"{records:,}", kept])
     return rows
 
@@ -170,7 +172,7 @@ def _slice_row(one: Slice, cut: Manifest, count: int) -> list[str]:
     external = external_records(one, cut)
     upstream = sorted({index + 1 for input in one.inputs for index in input.upstream})
     estimate = [f"{external:,}"] if external or not upstream else []
-    estimate += [f"what slice {index} gives" for index in upstream]
+    estimate += [f"result of slice {index}" for index in upstream]
     return [
         _number(one, count),
         str(one.tasks),

@@ -5,5 +5,5 @@
 - ``channel``: the messages between the two.
 - ``display``: the progress of all workers.
 
-When a worker is started again, and when the supervisor gives up, is decided by ``pystreams.runtime``.
+``pystreams.runtime.supervisor`` decides when a worker is started again, and when the supervisor gives up.
 """

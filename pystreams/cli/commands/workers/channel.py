@@ -1,6 +1,6 @@
-"""What a supervisor and its workers tell each other: lines of JSON over a pair of connected sockets.
+"""The messages between a supervisor and its workers: lines of JSON over a pair of connected sockets.
 
-Its end is news, too: whoever dies, however, closes its side.
+The end of the channel is a message, too: a process that dies closes its side, however it dies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _READ_BYTES = 65_536
 
 
 class Job(msgspec.Struct, frozen=True, tag=True):
-    """What a worker is to run. ``flags`` and ``settings`` are those of the command line."""
+    """The work of a worker. ``flags`` and ``settings`` are those of the command line."""
 
     application: str
     number: int
@@ -31,13 +31,13 @@ class Job(msgspec.Struct, frozen=True, tag=True):
 
     @property
     def log_options(self) -> list[str]:
-        """Those of the command line that name the log."""
+        """The options of the command line that name the log."""
         names = ("bootstrap_servers", "embedded_log")
         return [f"--{name.replace('_', '-')}={self.flags[name]}" for name in names if self.flags.get(name)]
 
 
 class StopRequest(msgspec.Struct, frozen=True, tag=True):
-    """Commit, leave and end."""
+    """Asks a worker to commit, to leave the group and to end."""
 
 
 Message: TypeAlias = Job | StopRequest | Report | Failure
@@ -47,7 +47,7 @@ _decode = msgspec.json.Decoder(Message).decode
 
 
 class Channel:
-    """One end. Belongs to one reader; ``send`` may be called by any thread."""
+    """One end of the channel. One thread reads from it; any thread may call ``send``."""
 
     def __init__(self, end: socket.socket) -> None:
         self.socket = end
@@ -55,8 +55,8 @@ class Channel:
         self._unread = b""
 
     def send(self, message: Message, *, wait: bool = False) -> bool:
-        """False if nobody will read it, or nobody has read for so long that there is no room; with ``wait`` it waits
-        for room, as long as the other side is there."""
+        """Send a message. Returns False if the other side is gone, or has not read for so long that the buffer is full;
+        with ``wait`` it waits for room while the other side exists."""
         try:
             with self._sending:
                 _, writable, _ = select.select([], [self.socket], [], None if wait else 0)
@@ -68,11 +68,11 @@ class Channel:
         return True
 
     def fileno(self) -> int:
-        """For selectors."""
+        """The file descriptor, for selectors."""
         return self.socket.fileno()
 
     def read(self) -> list[Message] | None:
-        """What has arrived, after waiting for it if the socket blocks; None once the other side is gone."""
+        """The messages that have arrived; waits for one if the socket blocks. None once the other side is gone."""
         try:
             arrived = self.socket.recv(_READ_BYTES)
         except BlockingIOError:
@@ -85,7 +85,7 @@ class Channel:
         return [_decode(line) for line in lines]
 
     def messages(self) -> Iterator[Message]:
-        """One after the other, until the other side is gone."""
+        """All messages, one after the other, until the other side is gone."""
         while (arrived := self.read()) is not None:
             yield from arrived
 

@@ -1,4 +1,4 @@
-"""How far the workers of an application have come: a table on a terminal, a line now and then elsewhere."""
+"""The progress of an application's workers: a table on a terminal, a line now and then elsewhere."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class WorkersDisplay(Protocol):
     ) -> None: ...
 
     def update(self, supervision: Supervision, pids: Mapping[int, int]) -> None:
-        """``pids`` are the processes that are there, by the workers' numbers."""
+        """Show the present state. ``pids`` are the processes that are alive, by worker number."""
         ...
 
 
 class WorkersLines:
-    """All workers together, in a line."""
+    """One line for all workers together."""
 
     def __init__(self, lines: Display) -> None:
         self._lines = lines
@@ -52,13 +52,13 @@ class WorkersLines:
     def update(self, supervision: Supervision, pids: Mapping[int, int]) -> None:
         """Print a line if it is time for one."""
         summary = supervision.summary()
-        # Before anybody has told anything, and after that was asked for, there is nothing worth a line.
+        # There is nothing to show before the first report of a worker, and after the request to stop.
         if supervision.has_run and not supervision.stopping:
             self._lines.update(summary.state, summary.records, summary.lag)
 
 
 class WorkersTable:
-    """A row for each worker and one for all, painted anew a few times a second."""
+    """A row for each worker and one for all, redrawn a few times a second."""
 
     def __init__(self, meter: Meter, clock: Clock) -> None:
         self._meter = meter
@@ -70,7 +70,8 @@ class WorkersTable:
     def __enter__(self) -> Self:
         from rich.live import Live
 
-        # What workers print goes above the table (they print through this process), but never out of a pipe into it.
+        # The output of workers appears above the table (it passes through this process), unless standard output is a
+        # pipe.
         self._live = Live(
             console=messages(), auto_refresh=False, transient=True, redirect_stdout=sys.stdout.isatty()
         )
@@ -84,14 +85,14 @@ class WorkersTable:
             self._live.stop()
 
     def update(self, supervision: Supervision, pids: Mapping[int, int]) -> None:
-        """Paint anew if it is time."""
+        """Redraw the table if that is due."""
         if self._live is None or not self._pause.expired():
             return
         self._pause = Deadline(self._clock, _PAINT_INTERVAL_MS)
         self._live.update(self.paint(supervision, pids), refresh=True)
 
     def paint(self, supervision: Supervision, pids: Mapping[int, int]) -> Table:
-        """The table as of now."""
+        """The table with the present values."""
         from rich import box
         from rich.table import Table
 
@@ -128,7 +129,7 @@ def _figures(tasks: int, records: int, meter: Meter, lag: int | None, restarts: 
 
 
 def workers_display_for(options: LogOptions, meter: Meter, clock: Clock) -> WorkersDisplay:
-    """A table if somebody looks at standard error, else lines; nothing if it is to be quiet."""
+    """A table if standard error is a terminal, else lines; nothing with ``--quiet``."""
     if not messages().is_terminal or options.as_json or options.quiet:
         return WorkersLines(display_for(options, meter, clock))
     return WorkersTable(meter, clock)

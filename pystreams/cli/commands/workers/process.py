@@ -1,4 +1,4 @@
-"""The process of one worker, as its supervisor holds it."""
+"""The process of one worker, from the supervisor's side."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import IO, Final
 
 from pystreams.cli.commands.workers.channel import Channel, Job, StopRequest
 
-#: How much of a worker's log is shown again when it has died without saying why.
+#: The number of lines of a worker's log that are shown again if it dies without a reason.
 LAST_LINES: Final = 5
 
 _READ_BYTES: Final = 65_536
 
-#: What is longer comes in pieces.
+#: Longer lines are split.
 _LINE_BYTES_MAX: Final = 1 << 20
 
 
 class LineReader:
-    """Lines out of a pipe that is read when something is in it."""
+    """Reads lines from a pipe without blocking."""
 
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
@@ -33,7 +33,7 @@ class LineReader:
         return self._pipe.fileno()
 
     def read(self) -> list[str] | None:
-        """The lines that have become whole, and at the end what is left; None after that."""
+        """The lines that are complete, and at the end of the pipe the rest; None after that."""
         try:
             arrived = os.read(self.fileno(), _READ_BYTES)
         except BlockingIOError:
@@ -50,8 +50,8 @@ class LineReader:
 
 
 class WorkerProcess:
-    """A running worker. It is in a session of its own, so that Ctrl-C is for its supervisor alone; it ends when the
-    channel does."""
+    """A running worker. It has a session of its own, so that only its supervisor gets Ctrl-C; it ends when the channel
+    closes."""
 
     def __init__(self, job: Job) -> None:
         """Start it. Raises ``OSError`` if the system has no room for it."""
@@ -78,7 +78,7 @@ class WorkerProcess:
         return self._process.pid
 
     def exit_code(self) -> int | None:
-        """None while it lives; negative if a signal has killed it."""
+        """The exit code: None while the process is alive; negative if a signal has killed it."""
         return self._process.poll()
 
     def stop(self) -> None:

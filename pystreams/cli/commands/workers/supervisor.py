@@ -27,23 +27,23 @@ from pystreams.runtime.supervisor.worker import Failure, Report
 
 _WAIT_S: Final = 0.1
 
-#: More than a pipe or socket holds, read after read.
+#: A number of reads that empties any pipe or socket.
 _LAST_READS_MAX: Final = 8
 
 
 class _Readable(Protocol):
-    """What a worker talks into."""
+    """A pipe or channel to which a worker writes."""
 
     def fileno(self) -> int: ...
 
     def read(self) -> Sequence[Any] | None:
-        """What has arrived; None at the end."""
+        """The items that have arrived; None at the end."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where something of a worker comes from, and who takes each piece."""
+    """A pipe or channel of a worker, and the function that gets each item from it."""
 
     process: WorkerProcess
     readable: _Readable
@@ -51,7 +51,8 @@ class _Source:
 
 
 class Supervisor:
-    """Carries out what a ``Supervision`` decides, with real processes. None of them is left when its block ends."""
+    """Carries out the decisions of a ``Supervision`` with real processes. All of them have ended when the ``with``
+    block ends."""
 
     def __init__(self, supervision: Supervision, jobs: Mapping[int, Job]) -> None:
         self.supervision = supervision
@@ -72,7 +73,7 @@ class Supervisor:
         self._selector.close()
 
     def run(self, stop: threading.Event, on_progress: Callable[[], None]) -> None:
-        """Until all workers have ended; setting ``stop`` tells them to."""
+        """Run until all workers have ended; set ``stop`` to stop them."""
         self._carry_out(self.supervision.begin())
         while not self.supervision.over:
             if stop.is_set() and not self.supervision.stopping:
@@ -89,7 +90,7 @@ class Supervisor:
                 on_progress()
 
     def pids(self) -> dict[int, int]:
-        """The processes that are there, by the workers' numbers."""
+        """The processes that are alive, by worker number."""
         return {number: process.pid for number, process in self._processes.items()}
 
     def _carry_out(self, instructions: Sequence[Instruction]) -> None:
@@ -102,7 +103,7 @@ class Supervisor:
                     except OSError as error:
                         unstarted[number] = _no_room(error, len(self._processes))
                 case Stop(number):
-                    # One that could not be started need not be stopped.
+                    # A process that could not be started does not have to be stopped.
                     if number in self._processes:
                         self._processes[number].stop()
                 case Kill(number):
@@ -124,8 +125,8 @@ class Supervisor:
             self._selector.register(source.readable, selectors.EVENT_READ, source)
 
     def _bury(self, process: WorkerProcess) -> None:
-        """Hear what it has said last, and forget it. Its own children may hold its pipes open, and go on writing: no
-        end is waited for."""
+        """Read the last output of a process that has ended, and forget it. Its children may keep its pipes open and go
+        on writing, so this does not wait for the end of the pipes."""
         for _ in range(_LAST_READS_MAX):
             if not self._read_what_is_there(0, process):
                 break
@@ -138,7 +139,7 @@ class Supervisor:
         return [key.data for key in self._selector.get_map().values() if key.data.process is process]
 
     def _read_what_is_there(self, wait_s: float, only: WorkerProcess | None = None) -> bool:
-        """Of one worker or of all; True if there was anything."""
+        """Read the pipes and channels of one worker or of all; True if there was anything to read."""
         found = False
         for key, _ in self._selector.select(wait_s):
             source: _Source = key.data
@@ -158,7 +159,7 @@ class Supervisor:
 
 
 def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions) -> int:
-    """Run one worker for each job until a signal, the end of the input or a failure; gives the exit code."""
+    """Run one worker for each job until a signal, the end of the input or a failure; returns the exit code."""
     clock = SystemClock()
     supervision = Supervision(len(jobs), clock, until_caught_up=until_caught_up)
     meter = Meter(clock)
@@ -195,7 +196,7 @@ def _tell_the_end(supervision: Supervision, meter: Meter, log_options: Sequence[
 def _no_room(error: OSError, started: int) -> Failure:
     return Failure(
         "a worker cannot be started",
-        why=f"{error}; {started} are there",
+        why=f"{error}; {started} are running",
         hint="start fewer workers, or raise the limits of open files and processes (ulimit -n, ulimit -u)",
         action="retry",
     )

@@ -1,6 +1,6 @@
-"""A worker of ``pystreams run --workers``: runs the application as told over a channel, and tells how it goes.
+"""A worker of ``pystreams run --workers``: gets its job over a channel, runs the application, and reports its progress.
 
-It stops cleanly when it is told to, and when its supervisor is gone: it never outlives it.
+It stops cleanly when the supervisor asks for it, and when the supervisor is gone.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from pystreams.runtime.streams import Streams
 from pystreams.runtime.supervisor.worker import Failure, Report
 from pystreams.runtime.threads.progress import Progress
 
-#: Who has lost its supervisor has so long for its last commit.
+#: The time that a worker has for its last commit after its supervisor is gone.
 ORPHAN_TIMEOUT_S = 30.0
 
 _REPORT_INTERVAL_S = 0.2
 
 
 class Leash:
-    """Listens to the supervisor. ``stop`` is set when it says so, or says nothing any more."""
+    """Listens to the supervisor. ``stop`` is set when the supervisor asks for it, or is gone."""
 
     def __init__(self, messages: Iterator[Message]) -> None:
         self.stop = threading.Event()
@@ -41,7 +41,7 @@ class Leash:
         threading.Thread(target=self._listen, name="leash", daemon=True).start()
 
     def begin(self) -> None:
-        """From now on there is work to be ended cleanly; before, the process simply ends."""
+        """From now on a stop must end the work cleanly; before this call the process simply exits."""
         with self._mutex:
             self._at_work = True
 
@@ -53,7 +53,7 @@ class Leash:
             self.stop.set()
         while told is not None:
             told = next(self._messages, None)
-        # It is gone, and with it whoever read our output: writing must not fail while the last commit is made.
+        # The supervisor is gone, and nobody reads our output: writing must not fail during the last commit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for descriptor in (1, 2):
             os.dup2(nowhere, descriptor)
@@ -62,8 +62,8 @@ class Leash:
 
 
 class Reporter:
-    """Tells the supervisor how far the client is, a few times a second, whatever the client is doing. The first time,
-    and with it that the application can be run, is after its start."""
+    """Reports the client's progress to the supervisor a few times a second, whatever the client is doing. The first
+    report follows the start, and shows that the application can run."""
 
     def __init__(self, channel: Channel, streams: Streams, *, until_caught_up: bool) -> None:
         self._channel = channel
@@ -81,7 +81,7 @@ class Reporter:
         self._caught_up = self._until_caught_up and reached_the_end(self._streams)
 
     def end(self) -> None:
-        """With a last report."""
+        """Send the last report."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
@@ -104,7 +104,7 @@ class Reporter:
                 tasks=sum(len(thread.tasks) for thread in progress.threads),
                 all_tasks=self._streams.task_count,
                 caught_up=self._caught_up,
-                # The embedded log hears of a member by its polls alone.
+                # The embedded log notices members only by their polls.
                 patience_ms=config.session_timeout_ms
                 if on_kafka
                 else max(config.session_timeout_ms, config.max_poll_interval_ms),
@@ -114,7 +114,7 @@ class Reporter:
 
 
 def run_job(job: Job, channel: Channel, leash: Leash) -> None:
-    """Run until told to stop. Raises what makes the application fail."""
+    """Run until the supervisor stops it. Raises the error with which the application fails."""
     from pystreams.cli.application.loading import load_application
     from pystreams.cli.application.settings import settings_of
 
@@ -130,7 +130,7 @@ def run_job(job: Job, channel: Channel, leash: Leash) -> None:
 
 
 def failure_of(error: StreamsError) -> Failure:
-    """What the supervisor is to know of an error."""
+    """An error as the supervisor gets it."""
     return Failure(
         what=error.what,
         where=error.place,
@@ -146,7 +146,7 @@ def failure_of(error: StreamsError) -> Failure:
 def main() -> NoReturn:
     """``python -m pystreams.cli.commands.workers.worker --application NAME --number N --channel DESCRIPTOR``.
 
-    The first two are for those who list processes.
+    The first two arguments only serve to recognize the process in ``ps``.
     """
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("application", "number"):
@@ -154,7 +154,7 @@ def main() -> NoReturn:
     parser.add_argument("--channel", type=int, required=True)
     descriptor = parser.parse_args().channel
     os.set_inheritable(descriptor, False)
-    # Into a pipe Python would write by the block, and what a killed process has printed would be lost.
+    # Python buffers output to a pipe in blocks, and the last output of a killed process would be lost.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)
