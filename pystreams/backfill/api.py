@@ -146,8 +146,8 @@ def check_places(staging: Location, previous: Location | None) -> None:
     if previous is not None and same_place(fspath(previous), fspath(staging)):
         raise ConfigError(
             f"{shown(fspath(staging))} cannot be the earlier backfill and the new one",
-            why="what the new one stages would take the place of what it goes on from",
-            hint="stage the new one elsewhere (--staging PATH)",
+            why="the new backfill would overwrite the staged slices from which it continues",
+            hint="stage the new backfill in another folder (--staging PATH)",
         )
 
 
@@ -160,8 +160,8 @@ def _counts(built: BuiltTopology, source: Source, given: Mapping[str, int]) -> d
             raise ConfigError(
                 f"topic {topic} cannot have {given[topic]} partitions",
                 where=source.description,
-                why=f"it is read, and its source has {known[topic]} partitions of it",
-                hint="give the partitions of outputs alone",
+                why=f"the application reads it, and it has {known[topic]} partitions in its source",
+                hint="give the partitions of output topics only",
             )
     return {**known, **given}
 

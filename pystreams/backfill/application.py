@@ -125,5 +125,5 @@ def check_fingerprint(loaded: LoadedApplication, planned: str) -> None:
             "the application is not the one that this backfill was planned for",
             where=f"application {loaded.config.application_id}",
             why=f"its topology's fingerprint is {loaded.built.fingerprint[:16]}…, planned was {planned[:16]}…",
-            hint="run the workers with the code and the version of pystreams of the driver, or begin a new backfill",
+            hint="run the workers with the driver's code and version of pystreams, or begin a new backfill",
         )

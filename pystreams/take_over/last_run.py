@@ -1,8 +1,8 @@
-"""What the stored data of an application was written with: the topology that processed records last.
+"""The record of the last run: the topology that processed records last, and has written the stored data.
 
-It is kept in two places, written before the first record is processed: in a topic of the application's, so that every
-machine knows it, and with the local state, for state that no topic has. The topic is a changelog by its name, of one
-partition and compacted: whatever resets the application, Java's tool included, deletes it with the others.
+It is written to two places before the first record is processed: to a topic of the application, so that every machine
+can read it, and to the state directory, for state that no topic has. The topic has the name of a changelog, one
+partition and compaction: every tool that resets the application, Java's included, deletes it with the other changelogs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pystreams.topics.committed_batches import SilentPartitionError, last_value
 
 log = logging.getLogger(__name__)
 
-#: What ``topology.fingerprint.shape`` gives: a topology as JSON.
+#: The result of ``topology.fingerprint.shape``: a topology as JSON.
 Shape: TypeAlias = Sequence[Mapping[str, Any]]
 
 FORMAT_VERSION: Final = 1
@@ -37,18 +37,19 @@ _SILENCE_MS: Final = 15_000.0
 
 
 def topology_topic(application_id: str) -> str:
-    """Where an application's topology is: one partition, compacted."""
+    """The topic with the record of an application's last run: one partition, compacted."""
     return f"{application_id}-pystreams-topology-changelog"
 
 
 def topology_topic_spec(application_id: str) -> TopicSpec:
-    """To create it."""
+    """The settings with which the topic is created."""
     return TopicSpec(topology_topic(application_id), 1, _TOPIC)
 
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A take-over that has begun: changelogs of these stores are deleted or made anew. ``attempt`` names it."""
+    """A take-over that has begun: the changelogs of these stores are being deleted or created again. ``attempt`` names
+    it."""
 
     attempt: str
     dropped: tuple[str, ...] = ()
@@ -57,16 +58,17 @@ class Unfinished:
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """``topology`` processed records last, or somebody has accepted what the stores ``accepted`` lose by it. Stores may
-    still hold what ``earlier`` ones have written. ``begun`` tells of stores whose content began anew, or came from
-    another name; what lies on a disk from before is none of theirs."""
+    """``topology`` processed records last, or the user has accepted the loss of the stores ``accepted`` with it. Stores
+    may still hold content of ``earlier`` topologies. ``begun`` names stores that started empty, or took over the
+    content of another name; older local state under their names is not theirs."""
 
     topology: Shape
     earlier: tuple[Shape, ...] = ()
     begun: Mapping[str, Begun] = field(default_factory=dict)
     accepted: tuple[str, ...] = ()
     unfinished: Unfinished | None = None
-    #: Stores that are no more, whose changelogs may be there still: one of that name must not be restored from there.
+    #: Stores that were removed, whose changelogs may still exist: a new store of that name must not be restored from
+    #: them.
     left_over: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -93,7 +95,7 @@ class LastRun:
         )
 
     def followed_by(self, topology: Shape) -> LastRun:
-        """What holds once ``topology`` processes records."""
+        """The record of the last run once ``topology`` processes records."""
         if topology == self.topology:
             return replace(self, unfinished=None)
         names = {store[0] for part in topology for store in part["stores"]}
@@ -118,7 +120,7 @@ def stores_only(shape: Shape, names: Collection[str]) -> Shape:
 
 
 class KeptTopology:
-    """Reads and writes what was processed with last."""
+    """Reads and writes the record of the last run."""
 
     def __init__(
         self, broker: Broker, admin: Admin, directory: StateDirectory, application_id: str, clock: Clock
@@ -131,18 +133,20 @@ class KeptTopology:
         self._partition = TopicPartition(topology_topic(application_id), 0)
 
     def read(self) -> LastRun | None:
-        """As the topic has it; else as the local state has it, if it followed the same log. None: nothing ran yet.
+        """The record in the topic; else the one in the state directory, if that belongs to the same log. None: nothing
+        ran yet.
 
-        Raises ``StateError`` for what cannot be read, ``BrokerUnavailableError`` while it is being written.
+        Raises ``StateError`` for a record that cannot be read, ``BrokerUnavailableError`` while it is being written.
         """
         try:
             packed = last_value(self._broker, self._admin, self._partition, _KEY, self._clock, _SILENCE_MS)
         except SilentPartitionError as error:
             raise BrokerUnavailableError(
-                f"what {self._application_id} has stored is being changed",
+                f"another member is changing the stored data of {self._application_id}",
                 where=f"{self._partition}, {self._broker.description}",
-                why=f"the last record was not committed within {_SILENCE_MS / 1000:g} s",
-                hint="start when the other member has started; what a killed one left open ends within a minute",
+                why=f"the last record of its topology topic was not committed within {_SILENCE_MS / 1000:g} s",
+                hint="start when the other member has started; the open transaction of a killed member ends within a "
+                "minute",
             ) from error
         if packed is not None:
             return from_bytes(packed, f"{self._partition}, {self._broker.description}")
@@ -156,15 +160,16 @@ class KeptTopology:
         return LastRun.from_json(local)
 
     def beginning(self) -> str | None:
-        """Names the time since the application was made or reset, alike for all machines. None: nobody can tell.
+        """Identifies the period since the application was created or reset; the same on all machines. None: it is
+        unknown.
 
-        A reset deletes the topic with all others, so the next topic of its name is another one.
+        A reset deletes the topic with all others, so the next topic of this name has another id.
         """
         return self._admin.topic_id(self._partition.topic)
 
     def create_topic(self, *, needed: bool) -> None:
-        """Make room for it. Where that is not permitted, the local state alone knows what ran, unless it is ``needed``:
-        then it raises ``BrokerError``."""
+        """Create the topic. Where that is not permitted, only the state directory has the record; if the topic is
+        ``needed``, this raises ``BrokerError``."""
         topic = self._partition.topic
         if topic in self._admin.partition_counts():
             return
@@ -173,19 +178,20 @@ class KeptTopology:
         except BrokerError as error:
             if needed:
                 raise BrokerError(
-                    f"what {self._application_id} has stored is deleted or moved only where others can see it",
+                    f"the stored data of {self._application_id} cannot be deleted or moved without a record of it",
                     where=self._broker.description,
                     why=f"topic {topic} does not exist, and cannot be created: {error.what}",
-                    hint="have it created (one partition, cleanup.policy=compact), with the right to write to it",
+                    hint="create the topic (one partition, cleanup.policy=compact), and permit the application to "
+                    "write to it",
                 ) from error
             log.warning(
-                "what this application stores is known on this machine only, because %s cannot be created: %s",
+                "only this machine knows what this application has stored, because topic %s cannot be created: %s",
                 topic,
                 error,
             )
 
     def write(self, last: LastRun) -> None:
-        """To both places."""
+        """Write the record to both places."""
         if self._partition.topic in self._admin.partition_counts():
             record = self.record(last)
             with closing(self._broker.producer(f"{self._application_id}-topology", "topology")) as producer:
@@ -196,7 +202,7 @@ class KeptTopology:
         self.remember(last)
 
     def remember(self, last: LastRun, *, processed: bool = True) -> None:
-        """With the local state. Where nothing was ``processed``, it is there to be looked at."""
+        """Write the record to the state directory. If nothing was ``processed``, it only serves for inspection."""
         told = {"log": self._broker.log_id, "beginning": self.beginning(), "processed": processed}
         self._directory.remember_topology({**last.to_json(), **told})
 
@@ -205,13 +211,13 @@ class KeptTopology:
 
 
 def record_of(application_id: str, last: LastRun, now_ms: int) -> Write:
-    """What is written to the topic: JSON, compressed, because large topologies would not fit into a record."""
+    """The value for the topic: compressed JSON, because large topologies would not fit into a record."""
     content = json.dumps({"format": FORMAT_VERSION, **last.to_json()})
     return Write(topology_topic(application_id), 0, _KEY, zlib.compress(content.encode()), now_ms)
 
 
 def from_bytes(packed: bytes, where: str) -> LastRun:
-    """Raises ``StateError`` for what is no such record, or one of another format."""
+    """Raises ``StateError`` for bytes that are not such a record, or have another format."""
     try:
         content = json.loads(zlib.decompress(packed))
         version = content["format"]
@@ -219,29 +225,29 @@ def from_bytes(packed: bytes, where: str) -> LastRun:
             return LastRun.from_json(content)
     except (ValueError, KeyError, TypeError, zlib.error) as error:
         raise StateError(
-            "what stands there does not tell what an application has stored",
+            "the record of the last run cannot be read",
             where=where,
             why=f"{type(error).__name__}: {error}",
-            hint="did somebody else write to the topic? Delete it: the next run starts without a comparison",
+            hint="another program may have written to the topic: delete the topic, and the next run starts without a "
+            "comparison",
         ) from error
     raise StateError(
-        f"what the application has stored is told in format {version}, this version of pystreams reads "
-        f"{FORMAT_VERSION}",
+        f"the record of the last run has format {version}, this version of pystreams reads {FORMAT_VERSION}",
         where=where,
         hint="use the version of pystreams that ran last",
     )
 
 
 class TopologyInUse:
-    """Has the topology kept as soon as records are processed with it. Threads may share it."""
+    """Writes the record of the last run as soon as records are processed. Threads may share it."""
 
     def __init__(self, kept: KeptTopology, last: LastRun | None, topology: Shape, *, stores: bool) -> None:
-        """``stores``: there is something to be compared later."""
-        #: What was found at the start.
+        """``stores``: the topology has stores, so a later start has something to compare."""
+        #: The record that was found at the start.
         self.before = last
-        #: What holds once records are processed.
+        #: The record once records are processed.
         self.now = LastRun(topology) if last is None else last.followed_by(topology)
-        #: Local state of before it is stale.
+        #: Local state from before it is stale.
         self.beginning = kept.beginning()
         #: Nothing is left to do.
         self.kept = last == self.now or (last is None and not stores)

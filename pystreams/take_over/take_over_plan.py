@@ -1,7 +1,7 @@
-"""Whether a topology can go on from what another one has stored, and what must be done before it does.
+"""Decides whether a topology can take over the stored data of another one, and what must be done before.
 
-Asked before the client joins the group. What would be lost stops the start, unless somebody has accepted it; what a
-store is to have from its former name is carried over (``carry_over``).
+This runs before the client joins the group. If content would be lost, the start is refused, unless the user has
+accepted the loss. The content of a renamed store is copied from its former name (``carry_over``).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pystreams.topology.difference import Change, Verdict, changes
 from pystreams.topology.fingerprint import shape
 from pystreams.topology.former_names import names_to_be, renamed, without_former_names
 
-#: How many records of an internal topic nobody has processed yet.
+#: The number of records of an internal topic that are not processed yet.
 Waiting: TypeAlias = Callable[[str], int]
 
 
-#: Where nothing of what a store has can be used: it begins anew.
+#: The verdicts with which no content of a store can be used: it starts empty.
 _NOTHING_LEFT = frozenset({Verdict.LOST, Verdict.REBUILT})
 
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """What becomes of stored data when a topology takes over from ``last``.
+    """What happens to stored data when a topology takes over from ``last``.
 
-    ``dropped`` stores begin anew, or go; ``carried`` ones, by name, have the content of a former name from now on;
-    of the ``accepted`` ones somebody has accepted what they lose. ``losses`` tell what that is, ``notes`` what else
-    people may want to know.
+    ``dropped`` stores start empty, or are removed; ``carried`` maps renamed stores to the former names whose content
+    they get; the user has accepted the losses of the ``accepted`` stores. ``losses`` describes the lost content,
+    ``notes`` other changes.
     """
 
     last: LastRun
@@ -45,11 +45,11 @@ class TakeOver:
 
     @property
     def changes_data(self) -> bool:
-        """Something must be done to topics before anybody starts."""
+        """Whether topics must be changed before any member starts."""
         return bool(self.dropped or self.carried or self.accepted or self.last.unfinished)
 
     def then(self) -> LastRun:
-        """What holds when that is done."""
+        """The record of the last run after these changes."""
         left = without_stores(without_unfinished(self.last), self.dropped)
         names = {old: new for new, old in self.carried.items()}
         left = replace(
@@ -64,14 +64,14 @@ class TakeOver:
 
 
 def topology_as_kept(built: BuiltTopology) -> Shape:
-    """A topology as it is kept: writing and reading changes nothing of it."""
+    """A topology as it is stored: in a form that writing and reading do not change."""
     kept: Shape = json.loads(json.dumps(without_former_names(shape(built))))
     return kept
 
 
 def without_unfinished(last: LastRun) -> LastRun:
-    """What is left of a take-over that somebody has begun and not finished: what it was to drop is gone, what it was to
-    carry over lies where it lay."""
+    """The record without an unfinished take-over: the stores that it drops are gone, and the content that it carries
+    over is still in its old place."""
     return without_stores(last, _dropped_before(last))
 
 
@@ -80,7 +80,7 @@ def _dropped_before(last: LastRun) -> tuple[str, ...]:
 
 
 def without_stores(last: LastRun, dropped: Collection[str]) -> LastRun:
-    """The same without what some stores have held."""
+    """The record without the content of some stores."""
     if not dropped:
         return last
     names = _stores(last.topology) - set(dropped)
@@ -98,10 +98,10 @@ def _stores(topology: Shape) -> set[str]:
 def plan_take_over(
     last: LastRun, built: BuiltTopology, accepted: Collection[str], where: str, waiting: Waiting
 ) -> TakeOver:
-    """Compare what ran with what is to run.
+    """Compare the topology that ran with the one that starts.
 
-    ``accepted`` are the stores that may lose what they have; ``where`` is for errors. Raises ``TopologyError`` if
-    another one would lose something, ``ConfigError`` if one of them would not.
+    ``accepted`` are the stores that may lose their content; ``where`` is for errors. Raises ``TopologyError`` if
+    another store would lose content, ``ConfigError`` if an accepted one would not.
     """
     before, now = without_unfinished(last), shape(built)
     names = names_to_be(before.topology, now)
@@ -126,7 +126,7 @@ def plan_take_over(
         topology_as_kept(built),
         (*begun_anew, *(name for name in _stores(now) if name in last.left_over and name not in carried)),
         carried,
-        # Of a start that was killed what it has dropped is accepted, too.
+        # Stores that a killed start has dropped count as accepted.
         (*of_stores, *(name for name in _dropped_before(last) if name in accepted)),
         tuple(map(_told, of_stores.values())),
         tuple(_told(change) for change in found if _is_news(change)),
@@ -134,11 +134,11 @@ def plan_take_over(
 
 
 def compared(before: LastRun, now: Shape) -> list[Change]:
-    """What becomes of everything, also of what earlier versions have written and nobody has written anew since."""
+    """All changes, also of content that earlier versions have written and no later version has rewritten."""
     found = {(change.kind, change.name): change for change in changes(before.topology, now)}
     for earlier in before.earlier:
         for change in changes(earlier, now):
-            # What else it has written was lost, or accepted, when the next version came.
+            # Its other content was lost, or its loss was accepted, when the next version started.
             place = change.kind, change.name
             if change.kind == "store" and change.verdict is Verdict.REBUILT and not found[place].loses:
                 why = f"{change.why} (an earlier version has written some of its content)"
@@ -147,7 +147,7 @@ def compared(before: LastRun, now: Shape) -> list[Change]:
 
 
 def _losing_stores(before: LastRun, now: Shape, found: Sequence[Change]) -> dict[str, Change]:
-    """By name the stores that would lose something that outlives a run."""
+    """By name, the stores that would lose content that outlives a run."""
     held = {store[0]: store for part in before.topology if "internal" in part for store in part["stores"]}
     former = {new: old for old, new in names_to_be(before.topology, now).items()}
     losing: dict[str, Change] = {}
@@ -161,7 +161,7 @@ def _losing_stores(before: LastRun, now: Shape, found: Sequence[Change]) -> dict
 def _losing_topics(
     before: LastRun, now: Shape, found: Sequence[Change], waiting: Waiting
 ) -> dict[str, Change]:
-    """By name the repartition topics that cannot stay as they are, or whose waiting records would be lost."""
+    """By name, the repartition topics that cannot stay as they are, or whose unprocessed records would be lost."""
     partitions_were, partitions_are = _partitions(before.topology), _partitions(now)
     losing: dict[str, Change] = {}
     for change in found:
@@ -170,7 +170,11 @@ def _losing_topics(
         if change.verdict is not Verdict.GONE and partitions_were[change.name] != partitions_are[change.name]:
             losing[change.name] = change
         elif count := waiting(change.name):
-            why = f"{count} records wait in it; {change.why}" if change.why else f"{count} records wait in it"
+            why = (
+                f"{count} records in it are not processed yet; {change.why}"
+                if change.why
+                else f"{count} records in it are not processed yet"
+            )
             losing[change.name] = replace(change, why=why)
     return losing
 
@@ -180,7 +184,7 @@ def _partitions(topology: Shape) -> dict[str, int | None]:
 
 
 def _outlives_a_run(told: Sequence[object]) -> bool:
-    """Whether the task's store that a shape tells of has content of its own that another run finds."""
+    """Whether a task's store, as a shape describes it, has content of its own that the next run finds."""
     persistent, logged = told[4:6]
     source_topic = told[9] if len(told) > 9 and isinstance(told[9], str) else None
     return bool(source_topic is None and (persistent or logged))
@@ -189,15 +193,18 @@ def _outlives_a_run(told: Sequence[object]) -> bool:
 def _check_accepted(
     accepted: Collection[str], losing: Mapping[str, Change], last: LastRun, where: str
 ) -> None:
-    """Who accepts what is not lost has mistaken the name, or the program. Who has accepted it before may say it again:
-    a setting stays where it is when the application is started next, also after a start that was killed on the way."""
+    """Refuse the acceptance of a loss that does not happen: the name or the program is wrong. A loss that was accepted
+    before may be accepted again, because the setting may still be there at the next start, or after a start that was
+    killed."""
     wrong = sorted(set(accepted).difference(losing, last.accepted, _dropped_before(last)))
     if not wrong:
         return
     raise ConfigError(
-        f"accept_loss names what loses nothing: {', '.join(wrong)}",
+        f"accept_loss names stores that lose nothing: {', '.join(wrong)}",
         where=where,
-        why=f"content is lost of {', '.join(sorted(losing))}" if losing else "no store loses any content",
+        why=f"the stores that lose content are {', '.join(sorted(losing))}"
+        if losing
+        else "no store loses any content",
         hint="name only stores that lose content (pystreams diff shows them), or leave it out",
     )
 
@@ -207,12 +214,12 @@ def _refusal(losing: Sequence[Change], application_id: str, where: str) -> Topol
     ways = []
     if stores and len(stores) == len(losing):
         options = " ".join(f"--accept-loss {change.name}" for change in stores)
-        ways.append(f"go on without what is lost: {options} (or the setting accept_loss)")
+        ways.append(f"accept that this content is lost: {options} (or the setting accept_loss)")
     if any(change.verdict is Verdict.LOST for change in stores):
-        ways.append('keep it, where a store only has another name now: name="new name", was="old name"')
+        ways.append('keep the content of a store that was only renamed: name="new name", was="old name"')
     if any(change.kind != "store" and "wait" in change.why for change in losing):
         ways.append("let the old version catch up first (run it with --until-caught-up)")
-    ways.append("process everything anew: pystreams reset")
+    ways.append("process all input again: pystreams reset")
     return TopologyError(
         f"stored content would be lost: {', '.join(change.name for change in losing)}",
         where=f"application {application_id}, {where}",

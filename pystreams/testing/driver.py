@@ -285,13 +285,13 @@ class TopologyTestDriver:
     def _check_open(self) -> None:
         if self._closed:
             raise StateError(
-                "the test driver is closed", hint="pipe and advance time within its with statement"
+                "the test driver is closed", hint="pipe records and advance time inside the with statement"
             )
         if self._failure is not None:
             raise StateError(
                 "the test driver has failed before, and processes nothing any more",
                 why=summarize(self._failure),
-                hint="make a new driver; or have handlers leave bad records out, as in "
+                hint="make a new driver; or let a handler skip bad records, as in "
                 'TopologyTestDriver(app, {"processing_exception_handler": "continue"})',
             )
 

@@ -219,7 +219,7 @@ class _MockTask:
 
     def add_store(self, spec: StoreSpec) -> Any:
         if spec.name in self.stores:
-            raise StateError(f"the mock context has a store {spec.name} already")
+            raise StateError(f"the mock context already has a store {spec.name}")
         state = TaskStores.open(
             None,
             [spec],

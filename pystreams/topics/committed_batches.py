@@ -15,7 +15,7 @@ _POLL_MS: Final = 50.0
 
 
 class SilentPartitionError(Exception):
-    """Nothing arrived for long before the end of a partition: a transaction is open, or a broker is away."""
+    """No record arrived for a long time before the end of a partition: a transaction is open, or a broker is down."""
 
     def __init__(self, position: int, end_offset: int) -> None:
         super().__init__(f"position {position} of {end_offset}")
@@ -26,14 +26,14 @@ class SilentPartitionError(Exception):
 def committed_batches(
     broker: Broker, admin: Admin, partition: TopicPartition, clock: Clock, silence_ms: float
 ) -> Generator[RecordBatch]:
-    """The records up to the end that the partition has now, without those of transactions that were given up.
+    """The records up to the present end of the partition, without those of aborted transactions.
 
-    Raises ``SilentPartitionError`` if nothing comes for ``silence_ms``.
+    Raises ``SilentPartitionError`` if no record arrives for ``silence_ms``.
     """
     start, end = admin.beginning_offsets([partition])[partition], admin.end_offsets([partition])[partition]
     if start >= end:
         return
-    # A restoring consumer's: what a transaction has not committed does not count.
+    # A restore consumer, because it does not read uncommitted records.
     with closing(broker.consumer("changelog-reader", "restore")) as consumer:
         consumer.assign({partition: start})
         silence = Deadline(clock, silence_ms)
@@ -49,9 +49,9 @@ def committed_batches(
 def last_value(
     broker: Broker, admin: Admin, partition: TopicPartition, key: bytes, clock: Clock, silence_ms: float
 ) -> bytes | None:
-    """What a compacted partition says of ``key``; None if it says nothing, or does not exist.
+    """The last value of ``key`` in a compacted partition; None if there is none, or no such partition.
 
-    Raises ``SilentPartitionError`` while a record that might tell is not committed.
+    Raises ``SilentPartitionError`` while a record that may have the key is not committed.
     """
     if partition.topic not in admin.partition_counts():
         return None

@@ -22,16 +22,16 @@ log = logging.getLogger(__name__)
 
 _COMMON = {"message.timestamp.type": "CreateTime"}
 _REPARTITION = {**_COMMON, "cleanup.policy": "delete", "segment.bytes": "52428800", "retention.ms": "-1"}
-#: What topics can be told: an int64.
+#: The greatest value of a topic setting: an int64.
 LONGEST_MS = 0x7FFFFFFFFFFFFFFF
-#: Versions must stay in the changelog as long as in the store, and then some. Source: VersionedChangelogTopicConfig.
+#: Versions must stay in the changelog longer than in the store. Source: VersionedChangelogTopicConfig.
 _COMPACTION_LAG_MORE_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """The tasks, the partitions of all topics that exist, those of them that the application writes to, and those of
-    its own that are still to be created."""
+    """The tasks, the partition counts of all existing topics, the topics that the application writes to, and its
+    internal topics that must be created."""
 
     partitioning: Partitioning
     existing: Mapping[str, int]
@@ -65,7 +65,7 @@ def plan_topics(
     _check_users_topics(built, existing, config, where)
     partitioning = resolve_partitions(built, existing)
     specs = internal_topics(built, partitioning, config)
-    # Of no others: a cluster has thousands of topics, and most are none of our business.
+    # Only these: a cluster may have thousands of topics that do not concern the application.
     own = {spec.name for spec in specs} - set(made_anew)
     found = admin.describe_topics(own | _written(built, config))
     unseen = sorted(name for name, topic in found.items() if not topic.config)
@@ -81,7 +81,7 @@ def plan_topics(
 
 
 def _written(built: BuiltTopology, config: StreamsConfig) -> set[str]:
-    """The topics that records are written to, but for changelogs."""
+    """The topics that the application writes to, except changelogs."""
     written = {topic for sub in built.subtopologies for topic in sub.sink_topics}
     if config.errors_dead_letter_queue_topic_name is not None:
         written.add(config.errors_dead_letter_queue_topic_name)
@@ -142,7 +142,7 @@ def _check_users_topics(
         f"{'a topic does' if len(missing) == 1 else 'topics do'} not exist: {', '.join(uses)}",
         where=f"application {built.application_id}, {where}",
         why="only the application's own topics (repartition, changelog) are created at start",
-        hint=f"create {'it' if len(missing) == 1 else 'them'} (--partitions says how wide): {command};"
+        hint=f"create {'it' if len(missing) == 1 else 'them'} (--partitions sets the number of partitions): {command};"
         " `pystreams run --create-topics` does it, for development",
     )
 
@@ -153,8 +153,8 @@ def _verify(spec: TopicSpec, found: TopicDescription, where: str) -> None:
             f"internal topic {spec.name} has {found.partitions} partitions, but the topology needs {spec.partitions}",
             where=where,
             why="it was created for inputs with another number of partitions, or for another topology",
-            hint="give the inputs their former number of partitions, or give the application a new application_id "
-            "(or reset it: pystreams reset) so that it starts afresh",
+            hint="create the inputs with their former number of partitions, or start again from the beginning with a "
+            "new application_id or with pystreams reset",
         )
     if not found.config:
         return
@@ -170,7 +170,7 @@ def _verify(spec: TopicSpec, found: TopicDescription, where: str) -> None:
 
 
 def _loss(wanted: set[str], found: set[str]) -> str:
-    """What a topic would lose that is cleaned in another way than it should be; nothing by keeping too much."""
+    """The records that a topic would lose by a wrong cleanup policy; empty if it only keeps too much."""
     if "compact" in wanted and found not in (wanted, {"compact"}):
         return "state"
     return "records that are not processed yet" if "compact" in found - wanted else ""

@@ -1,4 +1,4 @@
-"""The topics that an application uses and does not make itself."""
+"""The topics that an application uses and does not create itself."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pystreams.topology.nodes import SinkNode
 
 @dataclass(frozen=True, slots=True)
 class UsersTopics:
-    """Topics by name, as far as the topology names them: not those that patterns find or records choose."""
+    """The topics that the topology names: not topics that match patterns or are chosen for each record."""
 
     read: frozenset[str]
     written: frozenset[str]
@@ -36,7 +36,8 @@ def users_topics(built: BuiltTopology, config: StreamsConfig) -> UsersTopics:
 def missing_topics(
     built: BuiltTopology, config: StreamsConfig, existing: Mapping[str, int], partitions: int
 ) -> list[TopicSpec]:
-    """The topics that are not there yet, with ``partitions``, or as many as those have that they meet in a step."""
+    """The missing topics, with ``partitions``, or with the number of partitions of the topics that they are joined or
+    merged with."""
     widths = dict(existing)
     widths |= {
         name: own.partitions for name, own in built.internal_topics.items() if own.partitions is not None
@@ -52,7 +53,7 @@ def missing_topics(
 
 
 def unknown_topics(built: BuiltTopology) -> list[str]:
-    """For people: what topics cannot be named before the application runs."""
+    """Descriptions of the topics whose names are known only at run time."""
     unknown = []
     for sub in built.subtopologies:
         unknown += [f"those that match {pattern.pattern}" for pattern, _ in sub.pattern_sources]

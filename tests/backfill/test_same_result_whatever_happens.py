@@ -117,7 +117,7 @@ def test_what_was_removed_is_missed(tmp_path: Path) -> None:
     source = memory(history("word count", 6, partitions=2))
     left = Backfill(word_count(), source, tmp_path / "staging").run()
     shutil.rmtree(tmp_path / "staging" / left.manifest.folders[0])
-    with pytest.raises(StateError, match="what slice 0 of the backfill has left cannot be found"):
+    with pytest.raises(StateError, match="the result of slice 0 of the backfill cannot be found"):
         Backfill(word_count(), source, tmp_path / "staging").run(resume=True)
 
 

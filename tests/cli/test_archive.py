@@ -70,7 +70,7 @@ def test_a_log_that_is_not_there_is_refused_and_not_made(pystreams, folder: Path
 def test_a_place_that_cannot_be_is_refused(pystreams, lines):
     outcome = pystreams("archive", "lines", "--to", "nowhere://archive", "--master", "none")
     assert outcome.code == 2
-    assert "nowhere://archive is on no file system" in outcome.err
+    assert "nowhere://archive is not on a file system" in outcome.err
 
 
 def test_settings_of_spark_without_spark_are_refused(pystreams, lines):

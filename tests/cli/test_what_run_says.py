@@ -111,7 +111,8 @@ def test_a_quiet_run_that_fails_says_why(halves: Run):
 
 def test_log_lines_have_date_level_and_logger(halves: Run):
     assert re.search(
-        r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d WARNING pystreams\.runtime\.left_out: a record was",
+        r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d WARNING"
+        r" pystreams\.engine\.failures\.left_out: a record was",
         halves(stdin=BAD).err,
         re.MULTILINE,
     )

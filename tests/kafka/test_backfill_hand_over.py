@@ -109,9 +109,9 @@ def killed(cluster: Cluster, aim: str) -> None:
     "aim, refusal",
     [
         ("members-asked:2", "somebody is handing"),  # in the transaction that tells of it
-        ("told:1", "in part only"),
-        ("sent:2", "in part only"),
-        ("published:1", "in part only"),
+        ("told:1", "the hand-over of a backfill is incomplete"),
+        ("sent:2", "the hand-over of a backfill is incomplete"),
+        ("published:1", "the hand-over of a backfill is incomplete"),
         ("members-asked:3", "somebody is handing"),  # offsets and manifest are sent, not committed
         ("told:2", None),
     ],

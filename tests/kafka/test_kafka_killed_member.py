@@ -43,8 +43,8 @@ def test_the_next_start_says_whom_it_waits_for_and_how_long(start: Start):
     first.process.wait()
     second = start()
     second.says(
-        r"group wordcount: no tasks for 1\d s, because the group waits for a member that was there before: \S+;"
-        rf" if it was killed, its session is over in \d+ s at the latest \(session_timeout_ms={SESSION_TIMEOUT_MS}\)"
+        r"group wordcount: no tasks for 1\d s, because the group waits for a member that was in the group before: \S+;"
+        rf" if it was killed, its session times out in \d+ s at the latest \(session_timeout_ms={SESSION_TIMEOUT_MS}\)"
     )
     second.says("^running ")
     second.send(signal.SIGINT)

@@ -87,12 +87,12 @@ def test_a_key_of_another_process_is_never_absent_and_its_owner_is_named(log: Lo
                 assert store.get(key).value == 1
             else:
                 told = refusal(streams, "counts", key)
-                assert f"partition {partition(key)} is given to {threads[1 - client]}" in told
+                assert f"partition {partition(key)} is assigned to {threads[1 - client]}" in told
         for key in ABSENT:
             if partition(key) in here:
                 assert store.get(key) is None
             else:
-                assert f"partition {partition(key)} is given to" in refusal(streams, "counts", key)
+                assert f"partition {partition(key)} is assigned to" in refusal(streams, "counts", key)
     everything = [entry for streams in clients for entry in streams.store("counts").all()]
     assert sorted(key for key, _ in everything) == sorted(KEYS)
 
@@ -113,15 +113,15 @@ def test_where_others_have_spread_the_keys_a_missing_one_may_be_anywhere_until_s
             assert streams.store("latest").get(stray).value == 1
         else:
             told = refusal(streams, "latest", stray)
-            assert f"partition 0 is given to {threads[1 - client]}" in told
+            assert f"partition 0 is assigned to {threads[1 - client]}" in told
             assert f"the default partitioner would give partition {partition(stray)}" in told
         for key in ABSENT:
-            assert "others may have it" in refusal(streams, "latest", key)
+            assert "another process may have it" in refusal(streams, "latest", key)
             if partition(key) in here:
                 assert streams.store("latest", partitioner=partition_for_key).get(key) is None
             else:
                 told = refusal(streams, "latest", key, partitioner=partition_for_key)
-                assert f"partition {partition(key)} is given to {threads[1 - client]}" in told
+                assert f"partition {partition(key)} is assigned to {threads[1 - client]}" in told
 
 
 def test_windows_and_sessions_of_a_key_are_not_absent_either(log: Log) -> None:
@@ -141,9 +141,9 @@ def test_windows_and_sessions_of_a_key_are_not_absent_either(log: Log) -> None:
             if partition(key) in here:
                 assert [len(found) for found in found_of(streams, key)] == [1, 1]
             else:
-                with pytest.raises(StateError, match=f"partition {partition(key)} is given to"):
+                with pytest.raises(StateError, match=f"partition {partition(key)} is assigned to"):
                     streams.store("windows").fetch(key, 0, 5_000)
-                with pytest.raises(StateError, match=f"partition {partition(key)} is given to"):
+                with pytest.raises(StateError, match=f"partition {partition(key)} is assigned to"):
                     streams.store("sessions").find_sessions(key, 0, 5_000)
 
 

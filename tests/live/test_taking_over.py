@@ -49,7 +49,7 @@ def test_the_refusal_names_what_is_lost_and_the_ways_on(log: Log) -> None:
 def test_to_accept_what_is_not_lost_is_a_mistake_that_names_what_is(log: Log) -> None:
     write(log, 100)
     run_to_the_end(log, summing(log, Two))
-    with pytest.raises(ConfigError, match=r"(?s)loses nothing: summs.*content is lost of sums"):
+    with pytest.raises(ConfigError, match=r"(?s)lose nothing: summs.*the stores that lose content are sums"):
         log.start(summing(log, One, settings={"accept_loss": "summs,sums"}))
     with pytest.raises(ConfigError, match="no store loses any content"):
         log.start(summing(log, Two, settings={"accept_loss": "sums"}))
@@ -127,7 +127,7 @@ def test_what_is_lost_with_permission_is_told_once(log: Log, caplog: pytest.LogC
         run_to_the_end(log, summing(log, One, settings={"accept_loss": "sums"}))
     told = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert told == [
-        "as accept_loss says, content is lost: store sums loses a part of its content: value.b is gone"
+        "content is lost, as accept_loss permits: store sums loses a part of its content: value.b is gone"
     ]
 
 
@@ -156,7 +156,7 @@ def test_records_that_wait_in_a_repartition_topic_are_not_left_behind(log: Log) 
     write(log, 100)
     failing = log.start(app("first"))
     failing.wait_for(lambda: failing.finished, 1000 * TIMEOUT_S)
-    with pytest.raises(TopologyError, match=r"(?s)6 records wait in it.*--until-caught-up"):
+    with pytest.raises(TopologyError, match=r"(?s)6 records in it are not processed yet.*--until-caught-up"):
         log.start(app("second"))
 
 

@@ -91,7 +91,7 @@ def test_an_accepted_loss_is_told(log: Log, caplog: pytest.LogCaptureFixture) ->
     run_to_the_end(log, summing(log, One))
     run_to_the_end(log, summing(log, One, "totals", {"accept_loss": "sums"}))
     told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert [text for text in told if "as accept_loss says, content is lost: store sums" in text]
+    assert [text for text in told if "content is lost, as accept_loss permits: store sums" in text]
 
 
 class Refusing:

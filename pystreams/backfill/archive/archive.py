@@ -120,8 +120,8 @@ class _Run:
         ranges, lost = self._ranges(counts, archived)
         for partition, (start, end) in lost.items():
             log.warning(
-                "%s: offsets %d to %d (exclusive) are gone from the log and never were archived: a backfill cannot"
-                " go past this hole",
+                "%s: offsets %d to %d (exclusive) are gone from the log and were never archived: a backfill cannot "
+                "read past this gap",
                 partition,
                 start,
                 end,
@@ -167,7 +167,7 @@ class _Run:
         for partition in partitions:
             start, beginning, end = archived.end(partition), beginnings[partition], ends[partition]
             if start > end:
-                why = f"{partition} ends at offset {end}, its archive at {start}"
+                why = f"{partition} ends at offset {end}, but its archive ends at {start}"
                 raise other_topic(self._source, self._folder, partition.topic, why)
             if start < beginning:
                 if partition in archived.covered:
@@ -188,7 +188,7 @@ class _Run:
                 files.append(file)
                 yield file
         except OffsetOutOfRangeError as error:
-            error.extend(where="archiving", hint="run it again: it goes on behind what is gone")
+            error.extend(where="archiving", hint="run it again: it continues after the lost records")
             raise
         files.sort(key=lambda file: (file.partition, file.start))
         entry = ArchiveEntry(self._clock.now_ms(), self._source.description, drafts, counts, tuple(files))
@@ -197,8 +197,8 @@ class _Run:
             raise StateError(
                 "another run has written to this archive in the meantime",
                 where=f"archive {self._folder.shown}, entry {number} of its log",
-                why="what this run has read since its last commit does not count",
-                hint="run one at a time, and run this again",
+                why="the records that this run has read since its last commit are not archived",
+                hint="run one at a time, and run this one again",
             )
         self._log.settle(entry)
         self._log.discard(drafts)

@@ -24,7 +24,7 @@ def require_own(folder: Folder) -> None:
         raise StateError(
             f"the folder {folder.shown} has Parquet files that no archive run wrote",
             why=f"there is {found[0]}",
-            hint="archive to a folder of its own",
+            hint="archive to a separate folder",
         )
 
 
@@ -41,7 +41,9 @@ def require_same_topics(
     for topic, count in counts.items():
         before = archived.counts.get(topic, 0)
         if count < before:
-            raise other_topic(source, folder, topic, f"it has {count} partitions, its archive {before}")
+            raise other_topic(
+                source, folder, topic, f"it has {count} partitions, but its archive has {before}"
+            )
         for number in range(count):
             partition = TopicPartition(topic, number)
             last = max((piece.last_offset for piece in archived.pieces.get(partition, ())), default=-1)
@@ -49,7 +51,9 @@ def require_same_topics(
                 continue
             then, now = _record(stored, partition, last), _record(source, partition, last)
             if then and now and then != now:
-                raise other_topic(source, folder, topic, f"{partition} has another record at offset {last}")
+                raise other_topic(
+                    source, folder, topic, f"{partition} has a different record at offset {last}"
+                )
             if then and now:
                 break
 
@@ -59,7 +63,7 @@ def other_topic(source: Source, folder: Folder, topic: str, why: str) -> TopicEr
     return TopicError(
         f"topic {topic} is not the one that was archived",
         where=f"{source.description}, archive {folder.shown}",
-        why=f"{why}: it was made anew, or belongs to another cluster",
+        why=f"{why}: it was created again, or belongs to another cluster",
         hint="archive it to another folder",
     )
 

@@ -115,7 +115,7 @@ def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool)
     found, rules = staging.read_manifest(), rules_of(planned.loaded, planned.source)
     if found is not None and found.backfill_id == planned.manifest.previous_id:
         raise StateError(
-            "a backfill cannot take the place of the one that it goes on from",
+            "a backfill cannot replace the one that it continues",
             where=shown(staging.location),
             hint="choose another folder",
         )
@@ -127,7 +127,7 @@ def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool)
         raise StateError(
             "the staging folder holds a backfill already",
             where=shown(staging.location),
-            hint="go on with it (resume), replace it (overwrite), or choose another folder",
+            hint="continue it (resume), replace it (overwrite), or choose another folder",
         )
     manifest.check_plan(planned.plan)
     if manifest.status is Status.CUT:

@@ -47,13 +47,13 @@ def go_on(previous: Staging, plan: BackfillPlan) -> Continuation:
     manifest = previous.read_manifest()
     if manifest is None:
         raise StateError(
-            "there is no earlier backfill to go on from",
+            "there is no earlier backfill to continue",
             where=shown(previous.location),
-            hint="name the staging folder of one that was computed, or begin without",
+            hint="name the staging folder of a finished backfill, or begin without an earlier one",
         )
     if manifest.status is Status.CUT:
         raise StateError(
-            "the earlier backfill was not computed to its end, so nothing can go on from it",
+            "the earlier backfill was not computed to its end, so it cannot be continued",
             where=shown(previous.location),
             hint="finish it first (resume)",
         )
@@ -80,8 +80,8 @@ def check_source(before: Continuation, source: Source) -> None:
             raise TopicError(
                 f"topic {partition.topic} is not the one that the earlier backfill has read",
                 where=source.description,
-                why=f"{partition} has another record at offset {last.offset}: {difference(last, now)}",
-                hint="name the source of the earlier one, or begin a backfill that does not go on from it",
+                why=f"{partition} has a different record at offset {last.offset}: {difference(last, now)}",
+                hint="use the source of the earlier backfill, or begin a backfill that does not continue it",
             )
 
 
@@ -89,9 +89,10 @@ def check_continued(manifest: Manifest, before: Continuation) -> None:
     """Raises ``StateError`` if a backfill that was begun goes on from another one than is said now."""
     if manifest.previous_id != before.previous_id:
         raise StateError(
-            "the backfill was begun with another earlier one to go on from",
+            "the backfill continues a different earlier backfill",
             where=f"application {manifest.application_id}, backfill {manifest.backfill_id}",
-            why=f"it goes on from {manifest.previous_id or 'none'}, now it is {before.previous_id or 'none'}",
+            why=f"it continues backfill {manifest.previous_id or 'none'}, but the one given now is "
+            f"{before.previous_id or 'none'}",
             hint="resume it with the same earlier backfill, or begin a new one in another folder",
         )
 

@@ -35,7 +35,7 @@ class InlineExecutor:
         if is_url(location):
             raise ConfigError(
                 f"without Spark nothing can be staged in {shown(location)}",
-                why="in this process slices are staged in folders of this machine",
+                why="without Spark, slices are staged in folders of this machine only",
                 hint="name a folder by its path, or run on Spark",
             )
         return LocalStaging(location, self.batch_rows)

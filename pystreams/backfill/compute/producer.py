@@ -276,11 +276,11 @@ class CollectingProducer:
             raise ProductionError(
                 f"{topic!r}, which a record is written to, is not a legal topic name",
                 why=illegal,
-                hint="let the function that chooses the topic give another name",
+                hint="change the function that chooses the topic",
             )
         if topic in self._inputs:
             raise ProductionError(
                 f"the application writes to topic {topic}, which it also reads: a backfill cannot do that",
-                why="what the topic holds already was written by the application itself: it would count twice",
+                why="the application itself wrote the records that the topic already holds: they would count twice",
                 hint="choose another topic, or make the two steps two applications",
             )

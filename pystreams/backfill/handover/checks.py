@@ -94,11 +94,11 @@ def require_no_members(admin: Admin, application_id: str, where: str) -> None:
 def _require_offsets(manifest: Manifest) -> None:
     if manifest.approximate:
         raise StateError(
-            "the backfill's sources knew no offsets, so no live application can go on behind it",
+            "the backfill's sources knew no offsets, so a live application cannot continue after it",
             where=f"application {manifest.application_id}, backfill {manifest.backfill_id}",
             why=""
             if manifest.previous_id is None
-            else f"or those of backfill {manifest.previous_id} did not, from which it goes on",
+            else f"or those of backfill {manifest.previous_id}, which it continues, did not",
             hint="backfill from the log, or from an archive that has the offsets of its records",
         )
 
@@ -112,7 +112,7 @@ def _require_topics(admin: Admin, inputs: Mapping[TopicPartition, InputRange], w
         count = counts.get(partition.topic, 0)
         if partition.partition >= count:
             raise TopicError(
-                f"{partition}, which is backfilled, is not where the live application would go on",
+                f"{partition}, which was backfilled, does not exist where the live application would continue",
                 where=where,
                 why=f"topic {partition.topic} has {count} partitions there"
                 if count
@@ -140,10 +140,10 @@ def _require_same_partitions(cut: CutBackfill, admin: Admin, where: str) -> None
             if was
             else f"topic {topic}, which the live application would read, was not backfilled",
             where=f"{where}, sub-topology {subtopology}",
-            why="keys would not be where the live application looks for them"
+            why="keys would be in other partitions than those in which the live application looks for them"
             if was
-            else "it was not there, or matched no pattern, when the backfill was planned",
-            hint="hand over to the log that the history comes from, or begin the backfill anew (overwrite)",
+            else "the topic did not exist, or did not match a pattern, when the backfill was planned",
+            hint="hand over to the log that the history comes from, or begin the backfill again (overwrite)",
         )
 
 
@@ -158,10 +158,10 @@ def _check_cut(cut: CutBackfill, admin: Admin, where: str) -> dict[TopicPartitio
             _require_read(input, ends[partition], where)
         elif not beginnings[partition] <= input.end <= ends[partition]:
             raise OffsetOutOfRangeError(
-                f"the cut of {partition} is at offset {input.end}, where the live application cannot go on",
+                f"the cut of {partition} is at offset {input.end}, where the live application cannot continue",
                 where=where,
                 why=f"the log holds offsets {beginnings[partition]} to {ends[partition]} (exclusive)",
-                hint="backfill up to an offset that is still there",
+                hint="end the backfill at an offset that the log still holds",
             )
     return beginnings
 
@@ -171,7 +171,7 @@ def _require_read(input: InputRange, end: int, where: str) -> None:
         raise OffsetOutOfRangeError(
             f"the topic of a global store is not the one that was backfilled: {input.partition}",
             where=where,
-            why=f"offsets up to {input.end} were read (exclusive), the log holds those up to {end}",
+            why=f"the backfill read offsets up to {input.end} (exclusive), but the log ends at {end}",
             hint="hand over to the log that the history comes from",
         )
 
@@ -197,14 +197,14 @@ def _require_same_records(
     gone = [str(partition) for partition in lasts if partition not in found]
     untold = [str(input.partition) for input in manifest.inputs if input.end > 0 and input.last is None]
     for level, why, partitions in (
-        (logging.INFO, "the last record before the cut is gone from it", gone),
-        (logging.WARNING, "the source does not tell the last record before the cut", untold),
+        (logging.INFO, "the log no longer has the last record before the cut", gone),
+        (logging.WARNING, "the source cannot give the last record before the cut", untold),
     ):
         if partitions:
             more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""
             log.log(
                 level,
-                "%s: whether it is the log that was backfilled cannot be told of %s%s: %s",
+                "%s: cannot check whether this is the log that was backfilled, for %s%s: %s",
                 broker.description,
                 ", ".join(partitions[:3]),
                 more,
@@ -222,9 +222,9 @@ def _require_restorable(cut: CutBackfill, beginnings: Mapping[TopicPartition, in
             raise OffsetOutOfRangeError(
                 f"store {stores[input.partition.topic]} would be restored without what was backfilled",
                 where=where,
-                why=f"it has topic {input.partition.topic} in place of a changelog, and {input.partition} begins at "
-                f"offset {beginnings[input.partition]} there; the backfill began at {first}",
-                hint="leave reuse.ktable.source.topics out of topology_optimization, and begin the backfill anew",
+                why=f"it is restored from topic {input.partition.topic} instead of a changelog, and {input.partition} "
+                f"begins at offset {beginnings[input.partition]} there; the backfill began at {first}",
+                hint="leave reuse.ktable.source.topics out of topology_optimization, and begin the backfill again",
             )
 
 

@@ -106,9 +106,9 @@ def _check_width(topic: str, plan: BackfillPlan, found: TopicDescription | None,
         raise TopicError(
             f"topic {topic} has {found.partitions} partitions, the backfill writes {wanted}",
             where=broker.description,
-            why="which partition a record belongs to depends on their number",
-            hint="begin anew (overwrite): the plan takes the topic's width then. Or make the topic anew with"
-            f" {wanted} partitions",
+            why="the partition of a record depends on the number of partitions",
+            hint="begin again (overwrite): the new plan uses the topic's number of partitions. Or create the topic "
+            f"again with {wanted} partitions",
         )
 
 

@@ -120,12 +120,13 @@ class _HandOver:
 
     def _before(self, told: HandOverRecord) -> HandedOver:
         """Nothing is done. Raises ``StateError`` if records are to be emitted that were not."""
-        log.info("backfill %s was handed over before", told.backfill_id)
+        log.info("backfill %s was already handed over", told.backfill_id)
         if self._emit and told.emitted is None:
             raise StateError(
                 "the backfill was handed over before, without its records for output topics",
                 where=f"application {self._application_id}, {self._broker.description}",
-                why="the application may have written to these topics since: the backfill's would come too late",
+                why="the application may have written to these topics since: the backfill's records would come too "
+                "late",
                 hint="write them to files (--emit parquet:FOLDER)",
             )
         return HandedOver(_of(told), told.attempt, complete_before=True, emitted=told.emitted)
@@ -199,14 +200,15 @@ class _HandOver:
             yield
         except KeyboardInterrupt:
             raise HandOverInterrupted(
-                f"Stopped within the hand-over to {self._application_id} ({self._broker.description}). The application"
-                " does not start on half of it: run the same command with --resume, which makes it whole and computes"
-                " nothing again; or hand another backfill over; or start afresh (pystreams reset)."
+                f"Stopped during the hand-over to {self._application_id} ({self._broker.description}). The application "
+                "does not start from an incomplete hand-over: run the same command with --resume, which completes it "
+                "and computes nothing again; or hand over another backfill; or reset the application (pystreams reset)."
             ) from None
         except StreamsError as error:
             error.extend(
                 where=f"hand-over to {self._application_id}",
-                hint="the application does not start on half of it: the same command with --resume makes it whole",
+                hint="the application does not start from an incomplete hand-over: the same command with --resume "
+                "completes it",
             )
             raise
 

@@ -125,7 +125,8 @@ def _silent(broker: Broker, partition: TopicPartition, position: int, end: int) 
     return BrokerUnavailableError(
         f"changelog {partition} cannot be read to its end",
         where=f"{broker.description}, position {position} of {end}",
-        why=f"nothing arrived for {_SILENCE_MS_MAX / 1000:g} s: a transaction that is open holds back what is behind "
-        "it, or the broker that leads the partition is away",
-        hint="what a killed writer left open ends by its transaction.timeout.ms; hand over again after that (resume)",
+        why=f"nothing arrived for {_SILENCE_MS_MAX / 1000:g} s: an open transaction hides the records after it, or the "
+        "partition's leader is down",
+        hint="the transaction of a killed writer ends after its transaction.timeout.ms; hand over again after that "
+        "(resume)",
     )

@@ -105,8 +105,8 @@ def require_attempt(broker: Broker, application_id: str, attempt: str) -> None:
         raise StateError(
             f"another hand-over to {application_id} has begun meanwhile",
             where=broker.description,
-            why="two at once would mix their results",
-            hint="let the other one finish; if it does not, hand over again",
+            why="two hand-overs at the same time would mix their results",
+            hint="wait until the other one has finished; if it does not finish, hand over again",
         )
 
 
@@ -173,7 +173,7 @@ class _Publishing:
     def _another_writer(self) -> StateError:
         return StateError(
             f"changelog {self._changelog} holds what this hand-over has not written",
-            why="the topic was made anew for it, and somebody else has written there since",
+            why="the hand-over created the topic again, and another program has written to it since",
             hint="stop all instances of the application, then hand over again",
         )
 

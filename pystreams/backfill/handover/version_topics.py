@@ -58,7 +58,7 @@ class VersionTopics:
         """The unfit ones."""
         unfit = self.unfit(admin)
         if unfit:
-            log.info("made anew: %s", ", ".join(sorted(unfit)))
+            log.info("created again: %s", ", ".join(sorted(unfit)))
             admin.delete_topics(unfit)
             admin.create_topics([self._specs[name] for name in sorted(unfit)])
 

@@ -47,15 +47,16 @@ def cut(
             raise OffsetOutOfRangeError(
                 f"records of {partition} that the earlier backfill has not read are not there any more",
                 where=source.description,
-                why=f"it went up to offset {start}, and the first one there is {beginnings[partition]}",
-                hint="read them from an archive, or begin a backfill that does not go on from an earlier one",
+                why=f"it read up to offset {start}, but the first offset in the source is {beginnings[partition]}",
+                hint="read them from an archive, or begin a backfill that does not continue an earlier one",
             )
         if start > ends[partition]:
             raise OffsetOutOfRangeError(
                 f"the source of {partition} ends before the earlier backfill did",
                 where=source.description,
-                why=f"that went up to offset {start}, the source holds offsets up to {ends[partition]} (exclusive)",
-                hint="archive what has come since, or read it from the log",
+                why=f"the earlier backfill read up to offset {start}, but the source ends at {ends[partition]} "
+                "(exclusive)",
+                hint="archive the later records, or read them from the log",
             )
         beginnings[partition] = start
     chosen = ends
@@ -71,7 +72,7 @@ def cut(
             raise OffsetOutOfRangeError(
                 f"the cut of {partition} is at offset {chosen[partition]}, which the source does not hold",
                 why=f"it holds offsets {beginnings[partition]} to {ends[partition]} (exclusive)",
-                hint="choose offsets within, or a time",
+                hint="choose an offset in this range, or a time",
             )
     inputs = tuple(InputRange(p, beginnings[p], chosen[p]) for p in partitions)
     for input in inputs:
@@ -106,5 +107,5 @@ def _require_all(input: InputRange, source: Source) -> None:
             f"the source lacks records of {input.partition}",
             where=source.description,
             why="missing: " + ", ".join(f"offsets {start} to {end} (exclusive)" for start, end in missing),
-            hint="records that were never archived are lost to a backfill; end before the first hole",
+            hint="a backfill cannot read records that were never archived; end before the first gap",
         )

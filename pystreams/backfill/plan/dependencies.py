@@ -154,6 +154,6 @@ def _refuse_cycles(built: BuiltTopology, needs: Mapping[Input, frozenset[Input]]
             raise TopologyError(
                 f"topic {input.topic} feeds itself, so it cannot be computed from history",
                 where=f"application {built.application_id}, sub-topology {input.subtopology}",
-                why="each of its records may depend on records that it holds already",
+                why="each of its records may depend on earlier records of the same topic",
                 hint="break the cycle, or let the application run live from the beginning",
             )

@@ -108,7 +108,7 @@ class Manifest:
             raise StateError(
                 f"a backfill that is {self.status.value} cannot become {status.value}",
                 where=f"application {self.application_id}",
-                hint="finish what comes before, or begin a new backfill",
+                hint="finish the earlier steps, or begin a new backfill",
             )
         return replace(self, status=status)
 
@@ -127,7 +127,8 @@ class Manifest:
                 raise TopologyError(
                     "the backfill was begun for another application",
                     why=f"the {what} was {was}, now it is {now}",
-                    hint="begin a new backfill in another staging folder: also if only pystreams has another version",
+                    hint="begin a new backfill in another staging folder; this is necessary even if only the version "
+                    "of pystreams has changed",
                 )
 
     def to_json(self) -> str:
@@ -171,7 +172,7 @@ class Manifest:
         raise StateError(
             f"the manifest has format {version}, this version of pystreams reads {FORMAT_VERSION}",
             where=where,
-            hint="go on with the version that began the backfill, or begin a new one",
+            hint="continue with the version that began the backfill, or begin a new one",
         )
 
 

@@ -20,24 +20,26 @@ from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNod
 NoteKind = Literal["one legal result", "exempt", "side effect", "not handed over"]
 
 _ARRIVAL = (
-    "several tasks write its input: live takes their records as they arrive, the backfill in order of time"
-    " (counts and sums are the same in any order)"
+    "several tasks write its input: the live application reads their records as they arrive, the backfill in order of "
+    "time (counts and sums are the same in any order)"
 )
 _MIXED = (
-    "several tasks write to one of its partitions: live records follow each other as they arrive, the backfill's in"
-    " order of time"
+    "several tasks write to one of its partitions: records of the live application are in order of arrival, those of "
+    "the backfill in order of time"
 )
 _FLUSHED = (
-    "its cache passes on the last update since a commit: live commits by time, the backfill every so many records"
-    " (state is the same; statestore_cache_max_bytes=0 passes on all updates)"
+    "its cache forwards only the last update before a commit: the live application commits by time, the backfill by "
+    "number of records"
+    " (state is the same; statestore_cache_max_bytes=0 forwards all updates)"
 )
 _GLOBAL = (
-    "every record is joined with all that topic {topic} holds up to its cut; live takes what has come by then (the same"
-    " where the topic does not change while live runs)"
+    "every record is joined with the whole of topic {topic} up to its cut; the live application joins it with the "
+    "records that have arrived by then (the result is the same if the topic does not change while the live application "
+    "runs)"
 )
 _SEES_GLOBAL = (
-    "if it reads a global store, it finds all that its topic ({topics}) holds up to the cut; live finds what has come"
-    " by then"
+    "if it reads a global store, it finds the whole of its topic ({topics}) up to the cut; the live application finds "
+    "the records that have arrived by then"
 )
 _KEY_CHANGING = (Map, SelectKey, FlatMap, Process)
 
@@ -86,7 +88,9 @@ def _of_slice(plan: BackfillPlan, one: Slice, sub: SubTopology, loaded: LoadedAp
                 yield from _of_global_table(node, loaded)
     for spec in sub.stores:
         if spec.max_entries is not None:
-            yield Note("exempt", spec.name, "which of its entries were used last is not handed over")
+            yield Note(
+                "exempt", spec.name, "the order in which its entries were last used is not handed over"
+            )
     # A store that is made of a topic is restored from that.
     made = {spec.name for spec in sub.stores if spec.source_topic is not None}
     for store, changelog in one.stores.items():
@@ -99,7 +103,9 @@ def _of_slice(plan: BackfillPlan, one: Slice, sub: SubTopology, loaded: LoadedAp
 def _of_source(node: SourceNode, loaded: LoadedApplication) -> Iterator[Note]:
     extractor = node.timestamp_extractor or loaded.config.default_timestamp_extractor
     if isinstance(resolve_extractor(extractor), WallClockTimestamp):
-        yield Note("exempt", node.name, "records get the time of the cut, not of their being read")
+        yield Note(
+            "exempt", node.name, "records get the time of the cut, not the time at which they are read"
+        )
 
 
 def _of_operation(one: Slice, node: ProcessorNode) -> Iterator[Note]:
@@ -107,12 +113,14 @@ def _of_operation(one: Slice, node: ProcessorNode) -> Iterator[Note]:
         yield Note(
             "exempt",
             node.name,
-            "punctuation by wall-clock time never fires, what it keeps in attributes is not handed over",
+            "wall-clock punctuations never fire, and values in its attributes are not handed over",
         )
         if any(input.internal for input in one.inputs):
-            yield Note("exempt", node.name, "offsets that it sees of an internal topic are not the live ones")
+            yield Note(
+                "exempt", node.name, "the offsets of internal topics that it sees differ from the live ones"
+            )
     if isinstance(node.operation, Foreach | Peek | Print):
-        yield Note("side effect", node.name, "runs in the backfill, again where a task is tried again")
+        yield Note("side effect", node.name, "runs in the backfill, and again if a task is retried")
 
 
 def _of_global_table(node: ProcessorNode, loaded: LoadedApplication) -> Iterator[Note]:
@@ -129,7 +137,7 @@ def _of_global_table(node: ProcessorNode, loaded: LoadedApplication) -> Iterator
 def _of_sink(plan: BackfillPlan, one: Slice, node: SinkNode, changing: set[str]) -> Iterator[Note]:
     """Whether several tasks write to one partition of its topic."""
     if node.topic is None:
-        yield Note("exempt", node.name, "which topics it writes shows only while it runs")
+        yield Note("exempt", node.name, "the topics that it writes to are known only at run time")
         return
     if node.topic not in one.sinks or one.tasks == 1:
         return

@@ -78,8 +78,8 @@ def check_rules(was: Mapping[str, str], now: Mapping[str, str], source: Source, 
             raise ConfigError(
                 "the backfill was begun with other settings, or from another source",
                 where=shown(location),
-                why=f"{told}; what it has computed already would not go with the rest",
-                hint="resume it as it was begun, or begin it anew (overwrite)",
+                why=f"{told}; the slices computed so far would not match the rest",
+                hint="resume it with its original settings and sources, or begin again (overwrite)",
             )
 
 

@@ -161,7 +161,7 @@ def _refuse_written_inputs(built: BuiltTopology, topics: Mapping[int, list[str]]
                 raise TopologyError(
                     f"the application both writes topic {topic} and reads it, which a backfill cannot",
                     where=f"application {built.application_id}, sub-topology {sub.id} writes it",
-                    why="what the topic holds already was written by the application itself: it would count twice",
+                    why="the application itself wrote the records that the topic already holds: they would count twice",
                     hint="use stream.repartition() between the two steps, or make them two applications",
                 )
 

@@ -49,12 +49,12 @@ def content_of(folder: Path) -> dict[str, Any]:
             "the folder holds no snapshot, or one that was not finished",
             where=str(path),
             why=f"{type(error).__name__}: {error}",
-            hint="name the folder of a snapshot, or make it again",
+            hint="name the folder of a snapshot, or create it again",
         ) from error
     raise StateError(
         f"what the folder holds has format {version}, and is not a snapshot that this version of pystreams reads",
         where=str(path),
-        hint="use the version that wrote it, or make the snapshot again",
+        hint="use the version that wrote it, or create the snapshot again",
     )
 
 

@@ -96,7 +96,7 @@ class SnapshotStaging:
                 "a snapshot is damaged: it does not hold what was written to it",
                 where=f"store {stored.name}, {self._folder / str(task)}",
                 why=f"{digest.entries} entries with digest {digest.hex}, not {wanted.entries} with {wanted.hex}",
-                hint="make the snapshot again",
+                hint="create the snapshot again",
             )
 
 

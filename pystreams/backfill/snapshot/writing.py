@@ -86,8 +86,8 @@ def check_folder(folder: str | Path, backfill_id: str | None, *, replace_other: 
     if is_url(str(folder)):
         raise ConfigError(
             f"a snapshot cannot be written to {shown(str(folder))}",
-            why="RocksDB opens its files in a folder of this machine, or of a file system that is mounted",
-            hint="give a folder by its path, which all workers have, too: snapshot:FOLDER",
+            why="RocksDB can only open files on this machine or on a mounted file system",
+            hint="give the path of a folder that all workers can access: snapshot:FOLDER",
         )
     target = Path(folder)
     if target.exists() and not target.is_dir():
@@ -98,7 +98,7 @@ def check_folder(folder: str | Path, backfill_id: str | None, *, replace_other: 
             "the folder holds another snapshot",
             where=str(target),
             why=f"it is of backfill {found}, not of {backfill_id or 'the one that would be written there'}",
-            hint="choose another folder, or delete that one if nobody needs it",
+            hint="choose another folder, or delete this one if it is not needed",
         )
     for left in target.iterdir() if target.exists() else ():
         if not _is_ours(left):

@@ -126,7 +126,7 @@ class ArchiveLog:
                 raise StateError(
                     f"the archive's log lacks its entry {number}",
                     where=self.folder.shown,
-                    hint="bring the file back: without it nobody knows what the archive holds",
+                    hint="restore the file: without it the content of the archive is unknown",
                 )
         where = self.folder.shown
         return [ArchiveEntry.from_json(self.folder.read(f"{_LOG}/{n}"), f"{where}, {n}") for n in names]

@@ -36,7 +36,7 @@ class TopicSources:
         if source is None:
             known = ", ".join(sorted(self.by_topic)) or "none"
             raise TopicError(
-                f"nobody says where the records of topic {topic} come from",
+                f"there is no source for the records of topic {topic}",
                 why=f"there are sources for: {known}",
                 hint=f"name a source for {topic}, or one for all other topics",
             )

@@ -85,10 +85,10 @@ class CsvSource(TextSource):
             )
         if names and not columns:
             raise ConfigError(
-                "a file of the archive has none of a record's columns",
+                "a file of the archive does not have any column of a record",
                 where=self.where(file),
                 why=f"its first line: {', '.join(names)}",
-                hint=f"the first line has names of columns: {', '.join(_TYPES)}",
+                hint=f"the first line must have names of columns: {', '.join(_TYPES)}",
             )
         return [] if ended else columns
 

@@ -22,7 +22,7 @@ _FOLDERS: Final = "topic and partition may be in folders named topic=NAME/partit
 _INSTEAD: Final = {
     "topic": _FOLDERS,
     "partition": _FOLDERS,
-    "offset": "without offsets a backfill is approximate: ask for that with --approximate (approximate=True)",
+    "offset": "if the records have no offsets, use --approximate (approximate=True)",
 }
 
 

@@ -84,7 +84,7 @@ class FileSource:
                 where=self.description,
                 why="missing: "
                 + ", ".join(f"offsets {start} to {end} (exclusive)" for start, end in missing),
-                hint="bring its files back, or begin a new backfill with what is left",
+                hint="restore its files, or begin a new backfill with the remaining records",
             )
         reached = -1
         for piece in self.index.within(input):

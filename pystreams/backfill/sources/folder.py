@@ -43,7 +43,7 @@ class Folder:
         if kind == fs.FileType.File:
             return [""]
         if kind == fs.FileType.NotFound:
-            raise ConfigError(f"there is no folder {self.shown}", hint="is the path right?")
+            raise ConfigError(f"there is no folder {self.shown}", hint="check the path")
         names = [
             info.path[len(base) :].strip("/")
             for info in system.get_file_info(fs.FileSelector(base, recursive=True))
@@ -152,7 +152,7 @@ class Folder:
             system, path = fs.FileSystem.from_uri(self.path.replace("s3a://", "s3://", 1))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
             raise ConfigError(
-                f"{self.shown} is on no file system that can be reached",
+                f"{self.shown} is not on a file system that can be reached",
                 why=shown(str(error).splitlines()[0]),
                 hint="a path, or a URI that Arrow knows: file://, s3://, gs://, abfs://, hdfs://",
             ) from None

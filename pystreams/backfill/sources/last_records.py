@@ -38,7 +38,7 @@ def difference(last: LastRecord, now: LastRecord) -> str:
     """For people, in what two records of one offset differ."""
     if last.timestamp != now.timestamp:
         return f"its timestamp was {last.timestamp}, now it is {now.timestamp}"
-    return "its key or its value was another"
+    return "its key or its value was different"
 
 
 def before(

@@ -207,7 +207,8 @@ def read_log(broker: Broker, input: InputRange, purpose: ConsumerPurpose = "main
                     f"nothing more comes of {partition}",
                     where=f"{broker.description}, position {position} of {input.end}",
                     why=f"nothing arrived for {_SILENCE_MS_MAX // 1000} s",
-                    hint="is the broker that leads the partition up? Or has a transaction been open there for as long?",
+                    hint="check that the partition's leader is up, and that no transaction has been open there for as "
+                    "long",
                 )
         if (rows := gathered.take()) is not None:
             yield within(rows, input)
@@ -218,7 +219,7 @@ def _require_beginning(input: InputRange, beginning: int) -> None:
         raise OffsetOutOfRangeError(
             f"records of {input.partition} were deleted before they could be read",
             where=f"offsets {input.start} to {min(beginning, input.end)} (exclusive)",
-            hint="read them from an archive, or begin a new backfill with what is left",
+            hint="read them from an archive, or begin a new backfill with the remaining records",
         )
 
 

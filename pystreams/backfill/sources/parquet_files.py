@@ -130,7 +130,7 @@ class ParquetSource(FileSource):
             raise OffsetOutOfRangeError(
                 "a file of the archive is gone",
                 where=self.where(file),
-                hint="bring it back, or begin a new backfill with what is left",
+                hint="restore the file, or begin a new backfill with the remaining records",
             ) from None
 
 

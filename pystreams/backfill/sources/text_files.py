@@ -25,8 +25,7 @@ def packed(*suffixes: str) -> tuple[str, ...]:
 class TextSource(FileSource):
     """``key_encoding`` and ``value_encoding`` say how bytes are written as text: ``text`` (UTF-8), ``json``,
     ``base64``, ``hex``, or ``int`` and ``float``, which become the eight bytes of those serdes. Text tells nothing
-    about what stands where: a file is read once to know what is in it, and once for each partition that it has.
-    """
+    about what stands where: a file is read once to know what is in it, and once for each partition that it has."""
 
     key_encoding: str = field(default="text", kw_only=True)
     value_encoding: str = field(default="text", kw_only=True)
@@ -58,7 +57,7 @@ class TextSource(FileSource):
             opened = self.folder.open_stream(file)
         except FileNotFoundError:
             raise OffsetOutOfRangeError(
-                "a file of the archive is gone", where=self.where(file), hint="bring it back"
+                "a file of the archive is gone", where=self.where(file), hint="restore the file"
             ) from None
         with opened:
             yield opened

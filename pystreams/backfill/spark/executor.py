@@ -48,8 +48,8 @@ class SparkExecutor:
         if not hasattr(session, "_jsparkSession"):
             raise ConfigError(
                 "a backfill needs a session in the driver's own process",
-                why="a session of Spark Connect has no access to the file system of its staging",
-                hint="run the backfill with spark-submit, or on a session of its own",
+                why="a session of Spark Connect cannot access the file system of the staging folder",
+                hint="run the backfill with spark-submit, or let it create its own session",
             )
         self._session = session.newSession()
         for name, value in _SETTINGS.items():

@@ -108,10 +108,10 @@ def reaching(location: str) -> Iterator[None]:
 
 def _about_file_systems(location: str, text: str) -> str:
     if "ClassNotFoundException" not in text and "UnsupportedFileSystemException" not in text:
-        return "is the place right, and may this user read and write there?"
+        return "check the path, and that this user may read and write there"
     if location.startswith(("s3:", "s3n:")):
         return "Hadoop's name for it is s3a://"
     return (
-        "give Spark the package of that file system, of the version of its Hadoop:"
+        "give Spark the package for that file system, in the version of its Hadoop:"
         " --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION (for s3a://), or stage in a folder"
     )

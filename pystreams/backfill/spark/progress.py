@@ -140,7 +140,7 @@ def _bound(host: str) -> socket.socket:
 @cache
 def _tell_once(bind: str, why: str) -> None:
     log.warning(
-        "no live progress: nothing can be heard at the driver's address %s (%s); records are told when slices are done",
+        "no live progress: the driver cannot listen at its address %s (%s); records are counted when slices are done",
         bind,
         why,
     )

@@ -32,6 +32,7 @@ def shipped(program: object) -> bytes:
         raise AppLoadError(
             "the application cannot be sent to Spark's workers",
             why=f"something that its functions refer to cannot be pickled: {error}",
-            hint="put it into a module that the workers can import, and name it: backfill('module:attribute', ...)",
+            hint="put the application into a module that the workers can import, and name it: "
+            "backfill('module:attribute', ...)",
         ) from error
     return buffer.getvalue()

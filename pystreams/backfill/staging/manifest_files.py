@@ -140,10 +140,10 @@ class ManifestFiles:
 
     def _taken_over(self, number: int) -> StateError:
         return StateError(
-            "somebody else goes on with this backfill, or has begun another one in its place",
+            "another process continues this backfill, or has begun another one in its place",
             where=self._folder.url,
             why=f"{_name(number)} is not of this run" if number else "the manifest of this run was deleted",
-            hint="let one of them come to its end: what this one has computed since is not used",
+            hint="let one of them finish: the slices that this one has computed since are not used",
         )
 
 

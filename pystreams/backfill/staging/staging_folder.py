@@ -70,10 +70,11 @@ def one_of_each(
     numbers = sorted(task for task, _ in found)
     if numbers != list(range(tasks)):
         raise StateCorruptedError(
-            f"what slice {slice} of the backfill has left is not whole",
+            f"the result of slice {slice} of the backfill is incomplete",
             where=shown(location),
-            why=f"there are outcomes of the tasks {', '.join(map(str, numbers))}, it has the tasks 0 to {tasks - 1}",
-            hint="begin the backfill anew (overwrite)",
+            why=f"it has outcomes of the tasks {', '.join(map(str, numbers))}, but should have those of the tasks 0 to "
+            f"{tasks - 1}",
+            hint="begin the backfill again (overwrite)",
         )
     by_task = dict(found)
     return [by_task[task] for task in range(tasks)]
@@ -82,8 +83,8 @@ def one_of_each(
 def not_staged(slice: int, location: str) -> StateError:
     """For a slice that the manifest names, but that is not there."""
     return StateError(
-        f"what slice {slice} of the backfill has left cannot be found",
+        f"the result of slice {slice} of the backfill cannot be found",
         where=shown(location),
-        why="it was removed, or staged by another executor: what Spark has staged is read on Spark alone",
-        hint="resume with the executor that began the backfill, or begin it anew (overwrite)",
+        why="it was removed, or staged by another executor: only Spark can read slices that Spark has staged",
+        hint="resume with the executor that began the backfill, or begin again (overwrite)",
     )

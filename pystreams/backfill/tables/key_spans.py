@@ -33,7 +33,9 @@ def split(key: bytes, spans: Spans, where: str) -> tuple[bytes, tuple[int, ...]]
         return key, ()
     if len(key) < (WINDOW_SUFFIX_BYTES if spans == "windows" else SESSION_SUFFIX_BYTES):
         raise SerializationError(
-            f"there is a key without one of the {spans}", where=where, hint=f"is this a store of {spans}?"
+            f"there is a key that does not end with one of the {spans}",
+            where=where,
+            hint=f"check that this is a store of {spans}",
         )
     if spans == "windows":
         record_key, start, _ = split_window_key(key)

@@ -27,14 +27,15 @@ _KAFKA: Final = "kafka."
 OPTIONS: Final[Mapping[str, str]] = {
     "topic": "the topic to read",
     "store": "the store to read",
-    "application": "module:attribute of the application that a store belongs to, which tells its types and windows",
-    "application_id": "the application's id, where `application` does not tell it, or another than that",
+    "application": "module:attribute of the application that a store belongs to, which defines its types and windows",
+    "application_id": "the application's id, if `application` does not have one, or to override it",
     "bootstrap_servers": "Kafka's addresses; settings of the client are kafka.NAME (kafka.security.protocol)",
     "embedded_log": "the file of an embedded log",
     "path": "of a topic: an archive; of a store: a state directory, or a snapshot",
     "key_type": "str, json, uuid, bool, int, int32, int16, float or float32",
     "value_type": "the same",
-    "windowed": "true: the store's keys end with a window; session: with a session (known with `application`)",
+    "windowed": "true: the store's keys end with a window; session: they end with a session (not needed with "
+    "`application`)",
     "isolation_level": "read_committed (the default) or read_uncommitted, of Kafka",
 }
 
@@ -86,7 +87,7 @@ def _require_place(given: Mapping[str, str], of: str) -> None:
     places = [name for name in ("bootstrap_servers", "embedded_log", "path") if given.get(name)]
     if len(places) != 1:
         raise ConfigError(
-            f"say where the {of} is, once",
+            f"give the place of the {of}, and only one",
             why=f"given: {', '.join(places) or 'none'}",
             hint="one of the options bootstrap_servers, embedded_log and path",
         )
@@ -116,13 +117,13 @@ def _store(given: Mapping[str, str]) -> Table:
     application_id = given.get("application_id") or (owner.loaded.config.application_id if owner else "")
     if not application_id:
         raise ConfigError(
-            f"nobody says which application store {given['store']} belongs to",
+            f"the options do not name the application of store {given['store']}",
             hint="give application (module:attribute), or application_id",
         )
     if "path" in given:
         if owner is None:
             raise ConfigError(
-                "a state directory does not tell what its stores are",
+                "a state directory does not define the types of its stores",
                 where=f"store {given['store']}, path {given['path']}",
                 hint="give application (module:attribute) beside path",
             )
@@ -156,8 +157,8 @@ def _owner(given: Mapping[str, str]) -> _Owner | None:
         if store.spec.name == given["store"]:
             raise ConfigError(
                 f"store {given['store']} of application {given['application']} is a global one",
-                why="it has no changelog but the topic that fills it",
-                hint=f"read that: option topic, {store.topic}",
+                why="it has no changelog; a topic fills it",
+                hint=f"read that topic: option topic, {store.topic}",
             )
     raise ConfigError(
         f"application {given['application']} has no store {given['store']}",

@@ -58,7 +58,7 @@ class StateTable:
         """Partitions with their directories. Raises ``StateError`` if there is none."""
         if not self.spec.persistent:
             raise StateError(
-                f"store {self.spec.name} is kept in memory alone", hint="read it from its changelog"
+                f"store {self.spec.name} is kept in memory only", hint="read it from its changelog"
             )
         directory = StateDirectory(Path(self.path), self.application_id)
         tasks = [task for task in directory.local_tasks() if task.subtopology == self.subtopology]
@@ -66,8 +66,8 @@ class StateTable:
             raise StateError(
                 f"no task keeps store {self.spec.name} here",
                 where=str(directory.path),
-                why="it holds no directory of a task with it",
-                hint="is this the application's state_dir, and its application_id?",
+                why="the folder has no task directory with this store",
+                hint="check that this is the application's state_dir, and that application_id is right",
             )
         return [(task.partition, str(directory.task_directory(task))) for task in sorted(tasks)]
 

@@ -43,7 +43,7 @@ def type_of(name: str) -> Arrow:
         raise ConfigError(
             f"there is no type {name!r} of keys and values",
             why=f"there are {', '.join(_TYPES)}",
-            hint="leave it out to have the bytes alone",
+            hint="leave it out to get the bytes only",
         )
     return _TYPES[name][0]
 
@@ -68,7 +68,7 @@ def decoded(column: Arrow, name: str, where: str) -> Arrow:
             f"there are bytes that are not {name}",
             where=where,
             why=str(error).splitlines()[0],
-            hint="name another type, or leave it out to have the bytes alone",
+            hint="name another type, or leave it out to get the bytes only",
         ) from None
 
 

@@ -1,4 +1,5 @@
-"""What a task does with a record that cannot be read, processed or written: ask the handler; stop, skip or move it.
+"""Handles records that cannot be read, processed or written: calls the exception handler, and stops, skips or moves the
+record.
 
 Source: ProcessorNode.process, RecordDeserializer, RecordCollectorImpl.handleException.
 """
@@ -38,7 +39,7 @@ from pystreams.user_code import from_user_code
 Send = Callable[[str, int | None, bytes | None, bytes | None, int, Headers], None]
 
 
-#: Not the record's fault: no handler is asked, the task or its thread must act.
+#: Errors that the record does not cause: no handler is called, the task or its thread must act.
 _FATAL = (ProductionError, BrokerError, TaskMigratedError, StateError, SchemaRegistryError)
 
 
@@ -50,7 +51,7 @@ class Handlers:
     processing: Handler
     production: Handler
     dead_letter_topic: str | None
-    #: Dropped records go there, too.
+    #: Dropped records also go to the dead-letter topic.
     dead_letter_dropped: bool
 
     @classmethod
@@ -65,7 +66,8 @@ class Handlers:
 
 
 class Failures:
-    """Asks handlers on behalf of one task. ``origins`` tells where functions stand, and which step made what."""
+    """Calls the handlers for one task. ``origins`` knows where functions are defined, and which step made which
+    value."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class Failures:
         self._dropped = dropped
         self._clock = clock
         self._origins = origins
-        #: What stops the task, with its place: it passes the steps above untouched.
+        #: The error that stops the task, with its place: the steps above let it pass.
         self._verdict: StreamsError | None = None
         self._left_out = left_out
         self._counts = left_out.of_task(task_id)
@@ -97,7 +99,7 @@ class Failures:
         self.rows: Sequence[Rows] = ()
 
     def drop(self, step: str, reason: str) -> None:
-        """A step drops the record in force: count it, and move it to the dead-letter topic if that is wanted."""
+        """A step drops the current record: count it, and move it to the dead-letter topic if that is wanted."""
         moves = self._handlers.dead_letter_dropped and self._cell.record[0] is not None
         self.count_drop(step, reason, Fate.DEAD_LETTER if moves else Fate.DROPPED)
         self.move_dropped(step, reason)
@@ -114,8 +116,8 @@ class Failures:
         self._dead_letter(self._context(step, error, None, None))
 
     def count_drop(self, step: str, reason: str, fate: Fate = Fate.DROPPED, error: str = "") -> None:
-        """Count that the record in force was left out. Of those that are told to people, one that a step drops for
-        several windows is one."""
+        """Count that the current record was left out. In the counts for users, a record that a step drops for several
+        windows counts once."""
         self._dropped.add()
         topic, partition, offset, _, _ = self._cell.record
         place = step, topic, partition, offset
@@ -128,13 +130,13 @@ class Failures:
             self._left_out.tell_first(kind, self._task_id, _position(self._cell.record), error)
 
     def _count_failed(self, context: ErrorContext, what: str, response: Response) -> None:
-        """Count a record that a handler has let pass."""
+        """Count a record for which a handler has chosen to continue."""
         error = context.exception
         fate = Fate.DEAD_LETTER if response is Response.DEAD_LETTER else Fate.SKIPPED
         self.count_drop(context.step, f"{what} failed with {type(error).__name__}", fate, _first_line(error))
 
     def drop_as_usual(self) -> None:
-        """Count that the record in force was dropped, and nothing more."""
+        """Only count that the current record was dropped."""
         self._dropped.add()
 
     def failed(self, step: str, error: Exception, key: Any, value: Any) -> None:
@@ -164,7 +166,8 @@ class Failures:
     def each(
         self, step: str, values: Iterable[Any], key: Any, value: Any, context: RecordContext
     ) -> Iterator[Any]:
-        """The elements that a user's function gave; one that cannot be had ends them, if the handler says so."""
+        """The elements that a user's function returned; an error during iteration ends them, if the handler chooses to
+        continue."""
         try:
             yield from _guarded(values)
         except _IterationError as failure:
@@ -182,20 +185,20 @@ class Failures:
             self._stop(error, context)
         response = self._ask(self._handlers.production, context, "production")
         if response is Response.FAIL:
-            way_out = "let production_exception_handler leave such records out (continue, dead_letter)"
+            way_out = "let production_exception_handler skip such records (continue, dead_letter)"
             if isinstance(error, ProductionError):
                 self._stop(error, context, way_out)
             self._verdict = ProductionError(
                 f"a record for topic {topic} cannot be serialized: {summarize(error)}",
                 where=f"{context.where}, timestamp {timestamp}",
                 why="; ".join(filter(None, (reason(error), self._origins.spelled(step, key, value)))),
-                hint=f"{advice(error, 'give the step the serdes of what it writes (key=, value=)')}, or {way_out}",
+                hint=f"{advice(error, 'give the step serdes for its keys and values (key=, value=)')}, or {way_out}",
             )
             raise self._verdict from error
         self._count_failed(context, "production", response)
 
     def refuse(self, step: str, rows: Rows, position: int, refusal: Refusal) -> None:
-        """A bad record is next in its queue."""
+        """Handle a bad record that is next in its queue."""
         offset, timestamp = rows.offsets[position], rows.raw.timestamps[position]
         self.rows = (rows,)
         self._cell.record = (rows.topic, rows.partition, offset, timestamp, rows.raw_headers(position))
@@ -225,7 +228,7 @@ class Failures:
             self._verdict = ProcessingError(
                 f"the {what} exception handler itself raised {summarize(error)}",
                 where=context.where,
-                why=f"it was asked about {summarize(context.exception)}",
+                why=f"it was called for {summarize(context.exception)}",
             )
             raise self._verdict from error
         if response is Response.DEAD_LETTER:
@@ -284,7 +287,7 @@ class Failures:
         return None, None, None
 
     def _stop(self, error: StreamsError, context: ErrorContext, hint: str = "") -> NoReturn:
-        """Have an error that no handler is asked about, or that it let pass, stop the task."""
+        """Stop the task with an error for which no handler is called, or for which the handler chose to fail."""
         error.extend(where=context.where, hint=hint)
         self._verdict = error
         raise error
@@ -292,7 +295,7 @@ class Failures:
     def _fail(self, context: ErrorContext) -> NoReturn:
         error = context.exception
         function = self._origins.function(context.step)
-        # What is raised outside of the user's functions is raised for what came into the step.
+        # An error outside of the user's functions is about the input of the step.
         given = (
             "" if from_user_code(error) else self._origins.spelled(context.step, context.key, context.value)
         )
@@ -303,7 +306,7 @@ class Failures:
             why="; ".join(filter(None, (reason(error), given))),
             hint=advice(
                 error,
-                "mend the function, or let processing_exception_handler leave such records out (continue, dead_letter)",
+                "correct the function, or let processing_exception_handler skip such records (continue, dead_letter)",
             ),
         )
         raise self._verdict from error
@@ -311,7 +314,7 @@ class Failures:
     def _without_time(self, context: ErrorContext, extractor: str) -> NoReturn:
         error = context.exception
         where = f"{context.where}, timestamp {context.timestamp}, in {extractor}"
-        way_out = "let processing_exception_handler leave such records out (continue, dead_letter)"
+        way_out = "let processing_exception_handler skip such records (continue, dead_letter)"
         if isinstance(error, ProcessingError):
             error.extend(where=where, hint=way_out)
             raise error
@@ -319,7 +322,7 @@ class Failures:
             f"the timestamp extractor raised {summarize(error)}",
             where=where,
             why=reason(error),
-            hint=f"mend the extractor (to drop a record, let it return -1), or {way_out}",
+            hint=f"correct the extractor (to drop a record, let it return -1), or {way_out}",
         ) from error
 
     def _undecodable(self, context: ErrorContext) -> NoReturn:
@@ -329,12 +332,12 @@ class Failures:
             where=context.where,
             why="; ".join(filter(None, (reason(error), *getattr(error, "__notes__", ())))),
             hint="read the topic with the serdes it was written with (key=, value=), or let "
-            "deserialization_exception_handler leave such records out (continue, dead_letter)",
+            "deserialization_exception_handler skip such records (continue, dead_letter)",
         ) from error
 
 
 class _IterationError(Exception):
-    """Carries what iterating raised, so that it is not mistaken for what the loop's body raised."""
+    """Wraps an error of the iteration, to distinguish it from an error in the loop's body."""
 
 
 def _guarded(values: Iterable[Any]) -> Iterator[Any]:

@@ -1,6 +1,6 @@
 """The records that a client has left out: moved to the dead-letter topic, skipped because they failed, or dropped.
 
-The first one of each kind is told in full, the others are counted, and told together now and then.
+The first one of each kind is logged in full, the others are counted, and their number is logged now and then.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TELL_INTERVAL_MS: Final = 30_000
 
 
 class Fate(Enum):
-    """What becomes of a record that is left out."""
+    """The fate of a record that is left out."""
 
     DEAD_LETTER = "moved to the dead-letter topic"
     SKIPPED = "skipped"
@@ -37,7 +37,7 @@ class Kind(NamedTuple):
 
     @property
     def origin(self) -> str:
-        """Where they were left out."""
+        """The topic and step where they were left out."""
         return f"step {self.step}" if self.topic is None else f"topic {self.topic}, step {self.step}"
 
 
@@ -54,13 +54,13 @@ class LeftOut:
         self._told_ms: float | None = None
 
     def of_task(self, task: TaskId) -> MutableMapping[Kind, int]:
-        """The counts of a task, which go on where the task was before."""
+        """The counts of a task, which continue those of its earlier runs in this client."""
         with self._lock:
             return self._by_task.setdefault(task, {})
 
     def tell_first(self, kind: Kind, task: TaskId, position: str, error: str) -> None:
-        """Tell of a task's first record of a kind, if it is the client's first, too. ``position`` is its place in the
-        input, ``error`` what was raised, if anything was."""
+        """Log a task's first record of a kind, if it is also the client's first. ``position`` is its place in the
+        input, ``error`` the exception, if there was one."""
         with self._lock:
             if kind in self._told:
                 return
@@ -77,8 +77,8 @@ class LeftOut:
         )
 
     def tell(self, now_ms: float, interval_ms: float = TELL_INTERVAL_MS) -> None:
-        """Tell how many there are, unless there are no more than last time, or that was less than ``interval_ms``
-        ago. ``now_ms`` is a monotonic time."""
+        """Log the counts, unless they have not changed, or the last time was less than ``interval_ms`` ago. ``now_ms``
+        is a monotonic time."""
         with self._lock:
             if self._told_ms is None:
                 self._told_ms = now_ms
@@ -94,7 +94,7 @@ class LeftOut:
             )
 
     def totals(self) -> dict[str, int]:
-        """How many there are, by what became of them in words; what became of none is left out."""
+        """The counts by fate, in words, without zeros."""
         with self._lock:
             counts = self._counts()
         by_fate: Counter[Fate] = Counter()
@@ -105,7 +105,7 @@ class LeftOut:
     def _counts(self) -> Counter[Kind]:
         counts: Counter[Kind] = Counter()
         for of_task in self._by_task.values():
-            # A copy, in one step: the task may be adding.
+            # An atomic copy, because the task may add counts at the same time.
             counts.update(dict(of_task))
         return counts
 

@@ -1,4 +1,4 @@
-"""Which step made a key or a value that caused trouble further down, and where its function stands."""
+"""Finds the step that made a key or value which caused an error further down, and the place of its function."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _MAKE_VALUES = ("mapper", "joiner", "initializer", "aggregator", "merger", "redu
 
 
 class Origins:
-    """Of the steps of one sub-topology. ``locations`` tells where the functions of a step stand."""
+    """Of the steps of one sub-topology. ``locations`` has the source lines of the functions of a step."""
 
     def __init__(self, nodes: Sequence[Node] = (), locations: Mapping[str, str] | None = None) -> None:
         self._nodes = {node.name: node for node in nodes}
         self._locations = locations or {}
 
     def function(self, step: str) -> str:
-        """Where the function of a step stands; empty if it has none of the user's."""
+        """The source line of a step's function; empty if it does not have one of the user."""
         return self._locations.get(step, "")
 
     def spelled(self, step: str, key: object, value: object) -> str:
-        """What came into a step, and from where: ``the key is a str, read from topic lines; the value is ...``."""
+        """The input of a step, and its origin: ``the key is a str, read from topic lines; the value is ...``."""
         node = self._nodes.get(step)
         as_key = as_value = ""
         if isinstance(node, SinkNode):
@@ -37,7 +37,7 @@ class Origins:
         )
 
     def _made(self, step: str, makes: Callable[[ProcessorNode], bool]) -> str:
-        """``, made by step X in its function``, or ``, read from topic X``; what joins and merges has several."""
+        """``, made by step X in its function``, or ``, read from topic X``; joins and merges have several."""
         places: dict[str, None] = {}
         seen: set[str] = set()
         todo = self._parents(step)

@@ -1,9 +1,9 @@
-"""Which member works on which task: a pure function of the tasks, the members and what they hold.
+"""Assigns tasks to members: a pure function of the tasks, the members and their local state.
 
 The rules, in this order: every task has one owner; tasks are spread evenly over the members, within each sub-topology
 and over all, and over processes in proportion to their members (counts differ by one at most); a stateful task goes
-where its state is; a task stays with its owner. The last two are wishes with weights, and the assignment grants the
-greatest sum of wishes that an even spread allows: a least-cost flow, so no more tasks move than must.
+where its state is; a task stays with its owner. The last two are weighted preferences, and the assignment maximizes
+their sum within an even spread: a least-cost flow, so that only the necessary tasks move.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import TypeAlias
 from pystreams.ids import TaskId
 from pystreams.runtime.group.flow import FlowNetwork
 
-#: What it is worth that a task keeps its owner, and that a stateful task finds its state on the disk of its process.
+#: The weights: a task keeps its owner; a stateful task finds its state on the disk of its process.
 _KEEP_OWNER = 1
 _KEEP_STATE = 2
 
-#: Where a task had better be: (index of a member, worth), ascending.
+#: The preferences of a task: (index of a member, weight), ascending.
 _Wish: TypeAlias = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AssignorMember:
-    """A member as the assignor sees it. ``state`` tells how far the tasks' state on its process' disk has got, as the
-    member saw it when it told: members of one process share the disk, and what any of them has told holds for all."""
+    """A member as the assignor sees it. ``state`` is the progress of the tasks' state on its process' disk, as the
+    member reported it: members of one process share the disk, so the report of one is valid for all."""
 
     member_id: str
     process_id: str
@@ -124,7 +124,7 @@ def _deal(
     wishes: Mapping[TaskId, _Wish],
     members: int,
 ) -> list[tuple[TaskId, int]]:
-    """Name the tasks behind the network's counts: wishes first, then the rest in turn."""
+    """Choose the tasks for the network's counts: preferences first, then the others in turn."""
     granted = {
         (wish, index): network.flow((subtopology, wish), (subtopology, index))
         for wish in {wishes[task] for task in group}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable
 
-#: Cheaper than any sum of real costs, so that lower bounds come before every wish.
+#: Cheaper than any sum of real costs, so that lower bounds come before every preference.
 _FORCED = -(10**9)
 
 
@@ -65,7 +65,7 @@ class FlowNetwork:
         self._named.setdefault((start, end), []).append(edge)
 
     def _cheapest_path(self, start: int, end: int) -> list[int] | None:
-        """Edges of a cheapest way that has room left (Bellman-Ford with a queue)."""
+        """The edges of a cheapest path with free capacity (Bellman-Ford with a queue)."""
         distance: dict[int, int] = {start: 0}
         arrived_by: dict[int, int] = {}
         queue, queued = deque([start]), {start}

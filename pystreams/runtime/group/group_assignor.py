@@ -1,4 +1,5 @@
-"""The assignor as the membership port wants it: members' bytes in, partitions and plans out. Pure."""
+"""The assignor in the form of the membership port: from members' bytes to partitions and plans, without side
+effects."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ class GroupAssignor:
         return told, errors
 
     def _topology_of(self, fingerprint: str, told: Mapping[str, Subscription]) -> bytes:
-        """As the leader has it, or one of the members; empty if nobody has told it."""
+        """The topology of the leader, or of one of the members; empty if no member has sent it."""
         if fingerprint == self.fingerprint:
             return self.topology
         return next((s.topology for s in told.values() if s.fingerprint == fingerprint and s.topology), b"")
@@ -100,7 +101,7 @@ def _state(subscription: Subscription) -> dict[TaskId, int]:
 
 
 def _fingerprint_in_force(members: Sequence[MemberInfo], told: Mapping[str, Subscription]) -> str:
-    """The topology that goes on: the one of most of the partitions held now, then of most members."""
+    """The topology that the group keeps: the one of most of the owned partitions, then of most members."""
     votes: Counter[str] = Counter()
     for member in members:
         if member.member_id in told:

@@ -1,4 +1,5 @@
-"""Tells why a thread waits for its first tasks: the group waits for members that do not answer, as killed ones do."""
+"""Logs why a thread waits for its first tasks: the group waits for members that do not answer, for example killed
+ones."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from pystreams.errors import BrokerError
 
 log = logging.getLogger(__name__)
 
-#: A group that is well settles sooner, also one that waits for its first members to be many.
+#: A healthy group finishes a rebalance sooner, even if it delays the first one to wait for more members.
 PATIENCE_MS: Final = 10_000
 TELL_INTERVAL_MS: Final = 15_000
 
 
 class GroupWait:
-    """From before a thread joins until it has its first assignment. The members that were there before it are asked for
-    at the start: those that are still there later are the ones that the group waits for."""
+    """Watches from before a thread joins until it has its first assignment. It lists the members at the start; those
+    that are still in the group later are the ones that the group waits for."""
 
     def __init__(self, admin: Admin, group: str, session_timeout_ms: int, clock: Clock) -> None:
         self._admin = admin
@@ -30,7 +31,7 @@ class GroupWait:
         self._before = self._members()
 
     def tell(self) -> None:
-        """Called again and again while the thread waits."""
+        """Called repeatedly while the thread waits."""
         now_ms = self._clock.monotonic_ms()
         if not self._before or now_ms < self._next_ms:
             return
@@ -42,22 +43,23 @@ class GroupWait:
         left_ms = self._session_timeout_ms - waited_ms
         one = len(silent) == 1
         log.warning(
-            "group %s: no tasks for %.0f s, because the group waits for %s that %s there before: %s; %s",
+            "group %s: no tasks for %.0f s, because the group waits for %s that %s in the group before: %s; %s",
             self._group,
             waited_ms / 1000,
             "a member" if one else f"{len(silent)} members",
             "was" if one else "were",
             ", ".join(sorted(silent)),
-            f"if {'it was' if one else 'they were'} killed, {'its session is' if one else 'their sessions are'} over in"
-            f" {left_ms / 1000:.0f} s at the latest (session_timeout_ms={self._session_timeout_ms})"
+            f"if {'it was' if one else 'they were'} killed, {'its session times' if one else 'their sessions time'} "
+            f"out in {left_ms / 1000:.0f} s at the latest (session_timeout_ms={self._session_timeout_ms})"
             if left_ms > 0
-            else f"{'it is' if one else 'they are'} alive, and busy for long (max_poll_interval_ms)",
+            else f"{'it is alive, and has' if one else 'they are alive, and have'} been busy for long"
+            " (max_poll_interval_ms)",
         )
 
     def _members(self) -> frozenset[str]:
-        """Nothing depends on it: a log that does not tell is no trouble here."""
+        """The members of the group; empty if the log cannot list them, because this is only for a message."""
         try:
             return frozenset(self._admin.group_members(self._group))
         except BrokerError as error:
-            log.debug("the members of group %s are not known: %s", self._group, error)
+            log.debug("the members of group %s cannot be listed: %s", self._group, error)
             return frozenset()

@@ -1,4 +1,4 @@
-"""What members of a group tell each other through the opaque bytes of the membership protocol.
+"""The data that members of a group exchange in the opaque bytes of the membership protocol.
 
 A version byte, then a MessagePack map. Unknown entries are skipped and missing ones have defaults, so tags, standby
 tasks and endpoints can join without a new version; the version changes only when an old reader would misunderstand.
@@ -18,11 +18,11 @@ VERSION = 1
 
 
 class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a thread tells when it joins.
+    """The data that a thread sends when it joins.
 
-    ``state`` holds, for each task with state on this process' disk, how far it got (the sum of its stores' changelog
-    offsets). ``shutdown`` asks the whole application to stop. One thread of each process tells its ``topology``
-    (``pack_topology``), so that a leader with another one can say what is different.
+    ``state`` holds, for each task with state on this process' disk, its progress (the sum of its stores' changelog
+    offsets). ``shutdown`` asks the whole application to stop. One thread of each process sends its ``topology``
+    (``pack_topology``), so that a leader with another one can name the differences.
     """
 
     fingerprint: str
@@ -34,7 +34,7 @@ class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the assignor tells a thread besides its partitions. Source: AssignmentInfo.
+    """The data that the assignor sends to a thread besides its partitions. Source: AssignmentInfo.
 
     ``error`` is set if the member may not take part, with the ``topology`` that the group runs (``pack_topology``), if
     that is the reason and it is known; ``shutdown`` if the whole application is to stop. ``owners`` says who
@@ -50,7 +50,7 @@ class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     owners: dict[int, list[int]] = {}
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
-        """The thread that has each partition, as far as it is told."""
+        """The thread that has each partition, as far as it is known."""
         owners = self.owners.get(subtopology, [])
         return {partition: self.threads[owner] for partition, owner in enumerate(owners) if owner >= 0}
 
@@ -59,12 +59,12 @@ Message = TypeVar("Message", Subscription, AssignmentInfo)
 
 
 def pack_topology(shape: Any) -> bytes:
-    """What ``fingerprint.shape`` gives, small."""
+    """The result of ``fingerprint.shape``, compressed."""
     return zlib.compress(json.dumps(shape).encode())
 
 
 def unpack_topology(packed: bytes) -> Any:
-    """Raises ``TopologyError`` for what is none."""
+    """Raises ``TopologyError`` for bytes that are not a topology."""
     try:
         return json.loads(zlib.decompress(packed))
     except (ValueError, zlib.error) as error:
@@ -90,9 +90,9 @@ def _decode(data: bytes, kind: type[Message]) -> Message:
     if data[:1] != bytes([VERSION]):
         found = f"version {data[0]}" if data else "nothing"
         raise TopologyError(
-            "a member of the group speaks another protocol than this one",
-            why=f"this pystreams understands version {VERSION} of the members' data and found {found}",
-            hint="let all members run the same release of pystreams, or give this one another application_id",
+            "a member of the group uses another version of the protocol",
+            why=f"this version of pystreams reads version {VERSION} of the members' data, and found version {found}",
+            hint="run the same release of pystreams in all members, or give this one another application_id",
         )
     try:
         return msgspec.msgpack.decode(data[1:], type=kind)

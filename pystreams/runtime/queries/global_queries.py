@@ -1,4 +1,4 @@
-"""Reading the stores of this process, global ones, too."""
+"""Access to the stores of this process, including global stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ R = TypeVar("R")
 
 
 class GlobalLocalStore(LocalStore):
-    """A global store, read in the calling thread as it is now. Every process has the whole of it.
+    """A global store, which the calling thread reads in its present state. Every process has all of it.
 
     Every method raises ``StateError`` before the store is filled and after the client has ended.
     """
@@ -34,13 +34,13 @@ class GlobalLocalStore(LocalStore):
         return [result for result in self.query(read) if result is not None]
 
     def query(self, read: Callable[[Any], R]) -> list[R]:
-        """What ``read`` gives for the store, as the only element. It must not write."""
+        """The result of ``read`` for the store, as the only element. ``read`` must not write."""
         stores = {} if self._context is None else self._context.global_stores
         if self._name not in stores:
             raise StateError(
-                f"global store {self._name} is not there now",
+                f"global store {self._name} is not open",
                 why="the client has not been started, or has ended",
-                hint="start() returns when global stores are filled",
+                hint="query it after start() has returned, which fills global stores",
             )
         return [read(self._shown(stores[self._name]))]
 
@@ -54,8 +54,8 @@ def local_store(
     headers: bool = False,
     partitioner: KeyPartitioner | None = None,
 ) -> LocalStore:
-    """The store of that name, of tasks or a global one; ``headers``: what it keeps of them is shown; ``partitioner``:
-    as ``placing`` takes it. Raises ``StateError`` for an unknown name."""
+    """The store of that name, local or global; ``headers``: show the headers that it keeps; ``partitioner``: see
+    ``placing``. Raises ``StateError`` for an unknown name."""
     global_stores = [one.spec.name for one in built.global_stores]
     if name in global_stores:
         return GlobalLocalStore(name, context, headers=headers)
@@ -65,8 +65,8 @@ def local_store(
     if any(spec.name == name and spec.kind in ("buffer", "join_buffer") for spec in built.stores):
         raise StateError(
             f"store {name} cannot be read",
-            why="it holds back what nobody is to see yet",
-            hint="give a table before or behind it a store, with name=",
+            why="it buffers results that are not final yet",
+            hint="give the table before or after it a store, with name=",
         )
 
     def tasks(subtopology: int) -> int:

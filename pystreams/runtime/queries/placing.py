@@ -1,4 +1,4 @@
-"""Where the keys of a store are: in which partition, and which member of the group has that."""
+"""Where the keys of a store are: the partition of a key, and the member of the group that has it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from pystreams.topology.built import BuiltTopology, SubTopology
 from pystreams.topology.nodes import ProcessorNode, SinkNode
 from pystreams.windowed import Windowed
 
-#: Gives the partition of a key in bytes, among so many.
+#: Returns the partition of a serialized key, given the number of partitions.
 KeyPartitioner: TypeAlias = Callable[[bytes, int], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a store's partitions are: ``here`` those of tasks that run in this process, ``arriving`` those that it has
-    been given and that do not run yet; ``owners`` names the member of each, as far as the group has told."""
+    """Where a store's partitions are: ``here`` are the partitions of tasks that run in this process, ``arriving`` those
+    that were assigned to it and do not run yet; ``owners`` names the member of each, as far as the group has announced
+    it."""
 
     here: Collection[int] = ()
     arriving: Collection[int] = ()
     owners: Mapping[int, str] | None = None
 
     def told(self, partitions: Collection[int]) -> str:
-        """Who has each of some partitions."""
+        """The places of some partitions, as text."""
         return "; ".join(f"partition {number} {self._whereabouts(number)}" for number in sorted(partitions))
 
     def _whereabouts(self, partition: int) -> str:
@@ -36,17 +37,17 @@ class Found:
         if partition in self.arriving:
             return "is being restored here"
         if not self.owners:
-            return "is elsewhere, the group has not told where"
+            return "is in another process, and the group has not announced which"
         owner = self.owners.get(partition)
-        return f"is given to {owner}" if owner else "is given to nobody at the moment"
+        return f"is assigned to {owner}" if owner else "is not assigned at the moment"
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
     """How the keys of a store are spread over ``partitions`` (0: the client has not been started).
 
-    ``partitioner`` None: it is not known. Source: KafkaStreams.queryMetadataForKey, which takes the default partitioner
-    for granted.
+    ``partitioner`` None: it is unknown. Source: KafkaStreams.queryMetadataForKey, which assumes the default
+    partitioner.
     """
 
     spec: StoreSpec
@@ -65,7 +66,8 @@ class Placing:
         return partitioner(data, self.partitions)
 
     def require_absent(self, key: Any, found: Found) -> None:
-        """A key was found in none of the partitions that are here. Raises ``StateError`` unless it is nowhere else."""
+        """The key is not in the partitions of this process. Raises ``StateError`` unless it cannot be in another
+        process."""
         if self.partitions and len(found.here) == self.partitions:
             return
         partition = self.partition_of(key, self.partitioner) if self.partitioner is not None else None
@@ -73,14 +75,14 @@ class Placing:
             raise self._unknown(key, found)
         if partition not in found.here:
             raise StateError(
-                f"key {key!r} of store {self.spec.name} is not for this process to tell",
+                f"key {key!r} of store {self.spec.name} cannot be read from this process",
                 where=self._here(found),
                 why=found.told([partition]),
-                hint="ask the process that has the partition; during a rebalance, ask again in a moment",
+                hint="query the process that has the partition; during a rebalance, query again in a moment",
             )
 
     def not_here(self, found: Found) -> StateError:
-        """What it means that no partition is here."""
+        """The error if no partition is in this process."""
         elsewhere = f"; {found.told(self._others(found))}" if self.partitions else ""
         return StateError(
             f"store {self.spec.name} is not in this process now",
@@ -93,12 +95,13 @@ class Placing:
         default = self.partition_of(key, partition_for_key)
         likely = "" if default is None else f": the default partitioner would give partition {default}"
         return StateError(
-            f"key {key!r} of store {self.spec.name} is not in the partitions of this process; others may have it",
+            f"key {key!r} of store {self.spec.name} is not in the partitions of this process; another process may have "
+            "it",
             where=self._here(found),
-            why=f"{found.told(self._others(found))}. How keys were spread over them is known only where the application"
-            f" itself has written them, by its default partitioner{likely}",
-            hint="ask the other processes; or, if whoever wrote the input chose partitions as the default does, say so:"
-            " streams.store(name, partitioner=pystreams.partitioning.partition_for_key)",
+            why=f"{found.told(self._others(found))}. The partition of a key is known only if the application itself "
+            f"has written the records with its default partitioner{likely}",
+            hint="query the other processes; or, if the producer of the input uses the default partitioner, say so: "
+            "streams.store(name, partitioner=pystreams.partitioning.partition_for_key)",
         )
 
     def _others(self, found: Found) -> set[int]:
@@ -115,8 +118,8 @@ def placing(
     partitions: Callable[[int], int],
     partitioner: KeyPartitioner | None = None,
 ) -> Placing:
-    """That of a store of tasks. ``partitions`` gives the number of a sub-topology's tasks; ``partitioner`` is what the
-    user says of how keys are spread."""
+    """The ``Placing`` of a local store. ``partitions`` returns the number of a sub-topology's tasks; ``partitioner`` is
+    the one that the user has named."""
     sub = next(sub for sub in built.subtopologies if any(spec.name == store for spec in sub.stores))
     spec = next(spec for spec in sub.stores if spec.name == store)
     if partitioner is None and _is_partitioned_by_default(built, sub, store):
@@ -125,8 +128,9 @@ def placing(
 
 
 def _is_partitioned_by_default(built: BuiltTopology, sub: SubTopology, store: str) -> bool:
-    """True if all that a store holds came to its task because of its key: all inputs are repartition topics that the
-    application writes by the default partitioner, and whoever writes to the store does that under the record's key."""
+    """True if the default partitioner has chosen the partition of every key in the store: all inputs are repartition
+    topics that the application writes with the default partitioner, and all steps write to the store under the record's
+    key."""
     users = [node for node in sub.nodes if isinstance(node, ProcessorNode) and store in node.stores]
     if not users or not all(node.operation.stores_under_key and node.supplier is None for node in users):
         return False

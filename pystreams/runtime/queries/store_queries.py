@@ -1,4 +1,4 @@
-"""Reading the stores of the tasks that run in this process."""
+"""Access to the stores of the tasks that run in this process."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ _ANSWER_TIMEOUT_S = 30.0
 
 
 class _Answers(NamedTuple, Generic[R]):
-    """What was read, by partition, and where the store's partitions are."""
+    """The results by partition, and where the store's partitions are."""
 
     results: dict[int, R]
     found: Found
 
 
 class LocalStore:
-    """A store as far as this process has it: of the partitions whose tasks run here, which ``partitions`` tells. Each
-    read is done by the tasks' own threads between two records, so it sees whole updates, cached ones too, and waits for
-    the threads' current round (tens of milliseconds). What the store keeps of headers is shown if it was asked for with
-    them.
+    """The part of a store in this process: the partitions whose tasks run here (see ``partitions``). The tasks' own
+    threads read between two records, so a read sees complete updates, including cached ones, and waits for the threads'
+    current round (tens of milliseconds). Headers are shown if the store was requested with headers.
 
-    Reads of one key never take "elsewhere" for "absent": they raise ``StateError``, which names the partition and who
-    has it, unless the key's partition is here. Reads of many keys cover what is here. Every method raises
-    ``StateError`` if no running task of this process has the store, as during a rebalance, and if stores of its kind do
-    not have the method.
+    A read of one key raises ``StateError`` if the key may be in another process, and never reports it as absent; the
+    error names the partition and its owner. Reads of many keys cover the partitions in this process. Every method
+    raises ``StateError`` if no running task of this process has the store, as during a rebalance, and if stores of its
+    kind do not have the method.
     """
 
     def __init__(
@@ -44,7 +43,7 @@ class LocalStore:
         *,
         headers: bool = False,
     ) -> None:
-        """``placing`` None: this process has the whole of the store."""
+        """``placing`` None: this process has all of the store."""
         self._name = name
         self._threads = threads
         self._placing = placing
@@ -74,34 +73,34 @@ class LocalStore:
 
     @property
     def partitions(self) -> list[int]:
-        """The partitions of the store that reads cover now; a global store has none, and is whole."""
+        """The partitions of the store that reads cover now; empty for a global store, which is complete."""
         return sorted(self._ask(lambda _: None).found.here)
 
     def all(self) -> list[tuple[Any, Any]]:
-        """All entries that are here, task by task, each in the order of its keys' bytes."""
+        """All entries in this process, task by task, in the byte order of their keys."""
         return [
             entry for entries in self.query(lambda store: _read(_method(store, "all")())) for entry in entries
         ]
 
     def range(self, lower: Any, upper: Any) -> list[tuple[Any, Any]]:
-        """The entries that are here from key ``lower`` to key ``upper``, both included; None: without bound."""
+        """The entries in this process from key ``lower`` to key ``upper``, both included; None: no bound."""
         found = self.query(lambda store: _read(_method(store, "range")(lower, upper)))
         return [entry for entries in found for entry in entries]
 
     def approximate_count(self) -> int:
-        """About how many entries are here."""
+        """The approximate number of entries in this process."""
         return sum(self.query(lambda store: int(_method(store, "approximate_count")())))
 
     def query(self, read: Callable[[Any], R]) -> list[R]:
-        """What ``read`` gives for the store of each task that runs here. It runs in the stream threads: it must neither
-        write nor take long, and must not keep iterators."""
+        """The results of ``read`` for the store of each task that runs here. ``read`` runs in the stream threads: it
+        must neither write nor take long, and must not keep iterators."""
         answers = self._ask(read)
         if not answers.results and self._placing is not None:
             raise self._placing.not_here(answers.found)
         return list(answers.results.values())
 
     def _of_key(self, key: Any, read: Callable[[Any], Any]) -> list[Any]:
-        """What was found of a key. Raises ``StateError`` if there is nothing here, and may be elsewhere."""
+        """The results for a key. Raises ``StateError`` if the key is not in this process, and may be in another one."""
         answers = self._ask(read)
         found = [result for result in answers.results.values() if result is not None and result != []]
         if not found and self._placing is not None:
@@ -109,7 +108,7 @@ class LocalStore:
         return found
 
     def _ask(self, read: Callable[[Any], R]) -> _Answers[R]:
-        assert self._placing is not None, "a global store is read otherwise"
+        assert self._placing is not None, "GlobalLocalStore reads global stores"
         subtopology = self._placing.subtopology
 
         def of_thread(tasks: TaskManager) -> tuple[dict[int, R], set[int]]:
@@ -134,7 +133,7 @@ class LocalStore:
             raise StateError(
                 f"store {self._name} could not be read",
                 why=f"a stream thread has been busy for {_ANSWER_TIMEOUT_S:g} s",
-                hint="a function of the application takes very long, or waits",
+                hint="a function of the application is slow, or blocks",
             ) from error
         owners: dict[int, str] = {}
         for thread in threads:
@@ -159,7 +158,7 @@ def _method(store: Any, name: str) -> Callable[..., Any]:
     kind = store.spec.kind.replace("_", "-")
     raise StateError(
         f"store {store.name} does not have {name}: it is a {kind} store",
-        **not_among(name, has, "of such a store can be read"),
+        **not_among(name, has, "its query methods are"),
     )
 
 

@@ -1,12 +1,13 @@
-"""Does to topics what a take-over asks for: content goes, or gets another name. Nobody else is at work meanwhile.
+"""Changes topics for a take-over: deletes the content of stores, or copies it to another name. No member runs
+meanwhile.
 
-    tell       that it has begun; who starts from now on cleans up first, whichever version it is
-    make anew  the changelogs of stores that begin anew, and of those that get content from a former name
-    copy       the former changelogs, record by record
-    commit     in one transaction: what is stored now, and the offsets with what they remember of stores by name
-    clean up   the changelogs that nobody needs any more
+    record        write that it has begun; a start after this cleans up first, whichever version it is
+    create again  the changelogs of stores that start empty, and of those that get the content of a former name
+    copy          the former changelogs, record by record
+    commit        in one transaction: the record of the last run, and the offsets, whose metadata name stores
+    delete        the changelogs that are not needed any more
 
-Whoever is killed in between has changed nothing that counts: the next start does it again, from the beginning.
+A start that is killed in between has changed nothing that counts: the next start does it again, from the beginning.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from pystreams.topology.built import BuiltTopology
 
 log = logging.getLogger(__name__)
 
-#: How many records are copied in one transaction where the log sets no bound: memory does.
+#: The number of records copied in one transaction if the log has no limit, to limit memory.
 _RECORDS_MAX: Final = 20_000
 _SILENCE_MS: Final = 60_000.0
-#: How long a start tries while nothing moves, and how long others that are at it may stand still before they are taken
-#: for dead.
+#: How long a start tries without progress, and how long another member's take-over may make no progress before it
+#: counts as dead.
 _PATIENCE_MS: Final = 120_000.0
 _BY_ANOTHER_MS: Final = 10_000.0
 _PAUSE_S: Final = 0.2
@@ -72,10 +73,10 @@ class CarryOver:
         self._begun: Unfinished | None = None
 
     def run(self, last_run: Callable[[], LastRun | None], plan: Callable[[LastRun], TakeOver]) -> LastRun:
-        """Do what ``plan`` makes of the ``last_run``, and give what holds then. If somebody else is at it, wait until
-        that is done: members of one application start together.
+        """Carry out what ``plan`` returns for the ``last_run``, and return the new record. If another member is doing
+        it, wait until it has finished: members of one application often start together.
 
-        Raises ``BrokerError`` while the group has members, and for what cannot be done; what ``plan`` raises.
+        Raises ``BrokerError`` while the group has members, and for changes that fail; also what ``plan`` raises.
         """
         self._deadline = Deadline(self._clock, _PATIENCE_MS)
         failure: StreamsError | None = None
@@ -85,15 +86,15 @@ class CarryOver:
                 return done
             try:
                 return self._alone(last_run, plan)
-            # Sending fails with the second of them when somebody else takes over.
+            # Sending raises the second one when another member takes over.
             except (BrokerError, ProductionError) as error:
                 if self._is_own(error, last_run()):
                     raise
                 failure = error
-                log.info("what is stored cannot be taken over now: %s", error)
+                log.info("the stored data cannot be taken over now: %s", error)
 
     def _is_own(self, error: StreamsError, last: LastRun | None) -> bool:
-        """Whether nobody else can be the reason of a failure, and nothing is gained by another attempt."""
+        """Whether a failure cannot be due to another member, so that a retry is useless."""
         mine = last is not None and last.unfinished is not None and last.unfinished == self._begun
         return mine and not isinstance(error, BrokerUnavailableError)
 
@@ -103,16 +104,17 @@ class CarryOver:
         plan: Callable[[LastRun], TakeOver],
         failure: StreamsError | None,
     ) -> LastRun | None:
-        """What holds when somebody else has done it; None if nobody is at it, or nothing has moved for a few seconds.
+        """The record after another member has finished; None if no other member is at it, or makes progress for a few
+        seconds.
 
-        Whoever begins ends the attempts of others, so who is slow must be left alone. An own ``failure`` means that
-        somebody may have begun who has not told it yet; it is raised if nobody will be done: the old version runs, or
-        there is no time left.
+        A new attempt aborts the attempts of others, so a slow one must not be disturbed. An own ``failure`` means that
+        another member may have begun, and has not recorded it yet; it is raised if no member can finish: the old
+        version runs, or no time is left.
         """
         pause, patience = threading.Event(), Deadline(self._clock, _BY_ANOTHER_MS)
         seen: object = None
         while True:
-            # Asked first: whoever has done it joins the group after that.
+            # Read this first: the member that has finished joins the group after that.
             members = self._admin.group_members(self._application_id)
             last = last_run()
             if last is None or not (todo := plan(last)).changes_data:
@@ -130,7 +132,7 @@ class CarryOver:
             pause.wait(_PAUSE_S)
 
     def _progress(self, last: LastRun, todo: TakeOver) -> object:
-        """Differs whenever somebody who is at it has come further."""
+        """A value that changes whenever another member's take-over makes progress."""
         there = self._admin.partition_counts()
         names = map(self._built.changelog, (*todo.dropped, *todo.carried))
         partitions = [TopicPartition(name, number) for name in names for number in range(there.get(name, 0))]
@@ -141,7 +143,7 @@ class CarryOver:
             "take-over", self._application_id, f"{self._application_id}-take-over"
         )
         with closing(committer):
-            # Whoever was at it before has ended, or can commit nothing any more.
+            # Earlier attempts have ended, or cannot commit any more.
             last = last_run()
             assert last is not None, "there is something to take over"
             todo = plan(last)
@@ -161,13 +163,13 @@ class CarryOver:
         return then
 
     def _require(self, begun: Unfinished) -> None:
-        """Topics are not fenced: raise ``BrokerError`` if somebody else has begun since."""
+        """Raise ``BrokerError`` if another member has begun since: changes of topics are not fenced."""
         last = self._kept.read()
         if last is None or last.unfinished != begun:
             raise BrokerError(
-                f"somebody else takes over what {self._application_id} has stored",
+                f"another member is taking over the stored data of {self._application_id}",
                 where=self._broker.description,
-                hint="start again when that one has started",
+                hint="start again when the other member has started",
             )
 
     def _spoilt(self, unfinished: Unfinished) -> list[str]:
@@ -191,21 +193,29 @@ class CarryOver:
         was, now = self._built.changelog(old), self._built.changelog(new)
         there = self._admin.partition_counts()
         if was not in there or now not in there:
-            log.info("store %s has what %s had: no changelog is to be copied", new, old)
+            log.info("store %s takes over the content of %s: there is no changelog to copy", new, old)
             return
         if there[was] != there[now]:
             raise TopicError(
                 f"the content of store {old} cannot be carried over to {new}",
                 where=f"application {self._application_id}, {self._broker.description}",
                 why=f"{was} has {there[was]} partitions, {now} needs {there[now]}",
-                hint="give the inputs their former number of partitions, or reset the application (pystreams reset)",
+                hint="create the inputs with their former number of partitions, or reset the application (pystreams "
+                "reset)",
             )
         copied = 0
         id = f"{self._application_id}-take-over-copy"
         with closing(self._broker.transactional_producer("take-over", id)) as producer:
             for partition in range(there[was]):
                 copied += self._copy_partition(TopicPartition(was, partition), now, producer)
-        log.info("store %s has what %s had: %d records were copied from %s to %s", new, old, copied, was, now)
+        log.info(
+            "store %s takes over the content of %s: %d records were copied from %s to %s",
+            new,
+            old,
+            copied,
+            was,
+            now,
+        )
 
     def _copy_partition(self, was: TopicPartition, topic: str, producer: TransactionalProducer) -> int:
         limit = producer.transaction_records_max or _RECORDS_MAX
@@ -222,8 +232,8 @@ class CarryOver:
             raise BrokerUnavailableError(
                 f"changelog {was} cannot be read to its end",
                 where=f"{self._broker.description}, {error}",
-                why=f"nothing arrived for {_SILENCE_MS / 1000:g} s: a transaction is open, or a broker is away",
-                hint="start again: what a killed writer left open ends by its transaction.timeout.ms",
+                why=f"nothing arrived for {_SILENCE_MS / 1000:g} s: a transaction is open, or a broker is down",
+                hint="start again: the open transaction of a killed writer ends after its transaction.timeout.ms",
             ) from error
         producer.commit()
         return sent
@@ -238,7 +248,7 @@ class CarryOver:
         return replace(then, begun=begun, left_over=tuple(sorted(left_over - needed)))
 
     def _offsets(self, carried: Mapping[str, str]) -> dict[TopicPartition, CommittedOffset]:
-        """Those that remember something of a store under its former name, with its name."""
+        """The offsets whose metadata refer to a store by its former name, with its new name."""
         names = {old: new for new, old in carried.items()}
         told: dict[TopicPartition, CommittedOffset] = {}
         for partition, at in self._admin.group_offsets(self._application_id).items() if names else ():
@@ -249,10 +259,13 @@ class CarryOver:
         return told
 
     def clean_up(self, last: LastRun) -> None:
-        """Delete the changelogs that nobody needs any more. Whoever was killed before it leaves that to the next start.
-        Raises nothing: where it is not permitted, a store of such a name gets a new changelog before it begins."""
+        """Delete the changelogs that are not needed any more. If a start is killed before this, the next start does it.
+
+        Raises nothing: where deletion is not permitted, a later store of such a name gets a new changelog
+        before it starts.
+        """
         topics = [topic for topic in map(self._built.changelog, last.left_over) if topic not in self._specs]
         try:
             self._delete(topics)
         except BrokerError as error:
-            log.warning("nobody needs %s any more, but it cannot be deleted: %s", ", ".join(topics), error)
+            log.warning("%s is not needed any more, but it cannot be deleted: %s", ", ".join(topics), error)

@@ -49,7 +49,7 @@ def prepare(
     restore_listener: RestoreListener | None,
     worker: int,
 ) -> ClientContext:
-    """Everything that threads share, after all checks. ``worker`` is the number that the client had best have.
+    """Run all checks, and build everything that threads share. ``worker`` is the preferred number of the client.
 
     Raises ``TopicError``, ``RetentionError``, ``TopologyError`` (also where stored content would be lost),
     ``ConfigError``, ``StateError``.
@@ -105,7 +105,7 @@ def partition_counter(admin: Admin, known: dict[str, int]) -> Callable[[str], in
             if topic not in found:
                 raise TopicError(
                     f"topic {topic} does not exist",
-                    why="a record was to be written to it, and the application creates its internal topics only",
+                    why="the application writes a record to it, and it creates only its internal topics",
                     hint=f"create it: pystreams topics create {topic}",
                 )
             count = known[topic] = found[topic].partitions

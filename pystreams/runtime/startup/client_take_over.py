@@ -1,5 +1,5 @@
-"""How a client takes over from what ran last on its log and state, while it starts: compare first, act when all else is
-checked."""
+"""The take-over at the start of a client from the last run on its log and state: it compares first, and acts after all
+checks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ClientTakeOver:
 
     def check(self) -> None:
         """Raises ``TopologyError`` where stored content would be lost, ``ConfigError`` where a loss was accepted that
-        there is not."""
+        does not happen."""
         last = self._last()
         self._todo = None if last is None else self._plan(last)
         if last is None:
@@ -50,14 +50,14 @@ class ClientTakeOver:
 
     @property
     def topics_made_anew(self) -> frozenset[str]:
-        """The changelogs of stores that begin anew or get content from a former name."""
+        """The changelogs of stores that start empty or get the content of a former name."""
         if self._todo is None:
             return frozenset()
         return frozenset(map(self._built.changelog, (*self._todo.dropped, *self._todo.carried)))
 
     def carry_out(self, topics: TopicPlan) -> TopologyInUse:
-        """Create the topics that are missing, and do to stored content what the comparison has found. Raises
-        ``BrokerError`` while the group has members, if something is to be done that they must not see."""
+        """Create missing topics, and change stored content according to the comparison. Raises ``BrokerError`` while
+        the group has members, if they must not see these changes."""
         todo, built = self._todo, self._built
         last = None if todo is None else todo.last
         anew = self.topics_made_anew
@@ -69,7 +69,7 @@ class ClientTakeOver:
             for note in todo.notes:
                 log.info("%s", note)
             for loss in todo.losses:
-                log.warning("as accept_loss says, content is lost: %s", loss)
+                log.warning("content is lost, as accept_loss permits: %s", loss)
         if todo is not None and (todo.changes_data or todo.last.left_over):
             specs = {spec.name: spec for spec in internal_topics(built, topics.partitioning, self._config)}
             carry_over = CarryOver(self._broker, self._admin, self._kept, built, specs, self._clock)
@@ -85,8 +85,9 @@ class ClientTakeOver:
         return in_use
 
     def _warn_of_unused_changelogs(self) -> None:
-        """Without a record of what ran, as behind Kafka Streams, a changelog that nobody uses may be a renamed store's.
-        It may also belong to an application whose name begins with this one's, so it is no reason to refuse."""
+        """Without a record of the last run, as after Kafka Streams, a changelog that no store uses may belong to a
+        renamed store. It may also belong to an application whose name begins with this one's, so it is no reason to
+        refuse."""
         built, prefix, suffix = self._built, f"{self._built.application_id}-", "-changelog"
         used = {built.changelog(spec.name) for spec in built.stores} | {topology_topic(built.application_id)}
         unused = sorted(
@@ -98,8 +99,8 @@ class ClientTakeOver:
             return
         store = unused[0].removeprefix(prefix).removesuffix(suffix)
         log.warning(
-            "no store of %s uses %s: if a store had another name before, its content is there, and the new store"
-            ' starts empty; name="new name", was="%s" carries it over',
+            "no store of %s uses %s: if a store was renamed, its content is still in this topic, and the new store"
+            ' starts empty; name="new name", was="%s" carries the content over',
             built.application_id,
             ", ".join(unused),
             store,
@@ -118,7 +119,7 @@ class ClientTakeOver:
         return sum(max(0, ends[p] - reached[p]) for p in partitions)
 
     def _last(self) -> LastRun | None:
-        """What ran last. Where nobody has told, changelogs with former names tell that their stores were there."""
+        """The last run. Without a record of it, changelogs with former names show that their stores existed."""
         last = self._kept.read()
         if last is not None:
             return last

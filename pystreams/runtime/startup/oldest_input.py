@@ -1,4 +1,4 @@
-"""The oldest records that an application's inputs still have to offer."""
+"""The oldest records that an application has still to read from its inputs."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def oldest_inputs(
     consumer: Consumer,
     clock: Clock,
 ) -> dict[str, Oldest]:
-    """The least timestamp among the first records that each external topic still has to offer. Topics without such
-    records, and those whose times cannot be told before they are processed, are left out."""
+    """The least timestamp among the next records of each external topic. Topics without such records, and topics whose
+    times are only known after processing, are left out."""
     internal = built.internal_topics
     inputs = {
         partition: built.subtopologies[task.subtopology].source_for(partition.topic)
@@ -80,7 +80,7 @@ def oldest_inputs(
 def _first_batches(
     consumer: Consumer, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], clock: Clock
 ) -> list[RecordBatch]:
-    """The first batch of each partition that gives one in time."""
+    """The first batch of each partition that answers in time."""
     waiting = set(starts)
     batches: list[RecordBatch] = []
     consumer.assign(starts)
@@ -91,7 +91,7 @@ def _first_batches(
             waiting.remove(partition)
             consumer.unassign([partition])
             batches.append(batch)
-        # Nothing but holes up to the end.
+        # There are only gaps up to the end.
         for partition in [p for p in waiting if consumer.position(p) >= ends[p]]:
             waiting.remove(partition)
             consumer.unassign([partition])
@@ -100,7 +100,7 @@ def _first_batches(
 
 
 def _timestamps(batch: RecordBatch, source: SourceNode, config: StreamsConfig) -> list[int]:
-    """The times that a task would give to the records of a batch, as far as they can be told without one."""
+    """The times that a task would give to the records of a batch, if they can be computed without a task."""
     extractor = resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor)
     if isinstance(extractor, WallClockTimestamp):
         return []
@@ -118,7 +118,7 @@ def _timestamps(batch: RecordBatch, source: SourceNode, config: StreamsConfig) -
             )
             extracted.append(extracted_ms(extractor(record, -1)))
         except Exception as error:  # noqa: BLE001 - the task's handlers will meet the same record and decide
-            log.debug("the retention check leaves %s-%d out: %s", batch.topic, batch.partition, error)
+            log.debug("the retention check skips %s-%d: %s", batch.topic, batch.partition, error)
     return extracted
 
 

@@ -1,6 +1,6 @@
-"""The oldest times that the records can have which an application writes, judged by those of its inputs.
+"""The oldest times that output records of an application can have, computed from the times of its inputs.
 
-A result has the time of the record that brought it about. Where two records make a result, it has the later one's time;
+A result has the time of the record that caused it. Where two records make a result, it has the later one's time;
 in a join of a stream with a table always the stream's.
 """
 
@@ -20,20 +20,20 @@ from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 
 
 class Reach(NamedTuple):
-    """The oldest time that results have for sure (though a filter may drop them), and the oldest that they may have:
-    a step of the user's decides, or which of two records comes first. None: nothing is known to reach there."""
+    """The oldest time that results certainly have (unless a filter drops them), and the oldest that they may have, if a
+    user's step or the order of two records decides. None: no record is known to reach the node."""
 
     sure: Oldest | None = None
     possible: Oldest | None = None
 
 
 def oldest_outputs(built: BuiltTopology, inputs: Mapping[str, Oldest]) -> dict[str, Reach]:
-    """What reaches each topic that the application writes to, its changelogs included. ``inputs`` are the oldest
-    records of the external topics."""
+    """The times that reach each topic that the application writes to, including its changelogs. ``inputs`` are the
+    oldest records of the external topics."""
     read = {topic: Reach(oldest, oldest) for topic, oldest in inputs.items()}
     written: dict[str, Reach] = {}
     while True:
-        # What is written to a topic that the application reads itself goes on from there.
+        # Records that are written to a topic that the application reads itself continue from there.
         topics = {topic: _first([read.get(topic), written.get(topic)]) for topic in {*read, *written}}
         more = _written_once(built, topics)
         if more == written:
@@ -54,7 +54,7 @@ def _written_once(built: BuiltTopology, topics: Mapping[str, Reach]) -> dict[str
 
 
 class _SubTopologyReach:
-    """What reaches each node of a sub-topology."""
+    """The times that reach each node of a sub-topology."""
 
     def __init__(self, sub: SubTopology, topics: Mapping[str, Reach]) -> None:
         self._sub = sub
@@ -65,7 +65,7 @@ class _SubTopologyReach:
             self.nodes[node.name] = self._behind(node)
 
     def store(self, name: str) -> Reach:
-        """What is written to a store: by the step that it belongs to, or by a step of the user's."""
+        """The times written to a store: by the step that owns it, or by a step of the user."""
         found: list[Reach] = []
         for node in self._sub.nodes:
             if not isinstance(node, ProcessorNode) or name not in node.stores:
@@ -96,7 +96,7 @@ class _SubTopologyReach:
         return before
 
     def _right_tables(self, join: SubscriptionJoin) -> list[Reach]:
-        """What comes to the right table of a foreign-key join."""
+        """The times that reach the right table of a foreign-key join."""
         return [
             self.nodes[parent]
             for node in self._sub.nodes
@@ -107,8 +107,8 @@ class _SubTopologyReach:
         ]
 
     def _joined(self, sides: Sequence[Node]) -> Reach:
-        """Behind both sides of a join. A side that needs no match has results with its own records' times, and none of
-        the others' is older."""
+        """The times after a join of both sides. A side that does not need a match gives results with its own records'
+        times, and no other result is older."""
         alone = [self.nodes[side.name] for side in sides if not _needs_match(side)]
         return _first(alone) if alone else _later([self.nodes[side.name] for side in sides])
 
@@ -129,7 +129,7 @@ def _needs_match(side: Node) -> bool:
 
 
 def _first(reached: Iterable[Reach | None]) -> Reach:
-    """Where records of several ways come together."""
+    """The times where several streams are merged."""
     known = [reach for reach in reached if reach is not None]
     return Reach(
         min((reach.sure for reach in known if reach.sure is not None), default=None),
@@ -138,7 +138,7 @@ def _first(reached: Iterable[Reach | None]) -> Reach:
 
 
 def _later(reached: Sequence[Reach]) -> Reach:
-    """Where a result takes a record of each way and has the later one's time. What was processed before may be as old
-    as it likes, so that the earlier one is possible."""
+    """The times where a result joins a record of each side and gets the later time. Earlier records of the other side
+    may have any age, so the earlier time is possible, too."""
     sure = [reach.sure for reach in reached if reach.sure is not None]
     return Reach(max(sure) if len(sure) == len(reached) else None, _first(reached).possible)

@@ -1,7 +1,7 @@
 """Refuses to write records that their topics would delete at once.
 
-A topic with a time limit deletes by the records' own timestamps, so what an application makes of records of 2013 is
-gone minutes after it is written: outputs look empty, and a window store restores nothing.
+A topic with a time limit deletes by the records' own timestamps, so the results of records from 2013 are gone minutes
+after they are written: outputs look empty, and a window store restores nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pystreams.topology.built import BuiltTopology
 
 log = logging.getLogger(__name__)
 
-#: The years 2001 and 2200: hardly any record is of a time outside of them.
+#: The years 2001 and 2200: hardly any record has a time outside of them.
 _LONG_AGO_MS: Final = 978_307_200_000
 _FUTURE_MS: Final = 7_258_118_400_000
 
@@ -39,8 +39,8 @@ def check_retention(
     """Compare the oldest input records that are still to be processed with the retention of the outputs and changelogs
     that have their times.
 
-    Raises ``RetentionError`` unless ``allow_expired``. What only may be deleted is warned of. Only the first records of
-    each input partition are looked at.
+    Raises ``RetentionError`` unless ``allow_expired``. A warning is logged for topics that may delete records. Only the
+    first records of each input partition are looked at.
     """
     limits = time_limits(plan, built, config.errors_dead_letter_queue_topic_name)
     if not limits:
@@ -48,10 +48,10 @@ def check_retention(
     inputs = oldest_inputs(plan, built, config, admin, consumer, clock)
     for timestamp, partition in inputs.values():
         if timestamp >= _FUTURE_MS:
-            log.warning("the oldest record of %s is of %s", partition, told_time(timestamp))
+            log.warning("the oldest record of %s is from %s", partition, told_time(timestamp))
     written = oldest_outputs(built, inputs)
     if config.errors_dead_letter_queue_topic_name is not None:
-        # Whether there will be dead letters nobody knows; they have the times of their records.
+        # Dead letters have the times of their input records; it is not known whether there will be any.
         dead_letters = config.errors_dead_letter_queue_topic_name
         sure = written.get(dead_letters, Reach()).sure
         written[dead_letters] = Reach(sure, min(inputs.values(), default=None))
@@ -69,7 +69,7 @@ def check_retention(
 
 
 def told_time(timestamp: int) -> str:
-    """A time for people, with a word on one that hardly anybody means."""
+    """A time for messages, with a remark if it is implausible."""
     unit = ""
     if timestamp < _LONG_AGO_MS:
         unit = "seconds"
@@ -86,7 +86,7 @@ def told_time(timestamp: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Expired:
-    """A topic's limit (ms), and the input record that is older."""
+    """The retention of a topic (ms), and the input record that is older."""
 
     limit_ms: int
     oldest: Oldest
@@ -110,10 +110,10 @@ def _error(fate: str, plan: TopicPlan, expired: Mapping[str, _Expired], *way_out
         mends.append("set window_changelog_retention_ms=-1 (for changelogs that do not exist yet)")
     timestamp, partition = min(found.oldest for found in expired.values())
     if timestamp < _LONG_AGO_MS:
-        mends.insert(0, "write timestamps in milliseconds, or have a timestamp_extractor multiply them")
+        mends.insert(0, "write timestamps in milliseconds, or convert them in a timestamp_extractor")
     return RetentionError(
-        f"what this application writes {fate} right after it is written",
+        f"records of this application {fate} right after they are written",
         where=", ".join(f"{topic} (retention.ms={found.limit_ms})" for topic, found in expired.items()),
-        why=f"the oldest record of {partition} is of {told_time(timestamp)}, older than their retention",
+        why=f"the oldest record of {partition} is from {told_time(timestamp)}, and their retention is shorter",
         hint="; or ".join(["; ".join(mends), *way_out]),
     )

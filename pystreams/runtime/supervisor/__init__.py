@@ -1,5 +1,5 @@
-"""Worker processes and their supervisor, as a machine without processes; ``cli`` runs it.
+"""The supervisor of worker processes as a state machine; ``cli`` runs it with real processes.
 
 ``worker`` holds the states of one worker, ``supervision`` decides for all of them, ``restarts`` how long to wait before
-a worker starts again, ``worker_notes`` words what users read about them.
+a worker starts again, ``worker_notes`` has the messages about them.
 """

@@ -1,8 +1,8 @@
-"""What follows from the death of a worker: another start after a back-off, or the end of the run.
+"""Decides what follows the death of a worker: another start after a back-off, or the end of the run.
 
-A back-off doubles with each failure in a row. Some failures end the run instead, since another start would only repeat
-them: what the worker knows to be the user's to mend, whatever goes wrong before the application has run at all, and
-what has happened a few times in the same way.
+A back-off doubles with each failure in a row. Some failures end the run instead, because another start would only
+repeat them: errors that the user must correct, any error before the application has run at all, and an error that has
+happened a few times in the same way.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from pystreams.runtime.supervisor.worker import Failure, Worker
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """When a worker is started again, and when no longer.
+    """When a worker is started again, and when the run ends instead.
 
     The n-th failure in a row waits ``backoff_ms * 2**(n-1)``, at most ``backoff_ms_max``, and up to ``jitter`` of that
-    longer, so that workers which died together do not come back together. Who has worked for ``ran_well_ms`` begins
-    from the start again.
+    longer, so that workers which died together do not come back together. A worker that has worked for ``ran_well_ms``
+    starts again with the first back-off.
     """
 
     backoff_ms: float = 1_000
     backoff_ms_max: float = 60_000
     jitter: float = 0.25
     ran_well_ms: float = 60_000
-    #: The run ends when the same failure has happened so often, or a worker has died so often in a row without a word.
+    #: The run ends when the same failure has happened so often, or a worker has died so often in a row before its first
+    #: report.
     same_failure_max: int = 3
     stillborn_max: int = 5
 
     def delay_ms(self, failures: int, choose: random.Random) -> float:
-        """How long to wait after so many failures in a row, never less than the back-off."""
+        """The time to wait after this number of failures in a row, never less than the back-off."""
         # The exponent is bounded, too: a float overflows after a thousand failures.
         backoff = min(self.backoff_ms_max, self.backoff_ms * 2.0 ** min(failures - 1, 32))
         return backoff * (1 + self.jitter * choose.random())
 
 
 class Causes:
-    """What workers have died of, all of them together."""
+    """Counts the causes of death of all workers together."""
 
     def __init__(self, policy: RestartPolicy) -> None:
         self._policy = policy
@@ -56,7 +57,8 @@ class Causes:
             return failure
         if worker.stillborn >= self._policy.stillborn_max:
             return _extended(
-                failure, f"this was the {_nth(worker.stillborn)} start in a row that told nothing"
+                failure,
+                f"this was the {_nth(worker.stillborn)} start in a row that ended before its first report",
             )
         if ran_well:
             self._seen.clear()
@@ -64,7 +66,9 @@ class Causes:
             cause = (failure.what, failure.where) if told else (f"exit code {exit_code}", failure.log)
             self._seen[cause] += 1
             if self._seen[cause] >= self._policy.same_failure_max:
-                return _extended(failure, f"it happened {self._seen[cause]} times: no worker gets past it")
+                return _extended(
+                    failure, f"it happened {self._seen[cause]} times: every worker fails with it"
+                )
         return None
 
 

@@ -1,4 +1,4 @@
-"""Worker processes of one application under supervision: a pure machine, events in, instructions out."""
+"""Supervises the worker processes of one application: a pure state machine from events to instructions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pystreams.runtime.supervisor.worker_notes import (
     unexplained,
 )
 
-#: Somebody who tells nothing for so long is worth a note, and so is who has had nothing to do.
+#: After this time a worker without a report gets a note, and so does a worker without a task.
 SILENCE_MS: Final = 30_000.0
 IDLE_MS: Final = 3_000.0
 
-#: A supervisor that has done nothing for longer than this was not there (Ctrl-Z, a terminal that takes no output).
+#: A supervisor that was inactive for longer than this was itself stopped (Ctrl-Z, a blocked terminal).
 AWAY_MS: Final = 500.0
 
 
@@ -36,7 +36,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Tell a worker to commit, to leave the group and to end."""
+    """Ask a worker to commit, to leave the group and to end."""
 
     number: int
 
@@ -50,7 +50,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """Let people know. ``serious``: something is wrong, and may cost time or tasks."""
+    """Show a message to the user. ``serious``: it is a warning."""
 
     text: str
     serious: bool = True
@@ -85,10 +85,10 @@ class Supervision:
         choose: random.Random | None = None,
     ) -> None:
         self.workers = {number: Worker(number) for number in range(1, workers + 1)}
-        #: What ended the run, if anything did.
+        #: The failure that ended the run, if there was one.
         self.failure: Failure | None = None
         self.stopping = False
-        #: Some worker has told how it goes: the application can be run.
+        #: A worker has reported: the application can run.
         self.has_run = False
         self._clock = clock
         self._until_caught_up = until_caught_up
@@ -105,11 +105,11 @@ class Supervision:
         return all(worker.state is WorkerState.ENDED for worker in self.workers.values())
 
     def begin(self) -> list[Instruction]:
-        """Start them all."""
+        """Start all workers."""
         return [self._start(worker) for worker in self.workers.values()]
 
     def heard(self, number: int, message: Report | Failure) -> None:
-        """A worker has told something."""
+        """A worker has sent a report or a failure."""
         worker = self.workers[number]
         if isinstance(message, Failure):
             worker.failure = message
@@ -118,7 +118,7 @@ class Supervision:
             worker.hear(message, self._clock.monotonic_ms())
 
     def ended(self, number: int, exit_code: int, last_lines: Sequence[str] = ()) -> list[Instruction]:
-        """A worker's process has ended; a negative ``exit_code`` is the signal's that killed it, ``last_lines`` the end
+        """A worker's process has ended; a negative ``exit_code`` is the signal that killed it, ``last_lines`` the end
         of its log."""
         now_ms = self._clock.monotonic_ms()
         worker = self.workers[number]
@@ -129,7 +129,7 @@ class Supervision:
         worker.bury(ran_well=ran_well)
         if self.stopping:
             worker.enter(WorkerState.ENDED, now_ms)
-            # Whoever was stopped before it began has nothing to lose, however it ended.
+            # A worker that was stopped before it began has nothing to lose, however it ended.
             if exit_code != 0 and (had_worked or worker.failure is not None):
                 self.failure = self.failure or failure
             return []
@@ -144,7 +144,7 @@ class Supervision:
         return [Tell(restart_note(failure, number, ran_ms, delay_ms, told=worker.failure is not None))]
 
     def stop(self) -> list[Instruction]:
-        """Have all workers commit and end; none is started any more."""
+        """Ask all workers to commit and end; no worker is started any more."""
         now_ms = self._clock.monotonic_ms()
         self.stopping = True
         instructions: list[Instruction] = []
@@ -157,7 +157,7 @@ class Supervision:
         return instructions
 
     def tick(self) -> list[Instruction]:
-        """What time brings: restarts that are due, the end that has been reached, who is silent or idle."""
+        """The instructions that are due: restarts, the end of the run, notes about silent and idle workers."""
         now_ms = self._clock.monotonic_ms()
         away_ms, self._ticked_ms = now_ms - self._ticked_ms - AWAY_MS, now_ms
         if self._until_caught_up and not self.stopping and self._caught_up():
@@ -169,7 +169,8 @@ class Supervision:
             if worker.state is WorkerState.BACKING_OFF and now_ms >= worker.retry_at_ms:
                 instructions.append(self._start(worker))
             if worker.given_up(now_ms):
-                # As long as it lives it holds the state of its tasks: nobody can go on with them. Once is enough.
+                # While the process lives it locks the state of its tasks, and no other worker can open it. One kill is
+                # enough.
                 worker.hear(worker.report, now_ms)
                 instructions += [Kill(worker.number), Tell(kill_note(worker))]
             elif worker.falls_silent(now_ms, SILENCE_MS):
@@ -209,7 +210,8 @@ class Supervision:
         return bool(running) and all(worker.report.caught_up for worker in running)
 
     def _idle(self, now_ms: float) -> list[Instruction]:
-        """Once, when all workers run, have all tasks, and some have had none for a while: more workers than tasks."""
+        """A note, once, when all workers run, all tasks are assigned, and some workers have had none for a while: there
+        are more workers than tasks."""
         workers = list(self.workers.values())
         idle = [worker.number for worker in workers if not worker.report.tasks]
         tasks = sum(worker.report.tasks for worker in workers)

@@ -1,9 +1,9 @@
-r"""One worker process of an application, as its supervisor knows it.
+r"""One worker process of an application, from the supervisor's view.
 
     STARTING ──> RUNNING ──> BACKING_OFF ──> STARTING
          \          \──> STOPPING ──> ENDED
 
-Every start is a new process, which counts from 0.
+Every start is a new process, whose counts begin at 0.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pystreams.transitions import check_transition
 
 
 class WorkerState(Enum):
-    """STARTING: the process was started and has told nothing. RUNNING: it works. BACKING_OFF: it died, and waits to be
-    started again. STOPPING: it was told to stop. ENDED: it will not be started again."""
+    """STARTING: the process was started and has not reported yet. RUNNING: it works. BACKING_OFF: it died, and waits to
+    be started again. STOPPING: it was asked to stop. ENDED: it will not be started again."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -40,17 +40,17 @@ WORKER_SUCCESSORS: Mapping[WorkerState, frozenset[WorkerState]] = {
     _S.ENDED: frozenset(),
 }
 
-#: How long a worker that is to stop may take to end after its last word.
+#: The time that a stopping worker has to end after its last report.
 GOODBYE_MS: Final = 30_000.0
 
 _ALIVE = frozenset({_S.STARTING, _S.RUNNING, _S.STOPPING})
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):
-    """What a worker tells a few times a second. ``state`` is its client's; ``records`` counts what its process has
-    processed; ``lag`` is None while it is not known. ``tasks`` are its own, ``all_tasks`` those of the application, and
-    ``caught_up`` speaks of the whole application. The group takes a worker that is silent for ``patience_ms`` for dead
-    (None: it does not). ``left_out`` counts the records that its process has left out, by what became of them."""
+    """The report that a worker sends a few times a second. ``state`` is its client's; ``records`` counts the records
+    that its process has processed; ``lag`` is None while it is not known. ``tasks`` are its own, ``all_tasks`` those of
+    the application, and ``caught_up`` is about the whole application. The group considers a worker dead that is silent
+    for ``patience_ms`` (None: never). ``left_out`` counts the records that its process has left out, by their fate."""
 
     state: str
     records: int = 0
@@ -66,10 +66,10 @@ _NOTHING_TOLD = Report("starting")
 
 
 class Failure(msgspec.Struct, frozen=True, tag=True):
-    """Why a worker ends, told by itself: the parts of a ``StreamsError``.
+    """Why a worker ends, as it reports itself: the parts of a ``StreamsError``.
 
-    ``line`` shows the user's code, ``log`` the end of the worker's log where it did not say why; ``exit_code`` is what
-    the process ends with; ``hopeless`` if another start can only end the same way.
+    ``line`` shows the user's code, ``log`` the end of the worker's log if it did not report a reason; ``exit_code`` is
+    that of the process; ``hopeless``: another start would end in the same way.
     """
 
     what: str
@@ -85,10 +85,10 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
 
 @dataclass(slots=True)
 class Worker:
-    """One of the workers, over all processes that it has had. Times are the supervisor's monotonic clock.
+    """One of the workers, with all its processes so far. Times are the supervisor's monotonic clock.
 
     ``since_ms`` is the time of its last change of state, ``retry_at_ms`` that of its next start while it backs off.
-    ``failures`` counts its deaths in a row, ``stillborn`` those of processes that had told nothing.
+    ``failures`` counts its deaths in a row, ``stillborn`` the deaths before the first report.
     """
 
     number: int
@@ -112,29 +112,29 @@ class Worker:
 
     @property
     def has_worked(self) -> bool:
-        """True if its process has told how it goes."""
+        """True if its process has sent a report."""
         return self.report is not _NOTHING_TOLD
 
     @property
     def records(self) -> int:
-        """What all its processes have processed."""
+        """The number of records that all its processes have processed."""
         return self._records_before + self.report.records
 
     @property
     def left_out(self) -> Counter[str]:
-        """What all its processes have left out."""
+        """The numbers of records that all its processes have left out."""
         return self._left_out_before + Counter(self.report.left_out)
 
     @property
     def between_assignments(self) -> bool:
-        """What were its tasks may be nobody's now: it died, or waits for the group to settle."""
+        """Its former tasks may be unassigned now: it died, or waits for the end of a rebalance."""
         if self.state is WorkerState.RUNNING:
             return self.report.state == "rebalancing"
         return self.state in (WorkerState.STARTING, WorkerState.BACKING_OFF)
 
     @property
     def shown_state(self) -> str:
-        """For people: the client's state while it works."""
+        """The state as displays show it: the client's state while it works."""
         return self.report.state if self.state is WorkerState.RUNNING else self.state.value
 
     def enter(self, state: WorkerState, now_ms: float) -> None:
@@ -143,7 +143,7 @@ class Worker:
         self._listen(now_ms)
 
     def start(self, now_ms: float) -> None:
-        """A new process begins to count from 0."""
+        """A new process has started, whose counts begin at 0."""
         if self.state is not WorkerState.STARTING:
             self.enter(WorkerState.STARTING, now_ms)
             self.restarts += 1
@@ -158,7 +158,7 @@ class Worker:
         self._listen(now_ms)
 
     def bury(self, *, ran_well: bool) -> None:
-        """Its process has died."""
+        """The worker's process has died."""
         wordless = self.state is WorkerState.STARTING and self.failure is None
         self.stillborn = self.stillborn + 1 if wordless else 0
         self.failures = 1 if ran_well else self.failures + 1
@@ -172,23 +172,23 @@ class Worker:
         self._heard_ms, self._silence_told = now_ms, False
 
     def excuse(self, duration_ms: float, now_ms: float) -> None:
-        """Nobody has listened for so long: that it was not heard then says nothing."""
+        """Ignore the worker's silence during a time in which the supervisor did not listen."""
         self._heard_ms = min(now_ms, self._heard_ms + duration_ms)
 
     @property
     def patience_ms(self) -> float | None:
-        """When it is silent for longer than this, the group has given its tasks to others; None: that never happens, or
-        it has not begun to work. Who is to stop tells nothing more while its interpreter shuts down."""
+        """After a silence of this time the group has given its tasks to other members; None: that never happens, or it
+        has not begun to work. A stopping worker does not report while its interpreter shuts down."""
         told_ms = self.report.patience_ms
         return told_ms if told_ms is None or self.state is _S.RUNNING else max(told_ms, GOODBYE_MS)
 
     def given_up(self, now_ms: float) -> bool:
-        """It has been silent for too long."""
+        """True if it has been silent for too long."""
         patience_ms = self.patience_ms
         return self.alive and patience_ms is not None and now_ms - self._heard_ms > patience_ms
 
     def falls_silent(self, now_ms: float, silence_ms: float) -> bool:
-        """True once, when it has not been heard of for ``silence_ms``."""
+        """True once, when it has not reported for ``silence_ms``."""
         if not self.alive or self._silence_told or now_ms - self._heard_ms < silence_ms:
             return False
         self._silence_told = True

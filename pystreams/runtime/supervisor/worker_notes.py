@@ -1,4 +1,4 @@
-"""What people are told about workers."""
+"""The messages about workers."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def describe_exit(exit_code: int) -> str:
 
 
 def unexplained(number: int, exit_code: int, last_lines: Sequence[str]) -> Failure:
-    """The failure of a worker that has not said why it ends."""
+    """The failure of a worker that ended without reporting a reason."""
     return Failure(
         f"worker {number} {describe_exit(exit_code)}",
         log="\n".join(last_lines),
-        hint="its log says more: --verbose",
+        hint="--verbose shows its log",
         exit_code=exit_code if exit_code > 0 else 1,
     )
 
 
 def restart_note(failure: Failure, number: int, ran_ms: float, delay_ms: float, *, told: bool) -> str:
-    """``told``: the worker itself has."""
+    """``told``: the worker itself has reported the failure."""
     what = f"worker {number} failed: {failure.what}" if told else failure.what
     lines = [f"{what}, after {ran_ms / 1000:.1f} s; it starts again in {delay_ms / 1000:.1f} s"]
     if told:
@@ -48,29 +48,29 @@ def restart_note(failure: Failure, number: int, ran_ms: float, delay_ms: float, 
 
 
 def silence_note(worker: Worker, silence_ms: float) -> str:
-    """About one that has not been heard of for long."""
+    """The note about a worker that has not reported for a long time."""
     what = {
         WorkerState.STARTING: "has not begun to work: is the program's module slow to import?",
-        WorkerState.RUNNING: "tells nothing: it is stopped (SIGSTOP), or something holds the interpreter",
+        WorkerState.RUNNING: "has not reported: it is stopped (SIGSTOP), or a function blocks the interpreter",
         WorkerState.STOPPING: "has not ended; a second Ctrl-C kills it",
     }[worker.state]
     return f"worker {worker.number}: for {silence_ms / 1000:g} s it {what}"
 
 
 def kill_note(worker: Worker) -> str:
-    """About one whose tasks the group has given to others."""
+    """The note about a worker whose tasks the group has given to other members."""
     return (
-        f"worker {worker.number} has told nothing for {(worker.patience_ms or 0) / 1000:g} s: it is stopped"
-        " (SIGSTOP), or something holds the interpreter; it is killed, so that others get the state of its tasks"
+        f"worker {worker.number} has not reported for {(worker.patience_ms or 0) / 1000:g} s: it is stopped (SIGSTOP), "
+        "or a function blocks the interpreter; it is killed, so that other workers can open the state of its tasks"
     )
 
 
 def idle_note(idle: Sequence[int], tasks: int) -> str:
-    """About those that have nothing to do."""
+    """The note about workers without a task."""
     one = len(idle) == 1
     who = f"worker {idle[0]} has" if one else f"workers {', '.join(map(str, idle))} have"
-    work = "is one task" if tasks == 1 else f"is divided into {tasks} tasks"
+    work = "has one task" if tasks == 1 else f"has {tasks} tasks"
     return (
-        f"{who} nothing to do: by the partitions of its input topics the application's work {work}, and a task runs in"
-        f" one worker at a time; {'it stands' if one else 'they stand'} by for a worker that dies"
+        f"{who} no task: with the partitions of its input topics the application {work}, and a task runs in one worker "
+        f"at a time; {'it stands' if one else 'they stand'} by for a worker that dies"
     )

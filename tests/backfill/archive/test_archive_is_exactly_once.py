@@ -269,7 +269,7 @@ def test_a_topic_that_was_made_anew_and_has_grown_past_its_archive_is_refused(tm
     for anew in ({ONE: other, OTHER: rows(20, partition=OTHER)}, {ONE: rows(5, start=15), OTHER: other}):
         with pytest.raises(TopicError, match="not the one that was archived") as raised:
             archive(in_memory(anew), ["lines"], str(tmp_path))
-        assert "has another record at offset 9" in raised.value.why
+        assert "has a different record at offset 9" in raised.value.why
     with pytest.raises(TopicError, match="not the one that was archived") as raised:
         archive(in_memory({ONE: rows(20)}), ["lines"], str(tmp_path))
     assert "has 1 partitions, its archive 2" in raised.value.why

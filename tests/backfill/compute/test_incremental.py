@@ -137,7 +137,7 @@ def test_a_killed_one_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         patch.setattr(type(whole.executor), "compute", killed)
         with pytest.raises(KeyboardInterrupt):
             run("two repartitions", past, tmp_path / "second", **given)
-    with pytest.raises(StateError, match="begun with another earlier one"):
+    with pytest.raises(StateError, match="continues a different earlier backfill"):
         run("two repartitions", past, tmp_path / "second", resume=True)
     resumed = run("two repartitions", past, tmp_path / "second", resume=True, **given)
     assert everything(resumed) == everything(whole)
@@ -171,7 +171,9 @@ def test_records_that_are_gone_in_between_are_refused(new_log: NewLog, tmp_path:
     source = EmbeddedSource(str(log.path / "log.db"))
     backfill(word_count(), sources=source, staging=tmp_path / "first", until={lines: 50})
     log.admin.delete_records({lines: 60}).wait()
-    with pytest.raises(OffsetOutOfRangeError, match="it went up to offset 50, and the first one there is 60"):
+    with pytest.raises(
+        OffsetOutOfRangeError, match="it read up to offset 50, but the first offset in the source is 60"
+    ):
         backfill(word_count(), sources=source, staging=tmp_path / "second", previous=tmp_path / "first")
 
 

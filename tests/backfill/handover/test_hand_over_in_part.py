@@ -99,7 +99,7 @@ def test_half_of_it_is_refused_and_the_next_one_makes_it_whole(
         with pytest.raises(Killed):
             hand_over(result, log.broker)
     if not whole:
-        with pytest.raises(StateError, match="in part only"):
+        with pytest.raises(StateError, match="the hand-over of a backfill is incomplete"):
             run_to_the_end(log, program(log))
     assert hand_over(result, log.broker).complete_before is whole
     run_to_the_end(log, program(log))
@@ -205,7 +205,7 @@ def test_of_a_hand_over_and_a_start_at_the_same_time_one_gives_in(
     streams = log.start(program(log))
     eventually(lambda: streams.finished, "the client ends")
     assert isinstance(streams.failure, StateError)
-    assert "in part only" in str(streams.failure)
+    assert "the hand-over of a backfill is incomplete" in str(streams.failure)
 
 
 def test_a_group_that_has_got_members_meanwhile_gets_no_offsets(new_log: NewLog) -> None:

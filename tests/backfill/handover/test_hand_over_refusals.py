@@ -104,7 +104,7 @@ def test_other_content_at_the_same_times_is_refused(new_log: NewLog) -> None:
     past = history("word count", 1, 1)
     other = {"lines": [[line._replace(value=(line.value or b"") + b"!") for line in past["lines"][0]]]}
     result = computed(log, memory(other, {"word-counts": 1}))
-    is_refused(log, result, TopicError, "its key or its value was another")
+    is_refused(log, result, TopicError, "its key or its value was different")
 
 
 def test_an_archive_of_the_log_is_known_again(new_log: NewLog, caplog: pytest.LogCaptureFixture) -> None:
@@ -132,7 +132,7 @@ def test_what_a_source_of_text_does_not_tell_is_said(
         )
     )
     assert not hand_over(computed(log, CsvSource(str(log.path / "lines.csv"))), log.broker).complete_before
-    assert "cannot be told of lines-0: the source does not tell" in caplog.text
+    assert "for lines-0: the source cannot give" in caplog.text
 
 
 def test_where_the_record_is_gone_it_is_said_and_handed_over(
@@ -143,7 +143,7 @@ def test_where_the_record_is_gone_it_is_said_and_handed_over(
     log.admin.delete_records(CUT).wait()
     caplog.set_level("INFO", "pystreams")
     assert not hand_over(result, log.broker).complete_before
-    assert "cannot be told of lines-0: the last record before the cut is gone from it" in caplog.text
+    assert "for lines-0: the log no longer has the last record before the cut" in caplog.text
 
 
 # What the log does not let us do
@@ -202,7 +202,7 @@ def test_lost_offsets_of_topics_that_are_read_no_more_do_not_matter(new_log: New
     log.create("others")
     app = App("wc", **SETTINGS, state_dir=log.path / "other-state")
     app.stream("others", key=str, value=int).to("word-counts")
-    with pytest.raises(StreamsError, match="is not the one that a backfill was handed over to"):
+    with pytest.raises(StreamsError, match="was handed over to a different version of the application"):
         run_to_the_end(log, app)
 
 
@@ -242,11 +242,11 @@ def test_they_are_emitted_behind_the_checks_and_before_it_is_complete(
     def stopped(*_: Any) -> None:
         raise BrokerError("stopped")
 
-    with pytest.raises(BrokerError, match=r"^stopped(.|\n)*does not start on half of it"):
+    with pytest.raises(BrokerError, match=r"^stopped(.|\n)*does not start from an incomplete hand-over"):
         hand_over(result, log.broker, emit=True, before_commit=stopped)
     count = sum(result.written().values())
     assert len(raw(log, sink)) == len(before) + count
-    with pytest.raises(StateError, match="in part only"):
+    with pytest.raises(StateError, match="the hand-over of a backfill is incomplete"):
         run_to_the_end(log, program(log))
     for complete_before in (False, True):
         done = hand_over(result, log.broker, emit=True)
@@ -275,9 +275,11 @@ def test_who_stops_it_is_told_what_the_application_can_do(
     result = computed(log, filled(log))
     with monkeypatch.context() as patch:
         patch.setattr(PublishStore, "__call__", stopped)
-        with pytest.raises(HandOverInterrupted, match=r"wc .* does not start on half of it: .*--resume"):
+        with pytest.raises(
+            HandOverInterrupted, match=r"wc .* does not start from an incomplete hand-over: .*--resume"
+        ):
             hand_over(result, log.broker)
-    with pytest.raises(StateError, match="in part only"):
+    with pytest.raises(StateError, match="the hand-over of a backfill is incomplete"):
         run_to_the_end(log, program(log))
     with monkeypatch.context() as patch:
         patch.setattr(EmbeddedGroupCommitter, "probe", stopped)

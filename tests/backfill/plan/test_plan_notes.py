@@ -68,7 +68,7 @@ def test_a_cache_passes_on_other_updates_than_live_does():
     (note,) = noted(app)
     assert note.kind == "one legal result"
     assert "REDUCE" in note.step
-    assert "every so many records" in note.text
+    assert "by number of records" in note.text
 
 
 def test_a_cache_whose_updates_nobody_sees_is_not_told():

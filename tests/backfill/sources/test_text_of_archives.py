@@ -156,8 +156,8 @@ def test_text_that_is_no_utf8_is_told_with_its_file(tmp_path: Path) -> None:
     "names, told",
     [
         ("topic,partition,offset,timestamp,value,value", "a column twice"),
-        ("to,from,at,when,what,why", "none of a record's columns"),
-        ("lines,0,0,5,a,b", "none of a record's columns"),
+        ("to,from,at,when,what,why", "does not have any column of a record"),
+        ("lines,0,0,5,a,b", "does not have any column of a record"),
         ("a,b,c,d,key,value", "no column topic"),
         ("note,partition,offset,timestamp,key,value", "no column topic"),
     ],

@@ -31,7 +31,7 @@ def test_topics_come_from_their_sources() -> None:
 def test_a_topic_without_a_source_is_named() -> None:
     source = TopicSources({"a": in_memory({A: [ROW]})})
     assert dict(source.partitions()) == {"a": 1}
-    with pytest.raises(TopicError, match="topic b come from"):
+    with pytest.raises(TopicError, match="records of topic b"):
         source.ends([B])
 
 

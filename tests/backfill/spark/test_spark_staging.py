@@ -54,10 +54,10 @@ def test_what_is_not_whole_is_not_resumed(tmp_path: Path, executor: SparkExecuto
     lost, kept = files_of(whole, 0)
     content = lost.read_bytes()
     lost.unlink()
-    with pytest.raises(StateCorruptedError, match=r"slice 0 .* is not whole"):
+    with pytest.raises(StateCorruptedError, match=r"slice 0 .* is incomplete"):
         backfill.run(resume=True)
     twice = shutil.copy(kept, kept.with_name(f"again-{kept.name}"))
-    with pytest.raises(StateCorruptedError, match=r"slice 0 .* is not whole"):
+    with pytest.raises(StateCorruptedError, match=r"slice 0 .* is incomplete"):
         backfill.run(resume=True)
     Path(twice).unlink()
     # A session may be told to pass over files that it cannot read.
@@ -73,7 +73,7 @@ def test_what_is_not_whole_is_not_resumed(tmp_path: Path, executor: SparkExecuto
     lost.write_bytes(content)
     assert everything(backfill.run(resume=True)) == everything(whole)
     shutil.rmtree(lost.parent)
-    with pytest.raises(StateError, match="what slice 0 of the backfill has left cannot be found"):
+    with pytest.raises(StateError, match="the result of slice 0 of the backfill cannot be found"):
         backfill.run(resume=True)
 
 

@@ -61,7 +61,7 @@ def test_the_driver_that_began_later_goes_on(how: str, slice: int, when: str, tm
     past = PAST if how == "resume" else OTHER_PAST
     at_that_point: dict[str, Any] = {when: lambda: second.append(run(past, staging, **{how: True}))}
     executor = Meanwhile(slice=slice, **at_that_point)
-    with pytest.raises(StateError, match="somebody else goes on with this backfill"):
+    with pytest.raises(StateError, match="another process continues this backfill"):
         run(PAST, staging, executor=executor)
     expected = everything(run(past, tmp_path / "alone"))
     assert everything(second[0]) == expected
@@ -121,16 +121,16 @@ def test_what_a_killed_run_had_open_is_deleted(tmp_path: Path) -> None:
 def test_a_slice_that_lacks_a_task_is_not_resumed(tmp_path: Path) -> None:
     folders = run(PAST, tmp_path / "staging").manifest.folders
     shutil.rmtree(tmp_path / "staging" / folders[0] / "task-1")
-    with pytest.raises(StateCorruptedError, match=r"slice 0 .* is not whole") as raised:
+    with pytest.raises(StateCorruptedError, match=r"slice 0 .* is incomplete") as raised:
         run(PAST, tmp_path / "staging", resume=True)
-    assert "outcomes of the tasks 0, it has the tasks 0 to 1" in raised.value.why
+    assert "outcomes of the tasks 0, but should have those of the tasks 0 to 1" in raised.value.why
 
 
 def test_a_slice_with_one_task_too_many_is_not_resumed(tmp_path: Path) -> None:
     folders = run(PAST, tmp_path / "staging").manifest.folders
     folder = tmp_path / "staging" / folders[0]
     shutil.copytree(folder / "task-1", folder / "task-2")
-    with pytest.raises(StateCorruptedError, match="is not whole"):
+    with pytest.raises(StateCorruptedError, match="is incomplete"):
         run(PAST, tmp_path / "staging", resume=True)
 
 
@@ -140,7 +140,7 @@ def test_rows_that_a_task_has_left_are_missed(place: str, tmp_path: Path) -> Non
     for path in (tmp_path / "staging").glob(f"slice-01-*/task-0/{place}"):
         shutil.rmtree(path)
     read = result.changelog if place == "state" else result.sink
-    with pytest.raises(StateError, match="what slice 1 of the backfill has left cannot be found"):
+    with pytest.raises(StateError, match="the result of slice 1 of the backfill cannot be found"):
         read("counts" if place == "state" else "word-counts")
 
 

@@ -281,21 +281,21 @@ def test_a_byte_that_is_no_bool_is_refused_as_its_serde_refuses_it() -> None:
     [
         ({}, "one of the options topic and store"),
         ({"topic": "a", "store": "b"}, "one of the options topic and store"),
-        ({"topic": "a"}, "say where the topic is"),
-        ({"topic": "a", "path": "x", "embedded_log": "y"}, "say where the topic is, once"),
+        ({"topic": "a"}, "give the place of the topic"),
+        ({"topic": "a", "path": "x", "embedded_log": "y"}, "give the place of the topic, and only one"),
         (
             {"store": "a", "application_id": "x", "path": "y", "embedded_log": "z"},
-            "say where the store is, once",
+            "give the place of the store, and only one",
         ),
-        ({"topic": "a", "bootstrap_servers": ""}, "say where the topic is, once"),
+        ({"topic": "a", "bootstrap_servers": ""}, "give the place of the topic, and only one"),
         ({"topic": "a", "path": "x", "value_typ": "int"}, "no option value_typ"),
         ({"topic": "a", "path": "x", "value_type": "long"}, "no type 'long'"),
         (
             {"topic": "a", "bootstrap_servers": "x:1", "isolation_level": "all"},
             "isolation_level cannot be 'all'",
         ),
-        ({"store": "a", "embedded_log": "x"}, "which application store a belongs to"),
-        ({"store": "a", "application_id": "x", "path": "y"}, "does not tell what its stores are"),
+        ({"store": "a", "embedded_log": "x"}, "do not name the application of store a"),
+        ({"store": "a", "application_id": "x", "path": "y"}, "does not define the types of its stores"),
         ({"store": "a", "application_id": "x", "embedded_log": "y", "windowed": "yes"}, "windowed cannot be"),
         ({"store": "a", "application": "tests.backfill.tables.test_tables:words"}, "has no store a"),
         (

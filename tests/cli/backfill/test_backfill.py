@@ -147,7 +147,7 @@ def test_an_application_cannot_start_between_its_history_and_its_state(pystreams
     assert stopped.code == 130
     refused = pystreams("run", wordcount, "--until-caught-up")
     assert refused.code == 1
-    assert "handed over in part only" in refused.err
+    assert "the hand-over of a backfill is incomplete" in refused.err
     again = ("--resume", "--emit", "topic", "--hand-over", "embedded")
     assert rows(pystreams("backfill", wordcount, *again, *HERE), "emitted") == [
         ["emitted", "word-counts", "8"]
@@ -216,7 +216,7 @@ def test_a_later_backfill_goes_on_from_an_earlier_one(pystreams, wordcount):
         "backfill", wordcount, "--previous", "monday", "--staging", "./monday", "--overwrite", *HERE
     )
     assert refused.code == 2
-    assert "stage the new one elsewhere" in refused.err
+    assert "stage the new backfill in another folder" in refused.err
     anew = pystreams("backfill", wordcount, "--staging", "from-the-beginning", *HERE)
     assert rows(done, "store") == rows(anew, "store")
 

@@ -175,7 +175,7 @@ def test_a_record_that_no_worker_gets_past_ends_the_run_with_its_error(log, fold
     log.write("lines", [("k", "four", 0)], value=str)
     run.ends_with(1)
     assert "halves.py:4" in run.text
-    assert "it happened 3 times: no worker gets past it" in run.text
+    assert "it happened 3 times: every worker fails with it" in run.text
     assert run.text.count("it starts again in") == 2
 
 
@@ -217,7 +217,7 @@ def test_more_workers_than_tasks_are_told_to_be_idle(log, start):
         encoding="utf-8",
     )
     run = start("narrow", "--workers", "2")
-    run.says(r"worker \d has nothing to do: .* the application's work is one task")
+    run.says(r"worker \d has no task: .* the application has one task")
     run.send(signal.SIGINT)
     run.ends_with(0)
 
@@ -231,7 +231,7 @@ def test_the_group_takes_over_from_a_worker_that_is_stopped(log, start):
     os.kill(stopped, signal.SIGSTOP)
     write_lines(log, 1_000)
     # It would hold the state of its tasks for ever.
-    run.says("worker 1 has told nothing for 1 s")
+    run.says("worker 1 has not reported for 1 s")
     eventually(lambda: counted(log) == 1_000, "the other worker has done it all")
     run.all_there(2)
     run.send(signal.SIGINT)

@@ -86,7 +86,7 @@ def test_who_was_overtaken_writes_nothing_more(folder: LocalFolder | Memory) -> 
     second.require_own()
     second.write(manifest(2))
     for step in (first.require_own, lambda: first.write(manifest(3))):
-        with pytest.raises(StateError, match="somebody else goes on") as raised:
+        with pytest.raises(StateError, match="another process continues") as raised:
             step()
         assert "manifest-00002.json" in raised.value.why
     assert second.read() == manifest(2)
@@ -97,7 +97,7 @@ def test_of_two_that_write_at_the_same_moment_one_fails() -> None:
     files = ManifestFiles(folder)
     other = replace(manifest(9), backfill_id="other")
     folder.overtaking = {"manifest-00001.json": other.to_json().encode()}
-    with pytest.raises(StateError, match="somebody else goes on"):
+    with pytest.raises(StateError, match="another process continues"):
         files.write(manifest(1))
     assert files.read() == other
 
@@ -106,6 +106,6 @@ def test_a_manifest_that_was_deleted_is_missed(folder: LocalFolder | Memory) -> 
     files = ManifestFiles(folder)
     files.write(manifest(1))
     folder.delete("manifest-00001.json")
-    with pytest.raises(StateError, match="somebody else") as raised:
+    with pytest.raises(StateError, match="another process") as raised:
         files.write(manifest(2))
     assert "was deleted" in raised.value.why

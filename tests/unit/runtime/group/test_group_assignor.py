@@ -87,7 +87,7 @@ def test_a_leader_that_is_refused_itself_passes_on_what_the_others_have_told() -
 def test_a_member_that_speaks_another_protocol_gets_nothing_but_the_reason() -> None:
     result = ASSIGN([member("t1"), MemberInfo("alien", b"\x63{}", frozenset())])
     assert len(result["t1"].partitions) == 6
-    assert "another protocol" in decode_assignment_info(result["alien"].user_data).error
+    assert "another version of the protocol" in decode_assignment_info(result["alien"].user_data).error
 
 
 def test_one_member_can_ask_all_to_stop() -> None:

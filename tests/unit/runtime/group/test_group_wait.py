@@ -38,25 +38,27 @@ def test_who_was_there_before_is_named_with_the_time_that_is_left(caplog: pytest
     assert scene.told_after(PATIENCE_MS - 1) == ""
     told = scene.told_after(1)
     assert (
-        "group words: no tasks for 10 s, because the group waits for a member that was there before: dead-1"
+        "group words: no tasks for 10 s, because the group waits for a member that was in the group before: dead-1"
         in told
     )
-    assert "if it was killed, its session is over in 35 s at the latest (session_timeout_ms=45000)" in told
+    assert "if it was killed, its session times out in 35 s at the latest (session_timeout_ms=45000)" in told
     assert scene.told_after(TELL_INTERVAL_MS - 1) == ""
-    assert "over in 20 s at the latest" in scene.told_after(1)
+    assert "out in 20 s at the latest" in scene.told_after(1)
 
 
 def test_who_has_left_is_not_waited_for(caplog: pytest.LogCaptureFixture):
     scene = Scene(caplog, "gone-1", "dead-2")
     scene.members = ["dead-2"]
-    assert "a member that was there before: dead-2;" in scene.told_after(PATIENCE_MS)
+    assert "a member that was in the group before: dead-2;" in scene.told_after(PATIENCE_MS)
     scene.members = []
     assert scene.told_after(TELL_INTERVAL_MS) == ""
 
 
 def test_after_a_whole_session_they_must_be_alive(caplog: pytest.LogCaptureFixture):
     scene = Scene(caplog, "busy-1", "busy-2")
-    assert "they are alive, and busy for long (max_poll_interval_ms)" in scene.told_after(SESSION_MS + 1)
+    assert "they are alive, and have been busy for long (max_poll_interval_ms)" in scene.told_after(
+        SESSION_MS + 1
+    )
 
 
 def test_an_empty_group_is_not_asked_again(caplog: pytest.LogCaptureFixture):

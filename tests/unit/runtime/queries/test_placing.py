@@ -57,17 +57,17 @@ def test_who_has_all_partitions_knows(one: Placing) -> None:
 def test_where_keys_are_spread_by_default_the_partition_decides(one: Placing) -> None:
     one.require_absent(KEY, Found(here={PARTITION}))
     elsewhere = told(one, Found(here=OTHERS, owners={PARTITION: "a-thread"}))
-    assert f"partition {PARTITION} is given to a-thread" in elsewhere
+    assert f"partition {PARTITION} is assigned to a-thread" in elsewhere
     assert f"partition {PARTITION} is being restored here" in told(
         one, Found(here=OTHERS, arriving={PARTITION})
     )
-    assert f"partition {PARTITION} is given to nobody" in told(
+    assert f"partition {PARTITION} is not assigned" in told(
         one, Found(here=OTHERS, owners={0: "x"} if PARTITION else {1: "x"})
     )
 
 
 def test_a_leader_of_before_does_not_tell_who_has_what() -> None:
-    assert f"partition {PARTITION} is elsewhere" in told(grouped(), Found(here=OTHERS))
+    assert f"partition {PARTITION} is in another process" in told(grouped(), Found(here=OTHERS))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_leader_of_before_does_not_tell_who_has_what() -> None:
 )
 def test_where_it_is_not_known_how_keys_are_spread_any_partition_may_have_one(one: Placing) -> None:
     error = told(one, Found(here={PARTITION}, owners=dict.fromkeys(OTHERS, "a-thread")))
-    assert all(f"partition {other} is given to a-thread" in error for other in OTHERS)
+    assert all(f"partition {other} is assigned to a-thread" in error for other in OTHERS)
     assert f"the default partitioner would give partition {PARTITION}" in error
 
 
@@ -90,5 +90,5 @@ def test_what_a_processor_writes_may_be_under_any_key() -> None:
 
 @pytest.mark.parametrize("key", [None, Windowed("k1", 0, 1), 7])
 def test_a_key_that_cannot_be_written_as_one_of_the_store_is_in_no_partition(key: object) -> None:
-    assert "others may have it" in told(grouped(), Found(here=OTHERS), key)
+    assert "another process may have it" in told(grouped(), Found(here=OTHERS), key)
     assert "is not in this process now" in told(grouped(), Found(), key)

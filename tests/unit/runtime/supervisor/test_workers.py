@@ -276,8 +276,8 @@ def test_more_workers_than_tasks_are_told_once_and_why():
     scene.run(2, 3, report=Report("running", all_tasks=1))
     assert scene.advance(0) == []
     told = scene.advance(IDLE_MS)
-    assert "workers 2, 3 have nothing to do: " in told[0].text
-    assert "the application's work is one task, and a task runs in one worker at a time" in told[0].text
+    assert "workers 2, 3 have no task: " in told[0].text
+    assert "the application has one task, and a task runs in one worker at a time" in told[0].text
     assert scene.advance(IDLE_MS) == []
 
 
