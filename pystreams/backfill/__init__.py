@@ -1,15 +1,16 @@
-"""History over an application's own topology: planned, cut, computed in parallel, handed over to the live application.
+"""Runs an application's topology on history, in parallel, and hands the result over to the live application.
 
 A backfill reads the past from a log or from archives, runs each task of the topology over it (in this process or on
-Spark), and leaves what a live application needs to go on: changelogs, committed offsets, records for output topics.
+Spark), and writes everything from which a live application continues: changelogs, committed offsets, records for output
+topics.
 
 The parts, in the order in which a backfill goes through them; each imports only those before it:
 
-- ``sources/``: the past, as records by topic partition and offset. ``archive/`` writes the Parquet files that one of
+- ``sources/``: history, as records by topic partition and offset. ``archive/`` writes the Parquet files that one of
   them reads.
 - ``exchange/``: rows as Arrow: records, entries of stores, outcomes of tasks, and their order within a task.
 - ``plan/``: slices (a sub-topology at one visit) in an order that can be computed, the cut, and the manifest of both.
-- ``staging/``: the folder in which slices leave their rows, and the manifest's files.
+- ``staging/``: the folder to which slices write their rows, and the manifest's files.
 - ``compute/``: the driver, which computes slice after slice, and the task function, which runs one task with the
   live engine. Begin with ``compute.driver``.
 - ``handover/``: changelogs, offsets and records go to the live application, all of it or nothing.

@@ -1,7 +1,7 @@
 """A backfill in one call, from a script, a notebook or a Spark job.
 
-``backfill`` computes, ``plan_backfill`` tells what it would do. What came of it goes to the live application by
-``hand_over`` or ``write_snapshot``, records for sinks to where they belong by ``emit``.
+``backfill`` computes, ``plan_backfill`` only plans. ``hand_over`` or ``write_snapshot`` hands the result over to the
+live application, ``emit`` writes the records for sinks to their topics or to files.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pystreams.errors import ConfigError
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
 
-#: What is backfilled; a string is ``module`` or ``module:attribute``, which every worker must be able to import.
+#: The application; a string is ``module`` or ``module:attribute``, which every worker must be able to import.
 #: An ``App`` is a ``StreamsBuilder``.
 Program = StreamsBuilder | Topology | str
 
@@ -52,16 +52,16 @@ def backfill(
     commit_records: int = DEFAULT_COMMIT_RECORDS,
     progress: OnProgress | None = None,
 ) -> BackfillResult:
-    """Run an application over history, and give what came of it: stores, sinks, offsets.
+    """Run an application over history, and return the result: stores, sinks, offsets.
 
-    - ``staging``: where slices leave what they give. If it holds a backfill already, ``overwrite`` replaces it and
-      ``resume`` finishes it; the cut of that one counts then, not ``until``.
+    - ``staging``: where slices write their results. If it already holds a backfill, ``overwrite`` replaces it and
+      ``resume`` finishes it, with its own cut instead of ``until``.
     - ``executor``: where tasks run; None: in this process.
-    - ``until``: where to end. None: at what is there now; a time (ms since 1970), the same for all inputs; or the end
-      offset (exclusive) by partition.
-    - ``settings`` go over the application's own; ``application_id`` must be among them unless it is an ``App``.
+    - ``until``: where to end. None: at the current end offsets; a time (ms since 1970), the same for all inputs; or the
+      end offset (exclusive) by partition.
+    - ``settings`` override the application's own; ``application_id`` must be among them unless it is an ``App``.
     - ``partitions`` counts those of output topics, where sources do not know them or they are another log's.
-    - ``previous``: the staging folder of an earlier backfill of the same application, to go on from.
+    - ``previous``: the staging folder of an earlier backfill of the same application, to continue from.
     - ``commit_records``: how many records a task processes between two commits.
     - ``progress`` is called in this process, from any thread, about once a second for each task at work.
 
@@ -102,7 +102,7 @@ def plan_backfill(
     commit_records: int = DEFAULT_COMMIT_RECORDS,
     resume: Location | None = None,
 ) -> Planned:
-    """What ``backfill`` would do: slices, and the ranges of its inputs. Reads where these end, and writes nothing.
+    """What ``backfill`` would do: slices, and the ranges of its inputs. It reads their end offsets, and writes nothing.
 
     ``resume`` is the staging folder of a backfill that was begun: its cut and its partition counts count then.
 
@@ -142,7 +142,7 @@ def plan_backfill(
 
 
 def check_places(staging: Location, previous: Location | None) -> None:
-    """Raises ``ConfigError`` for a backfill that would take the place of the one that it goes on from."""
+    """Raises ``ConfigError`` for a backfill that would overwrite the one that it continues."""
     if previous is not None and same_place(fspath(previous), fspath(staging)):
         raise ConfigError(
             f"{shown(fspath(staging))} cannot be the earlier backfill and the new one",
@@ -152,7 +152,8 @@ def check_places(staging: Location, previous: Location | None) -> None:
 
 
 def _counts(built: BuiltTopology, source: Source, given: Mapping[str, int]) -> dict[str, int]:
-    """The partition counts of all topics: inputs are as wide as in their source, of outputs the user knows more."""
+    """The partition counts of all topics: those of inputs come from their sources, those of outputs may come from the
+    user."""
     known = source.partitions()
     read = {topic for sub in built.subtopologies for topic in sub.source_topics} | built.global_topics
     for topic in sorted(read & set(given)):

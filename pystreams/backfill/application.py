@@ -34,7 +34,7 @@ class Application(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NamedApplication:
-    """``module:attribute``, which every worker can import. ``settings`` go over the application's own."""
+    """``module:attribute``, which every worker can import. ``settings`` override the application's own."""
 
     reference: str
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -88,7 +88,7 @@ class LocalApplication:
 
 
 def application_here(program: object, settings: Mapping[str, Any]) -> Application:
-    """An application for this process. Raises ``AppLoadError`` for what is not one."""
+    """An application for this process. Raises ``AppLoadError`` for an object that is not one."""
     if isinstance(program, str):
         return NamedApplication(program, settings)
     if isinstance(program, StreamsBuilder | Topology):
@@ -104,7 +104,8 @@ def _no_application(program: object) -> AppLoadError:
 
 
 def loaded(program: object, settings: Mapping[str, Any]) -> LoadedApplication:
-    """Build what ``program`` holds. ``settings`` go over those of an ``App``; else they name the application."""
+    """Build what ``program`` holds. ``settings`` override those of an ``App``; for other programs they name the
+    application."""
     if not isinstance(program, StreamsBuilder | Topology):
         raise _no_application(program)
     own = own_config(program)

@@ -5,7 +5,7 @@
     commit     one entry in the archive's log (sources/archive_log.py) names the files of a round; then they move to
                their places
 
-What a run leaves that is killed is either committed or counts for nothing, so no record is there twice.
+The files of a killed run are either committed or ignored, so no record is archived twice.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from pystreams.nearest import not_among
 
 log = logging.getLogger(__name__)
 
-#: Offsets that a file stands for, at most.
+#: The maximum number of offsets in a file.
 FILE_OFFSETS_MAX: Final = 2_000_000
-#: Pieces of a round, for each that is written at a time.
+#: The number of pieces of a round for each parallel writer.
 _ROUND_PIECES: Final = 4
-#: A round does not take that long: drafts that are older belong to nobody.
+#: A round is shorter than this: older drafts are leftovers.
 _STALE_MS: Final = 24 * 3_600_000
 
 
@@ -62,7 +62,7 @@ class InlineArchiver:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """What a run added. ``lost`` are offsets that were gone from the log before they were archived."""
+    """The result of a run. ``lost`` are offsets that were gone from the log before they were archived."""
 
     records: int
     files: int
@@ -85,14 +85,14 @@ def archive(
     progress: OnArchived | None = None,
     clock: Clock | None = None,
 ) -> ArchiveResult:
-    """Append to the archive at ``to`` what its topics have got since the last run; all of it at the first.
+    """Append the records since the last run to the archive at ``to``; the first run archives all records.
 
     ``to`` is a path, or a URI that Arrow knows. Of Kafka give ``KafkaSource(..., isolation_level="read_committed")``:
-    what is archived stays, so it must not be what a transaction takes back.
+    archived records are permanent, so they must not come from aborted transactions.
 
-    Raises ``TopicError`` for a topic that is not there, or was made anew since; ``StateError`` if another run commits
-    at the same time, and for a folder with files of others; what the source raises. What was committed until then
-    stays.
+    Raises ``TopicError`` for a topic that is not there, or was created again since; ``StateError`` if another run
+    commits at the same time, and for a folder with files of others; what the source raises. Records that were committed
+    until then stay in the archive.
     """
     run = _Run(source, Folder(to), archiver or InlineArchiver(), clock or SystemClock(), progress)
     return run.run(topics, file_offsets_max)
@@ -159,7 +159,7 @@ class _Run:
     def _ranges(
         self, counts: dict[str, int], archived: Index
     ) -> tuple[list[InputRange], dict[TopicPartition, Span]]:
-        """What to read of each partition, and what is gone."""
+        """The ranges to read of each partition, and the lost ones."""
         partitions = [TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)]
         beginnings, ends = self._source.beginnings(partitions), self._source.ends(partitions)
         ranges: list[InputRange] = []

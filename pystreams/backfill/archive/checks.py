@@ -1,4 +1,4 @@
-"""What stands in the way of adding to an archive: files of others, and topics that are not those that were archived."""
+"""Checks before records are added to an archive: no foreign files, and the same topics as those that were archived."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def require_same_topics(
 
 
 def other_topic(source: Source, folder: Folder, topic: str, why: str) -> TopicError:
-    """What to raise for a topic that is not the one in the archive."""
+    """The error for a topic that is not the one in the archive."""
     return TopicError(
         f"topic {topic} is not the one that was archived",
         where=f"{source.description}, archive {folder.shown}",

@@ -28,7 +28,7 @@ _GROUP_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class ArchiveJob:
-    """What a process needs to write pieces; picklable. ``drafts`` is the round's own folder."""
+    """The data that a process needs to write pieces; picklable. ``drafts`` is the round's own folder."""
 
     source: Source
     folder: Folder

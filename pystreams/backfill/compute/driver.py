@@ -1,8 +1,8 @@
-"""Runs a backfill: begins it or goes on with it, computes slice after slice, and tells what came of it.
+"""Runs a backfill: begins or resumes it, computes slice after slice, and returns the result.
 
-The same for every executor. The driver is the only one to write the manifest: a slice counts once it stands there, so
-a driver that dies leaves nothing half done that a resumed run would take for done. Of two drivers on one staging folder
-the one that began later goes on; the other finds out at its next slice (staging/manifest_files.py).
+The same for every executor. Only the driver writes the manifest: a slice counts once the manifest names it, so a
+resumed run never uses an incomplete slice of a driver that died. Of two drivers on one staging folder the one that
+began later continues; the other one fails at its next slice (staging/manifest_files.py).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
-#: A task's progress is told no more often.
+#: The least time between two progress reports of a task.
 _PROGRESS_MS = 250
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a task of a slice is: records processed, of about how many (which is known once it is ``finished``). A
-    task that is tried again counts anew."""
+    """The progress of a task of a slice: records processed, and the estimated total (exact once it is ``finished``). A
+    task that is retried starts counting again."""
 
     slice: int
     task: int
@@ -51,8 +51,8 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A backfill to run: planned and cut. ``carried`` is by sub-topology what an earlier backfill left it.
-    ``begun``: the cut is that of one which was begun before."""
+    """A backfill to run: planned and cut. ``carried`` is the state from an earlier backfill, by sub-topology.
+    ``begun``: the cut is that of a backfill that was begun before."""
 
     loaded: LoadedApplication
     application: Application
@@ -63,8 +63,8 @@ class Planned:
     begun: bool = False
 
     def expected_records(self) -> dict[int, int | None]:
-        """By slice, about how many records it will read: those of its ranges' offsets; None if some come from an
-        earlier slice, which nobody knows before it ran."""
+        """By slice, the estimated number of records that it will read, from its ranges of offsets; None if it also
+        reads an earlier slice, whose output is not known before it ran."""
         return {
             one.index: None
             if any(input.internal for input in one.inputs)
@@ -81,7 +81,7 @@ class Planned:
         )
 
     def expected_of(self, one: Slice, task: int, written: Mapping[TopicPartition, int]) -> int:
-        """About how many records a task reads; ``written`` counts those of internal topics."""
+        """The estimated number of records that a task reads; ``written`` counts those of internal topics."""
         internal = (input.topic for input in one.topics_of(task) if input.internal)
         return self._external(one, task) + sum(
             written.get(TopicPartition(topic, task), 0) for topic in internal
@@ -97,8 +97,8 @@ def run(
     overwrite: bool = False,
     progress: OnProgress | None = None,
 ) -> BackfillResult:
-    """Compute all slices, in order. With ``resume`` those that are staged already are not computed again, with
-    ``overwrite`` what is staged is replaced.
+    """Compute all slices, in order. ``resume`` skips the slices that are already staged, ``overwrite`` replaces the
+    staged backfill.
 
     Raises ``StateError`` if the staging folder holds a backfill that is not to be resumed, ``TopologyError`` if it is
     another one's, ``ConfigError`` if it was begun with other settings or from another source and is not finished;
@@ -132,7 +132,7 @@ def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool)
     manifest.check_plan(planned.plan)
     if manifest.status is Status.CUT:
         check_rules(manifest.rules, rules, planned.source, staging.location)
-        # Written also where it is not new: whoever has begun it and is still alive finds out that he is not alone.
+        # Write the manifest even if it is not new: another driver that is still alive then notices this one.
         staging.write_manifest(manifest)
         staging.with_slices(manifest.folders).clear()
     return replace(planned, manifest=manifest)
@@ -146,7 +146,7 @@ class _Run:
         self._executor = executor
         self._staging = staging
         self._progress = progress
-        #: By slice that is staged, what became of its tasks.
+        #: The outcomes of the tasks of each staged slice.
         self._outcomes: dict[int, list[TaskOutcome]] = {}
 
     def run(self) -> BackfillResult:
@@ -170,14 +170,14 @@ class _Run:
         return BackfillResult(planned.loaded, planned.plan, manifest, staged, self._executor, self._outcomes)
 
     def _compute(self, one: Slice, staged: Staging) -> list[TaskOutcome]:
-        """Every task is reported at the beginning and at the end, whatever gets lost in between."""
+        """Report every task at its beginning and at its end, even if reports in between are lost."""
         job, report = self._job(one, staged), self._report(one)
         for task in range(one.tasks):
             report(task, 0, False)
         try:
             outcomes = self._executor.compute(job, report)
         except Exception:
-            # Whoever has taken over deletes what this run has not finished: then that is what went wrong.
+            # Another driver that has taken over deletes unfinished slices of this run: report that as the error.
             self._staging.require_own()
             raise
         for task, outcome in enumerate(outcomes):
@@ -219,7 +219,7 @@ class _Run:
         return report
 
     def _expected(self, one: Slice) -> Sequence[int]:
-        """By task, about how many records it reads."""
+        """By task, the estimated number of records that it reads."""
         written: dict[TopicPartition, int] = {}
         for upstream in {index for input in one.inputs for index in input.upstream}:
             for outcome in self._outcomes[upstream]:

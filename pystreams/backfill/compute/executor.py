@@ -19,14 +19,14 @@ from pystreams.backfill.staging.port import Selection, Staged, Staging
 #: Called in the driver: task, records that it has processed so far, whether it has finished.
 Report = Callable[[int, int, bool], None]
 
-#: Called for a partition with its rows: what is done with them is told in bytes. May run more than once for a
+#: Called for a partition with its rows; returns its result as bytes. May run more than once for a
 #: partition, in any process, so it is pickled (cloudpickle) and must bear repetition.
 PartitionFunction = Callable[[int, Iterator[Arrow]], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedState:
-    """The state with which the tasks of a slice go on: that of a slice staged before, here or by an earlier backfill.
+    """The state with which the tasks of a slice begin: that of an earlier slice, of this backfill or of an earlier one.
 
     ``outcomes`` are by task.
     """
@@ -38,8 +38,8 @@ class CarriedState:
 
 @dataclass(frozen=True, slots=True)
 class SliceJob:
-    """A slice to compute. ``work`` is what each worker needs, ``source`` where it reads external inputs. ``staging``
-    has the slices before, and where this one is to be staged."""
+    """A slice to compute. ``work`` is the data that each worker needs, ``source`` the source of external inputs.
+    ``staging`` has the slices before, and where this one is to be staged."""
 
     work: TaskWork
     source: Source
@@ -48,7 +48,7 @@ class SliceJob:
 
 
 class Executor(Protocol):
-    """Computes slices, and runs a function over what they left."""
+    """Computes slices, and runs a function over their results."""
 
     def application(self, program: object, settings: Mapping[str, Any]) -> Application:
         """An application as this executor's processes get it: ``program`` is an ``App``, ``StreamsBuilder``,
@@ -60,10 +60,9 @@ class Executor(Protocol):
         ...
 
     def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
-        """Run all tasks of a slice and stage what they give, in a folder that is not there yet. Gives the outcomes by
-        task.
+        """Run all tasks of a slice, and stage their results in a new folder. Returns the outcomes by task.
 
-        Raises what a task raises (see ``task.run_task``), and what ``Staging.outcomes`` does.
+        Raises the errors of tasks (see ``task.run_task``) and of ``Staging.outcomes``.
         """
         ...
 

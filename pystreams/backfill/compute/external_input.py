@@ -29,10 +29,8 @@ from pystreams.ids import TaskId, TopicPartition
 def external_queues(
     work: TaskWork, task: int, source: Source, carried: TaskOutcome, batch_rows: int | None = None
 ) -> list[tuple[QueueId, Iterator[Arrow]]]:
-    """What a task reads from outside, queue by queue, in ``EXCHANGE_SCHEMA``; each is read as it is iterated.
-
-    ``carried`` is what an earlier visit left; ``batch_rows`` cuts the source's batches (None: as they come).
-    """
+    """The external inputs of a task, queue by queue, in ``EXCHANGE_SCHEMA``; a queue is read while it is iterated.
+    ``carried`` is the state of an earlier visit; ``batch_rows`` cuts the source's batches (None: as they come)."""
     inputs = work.slice.topics_of(task)
     topics = [input.topic for input in inputs if not input.internal]
     if not topics:

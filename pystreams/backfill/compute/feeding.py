@@ -10,7 +10,7 @@ from pystreams.engine.input.record_queue import RecordQueue
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 
-#: A task is given no more rows than this at once: what they bring about is all in memory.
+#: The maximum number of rows that a task gets at once: all their results are in memory.
 CHUNK_ROWS = 2_048
 #: About: what its records take as they came.
 _CHUNK_BYTES = 4 * 1024 * 1024
@@ -49,7 +49,7 @@ class GivenOrder:
         return min(end, self._runs[0][1])
 
     def clear(self) -> None:
-        """Everything expected has been processed."""
+        """Called when all expected records have been processed."""
         self._runs.clear()
 
 

@@ -1,4 +1,4 @@
-"""Global stores in a backfill: what their topics hold up to the cut, whole, for every task that asks for them.
+"""Global stores in a backfill: the whole content of their topics up to the cut, for every task that uses them.
 
 The first task that needs them in a folder for temporary files (an executor of Spark has one for each disk) fills them
 from their topics, on the disk; the others there take a copy, whose tables are links. A store that the application keeps
@@ -86,7 +86,7 @@ class GlobalTables(Mapping[str, Any]):
         return len(self._names)
 
     def close(self) -> None:
-        """Let go of the stores."""
+        """Close the stores."""
         state, self._state = self._state, None
         if state is not None:
             state.close()
@@ -104,7 +104,7 @@ class GlobalTables(Mapping[str, Any]):
         return self._filled(self._own)
 
     def _digest(self) -> str:
-        """What tells this backfill's stores from those of others."""
+        """A digest that distinguishes this backfill's stores from those of others."""
         source = "" if self._source is None else self._source.description
         ranges = [(*one.partition, one.start, one.end) for one in self._ranges]
         told = (self._loaded.built.fingerprint, self._cut_time_ms, source, ranges)
@@ -183,6 +183,6 @@ def clear_global_tables(folder: Path) -> None:
 
 
 def _clear(folder: Path) -> None:
-    """Delete what other backfills, and builders that were killed, have left: who works with it has a copy."""
+    """Delete the stores of other backfills and of killed tasks: running tasks work on copies."""
     for left in folder.glob(f"{_PREFIX}*"):
         shutil.rmtree(left)

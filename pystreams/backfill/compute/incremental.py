@@ -1,6 +1,6 @@
-"""A backfill that goes on from an earlier one: with its stores, partition times and operator state, at its offsets.
+"""A backfill that continues an earlier one, from its offsets, with its stores, partition times and operator state.
 
-What the earlier one staged is read where it lies. So a job that runs every night keeps tables up to date, and reads
+It reads the staged state in place. So a job that runs every night keeps tables up to date, and reads
 each record once.
 """
 
@@ -24,8 +24,8 @@ from pystreams.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What an earlier backfill left to go on from: its input ranges, by sub-topology the state of its tasks, and its
-    id. ``approximate``: its offsets are made up, and so are those of who goes on."""
+    """The part of an earlier backfill that a later one needs: its input ranges, the state of its tasks by sub-topology,
+    and its id. ``approximate``: its offsets are made up, and so are those of its continuation."""
 
     inputs: Sequence[InputRange] = ()
     carried: Mapping[int, CarriedState] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Continuation:
 
 
 def go_on(previous: Staging, plan: BackfillPlan) -> Continuation:
-    """What the backfill in ``previous`` left to one with this plan.
+    """The continuation of the backfill in ``previous`` by one with this plan.
 
     Raises ``StateError`` if there is none, or one that was not computed to its end; ``TopologyError``, naming the first
     difference, if it is another application's or one of topics that are partitioned in another way.
@@ -86,7 +86,7 @@ def check_source(before: Continuation, source: Source) -> None:
 
 
 def check_continued(manifest: Manifest, before: Continuation) -> None:
-    """Raises ``StateError`` if a backfill that was begun goes on from another one than is said now."""
+    """Raises ``StateError`` if the resumed backfill continues a different one than the one given now."""
     if manifest.previous_id != before.previous_id:
         raise StateError(
             "the backfill continues a different earlier backfill",
@@ -98,6 +98,6 @@ def check_continued(manifest: Manifest, before: Continuation) -> None:
 
 
 def _anew(outcome: TaskOutcome) -> TaskOutcome:
-    """A task's outcome as the next backfill goes on from it: what it writes begins new queues, because what was in the
-    old ones is processed."""
+    """A task's outcome as the start of the next backfill: its output begins new queues, because the old ones have been
+    processed."""
     return replace(outcome, sequences={}, written={}, stores={})

@@ -1,4 +1,4 @@
-"""The producer of a task of a backfill: what is sent becomes rows for the next slices and the sinks."""
+"""The producer of a task of a backfill: records that are sent become rows for the next slices and the sinks."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _QUEUE_BYTES = 25 * 1024
 _BYTES = 32 * 1024 * 1024
 #: Rows of a partition are handed on when they have so many bytes, or all together ``_BYTES``.
 _BATCH_BYTES = 256 * 1024
-#: What a record takes beside its key, value and headers.
+#: The bytes of a record beside its key, value and headers.
 _RECORD_BYTES = 100
 
 
 class _Queue:
-    """What was sent to one partition and has not been taken yet: as lists, then as Arrow rows."""
+    """The records that were sent to one partition and not taken yet: first as lists, then as Arrow rows."""
 
     __slots__ = (
         "headers",
@@ -69,7 +69,7 @@ class _Queue:
         self.rows_bytes = 0
 
     def seal(self, upstream: int) -> None:
-        """Make rows of the lists."""
+        """Turn the lists into rows."""
         size = len(self.values)
         if not size:
             return
@@ -131,7 +131,7 @@ class CollectingProducer:
         #: The queues of keys seen before, by topic: one look-up where a hash costs 1 µs.
         self._places: dict[str, dict[bytes | None, _Queue]] = {}
         self._queue_count = 0
-        #: What was sent since records became rows.
+        #: The bytes that were sent since the last conversion to rows.
         self._bytes = 0
         self._spill = Spill(folder / "spilled")
 
@@ -203,7 +203,7 @@ class CollectingProducer:
         timestamp: int | None,
         headers: Headers,
     ) -> None:
-        """Nothing: a backfill publishes what a store holds at the end, not how it came to that."""
+        """Does nothing: a backfill publishes the final content of a store, not its changes."""
 
     def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
@@ -211,15 +211,15 @@ class CollectingProducer:
         return {}
 
     def abort(self) -> None:
-        """Nothing to take back: a task that fails begins anew, and what it gave is dropped with it."""
+        """Does nothing: a task that fails starts again, and its output is discarded."""
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._spill.close()
 
     def take(self, *, everything: bool = False) -> Iterator[Arrow]:
-        """What was sent and is enough to be handed on, in batches of one partition each, in ``EXCHANGE_SCHEMA``; or
-        ``everything``. Bounds what is kept here, whatever the number of partitions and the size of records."""
+        """Take the partitions with enough records, or ``everything``, as batches of one partition each in
+        ``EXCHANGE_SCHEMA``. This bounds the memory, whatever the number of partitions and the size of records."""
         yield from self._spill.take()
         enough = min(max(_SEALED_BYTES, _QUEUE_BYTES * self._queue_count), _BYTES)
         if not everything and self._bytes < enough:
@@ -231,14 +231,14 @@ class CollectingProducer:
                 yield queue.take()
 
     def _spill_all(self) -> None:
-        """Have everything wait in the file."""
+        """Move everything to the file."""
         self._seal()
         for queue in self._all():
             if queue.rows:
                 self._spill.add(queue.take())
 
     def _seal(self) -> None:
-        """Make rows of all that was sent."""
+        """Turn all sent records into rows."""
         for queue in self._all():
             queue.seal(self._upstream)
         self._bytes = 0

@@ -1,4 +1,4 @@
-"""What a backfill has computed, read from where it is staged."""
+"""The result of a backfill, read from its staging folder."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BackfillResult:
     manifest: Manifest
     staging: Staged
     executor: Executor
-    #: By slice, what became of its tasks.
+    #: The outcomes of tasks, by slice.
     outcomes: Mapping[int, Sequence[TaskOutcome]]
 
     def stores(self) -> dict[str, str | None]:
@@ -71,7 +71,7 @@ class BackfillResult:
         return Selection(Kind.STATE, store, (one.index,), one.tasks)
 
     def sink_rows(self, topic: str) -> Selection:
-        """What was written to a topic."""
+        """The rows that were written to a topic."""
         slices = tuple(one.index for one in self.plan.slices)
         written = [partition.partition for partition in self.written() if partition.topic == topic]
         return Selection(Kind.RECORD, topic, slices, max(written, default=-1) + 1)
@@ -96,7 +96,8 @@ class BackfillResult:
         return found
 
     def sink(self, topic: str) -> dict[int, list[SinkRecord]]:
-        """What was written to a topic, by partition. Where several tasks wrote to one, they follow in order of time."""
+        """The records that were written to a topic, by partition. Records of several tasks in one partition are in
+        order of time."""
         selection = self.sink_rows(topic)
         return {
             partition.partition: list(sink_records(self.rows(selection, partition.partition)))
@@ -118,8 +119,8 @@ class BackfillResult:
     def offsets(
         self, internal_ends: dict[TopicPartition, int] | None = None
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What to commit for every input partition. ``internal_ends`` are the end offsets of the internal topics, which
-        a backfill does not fill (default: 0)."""
+        """The offsets to commit for every input partition. ``internal_ends`` are the end offsets of the internal
+        topics, which a backfill does not fill (default: 0)."""
         committed: dict[TopicPartition, CommittedOffset] = {}
         for one in self.plan.slices:
             if one.final:
@@ -142,7 +143,7 @@ class BackfillResult:
         return encode_committed(positions, times, outcome.operator_state, {})
 
     def outcome(self, one: Slice, task: int) -> TaskOutcome:
-        """What became of a task."""
+        """The outcome of a task."""
         return self.outcomes[one.index][task]
 
     def _slice_of(self, store: str) -> Slice:

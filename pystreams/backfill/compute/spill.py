@@ -1,4 +1,4 @@
-"""Rows that are too many to wait in memory wait in a file."""
+"""A file for rows that do not fit into memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Spill:
         self._path.unlink()
 
     def close(self) -> None:
-        """Let go of the file, which stays where it is."""
+        """Close the file, and do not delete it."""
         if self._writer is not None:
             self._writer.close()
         self._writer = None

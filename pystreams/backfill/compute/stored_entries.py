@@ -1,4 +1,4 @@
-"""What a task's stores hold, in the format of their changelogs; and back.
+"""Converts the content of a task's stores to the format of their changelogs, and back.
 
 A plain store does not keep the timestamp that its changelog has: ``ChangeTimes`` does, beside it. A versioned store is
 told version by version, in the order of time: that of its changelog.
@@ -31,14 +31,14 @@ class ChangeTimes:
     ) -> None:
         self._directory = directory / _DIRECTORY
         self._resources = resources
-        #: By store, what is not in the database.
+        #: By store, the times that are not in the database.
         self._changes: dict[str, dict[bytes, bytes | None]] = {
             spec.name: {} for spec in specs if spec.kind not in TIMED_KINDS
         }
         self._database: RocksDatabase | None = None
 
     def log_of(self, store: str) -> LogChange:
-        """What stands in for the changelog of a store."""
+        """The substitute for the changelog of a store."""
         changes = self._changes.get(store)
         if changes is None:
             return _nothing
@@ -65,7 +65,7 @@ class ChangeTimes:
         return 0 if packed is None else int(unpack_int64(packed)[0])
 
     def commit(self) -> None:
-        """Bring what is too much for memory to the disk."""
+        """Write the times that do not fit into memory to the disk."""
         if self._database is None:
             if sum(map(len, self._changes.values())) <= MEMORY_ENTRIES:
                 return

@@ -1,8 +1,8 @@
 """The task function: one task of a slice, from Arrow batches to Arrow batches.
 
-It is what ``mapInArrow`` wants. The rows that come in are those of one task in the order of ``order.ORDER``: first what
-an earlier visit left (outcome and stores), then records. What goes out are records for internal topics and sinks as
-they are produced, then the stores, then the outcome. The task itself is the live one: same code, same stores.
+It has the form of a function for ``mapInArrow``. Its input are the rows of one task in the order of ``order.ORDER``:
+first the outcome and the stores of an earlier visit, then records. Its output are records for internal topics and sinks
+as they are produced, then the stores, then the outcome. The task itself is the live one: same code, same stores.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pystreams.state.value_forms import with_headers_apart
 _ENTRIES = 10_000
 _ENTRIES_BYTES = 1024 * 1024
 
-#: After so many records it is looked at what they have brought about, which is all in memory till then.
+#: After this number of records their results, which are in memory until then, are checked and handed on.
 _STEP_RECORDS = 256
 
 _THREAD = "backfill"
@@ -49,7 +49,7 @@ _THREAD = "backfill"
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
-    """What a worker process needs to run tasks of a slice; picklable.
+    """The data that a worker process needs to run tasks of a slice; picklable.
 
     ``partitions`` counts those of all topics that the plan knows, others have ``widest``; ``ranges`` are what is read
     from outside, by all slices.
@@ -79,7 +79,7 @@ def run_task(
     topic and partition; the outcome last.
 
     ``work_dir`` is where the task keeps its stores while it runs (None: the machine's temporary folder); ``report`` is
-    told again and again how many records have been processed. ``source`` has the topics of global stores, if there are
+    called repeatedly with the number of processed records. ``source`` has the topics of global stores, if there are
     any; what is made of them stays in ``work_dir`` for the tasks that come after (global_tables.py).
 
     Raises what the task raises: ``ProcessingError``, ``SerializationError``, ``ProductionError``; ``TopologyError`` if
@@ -141,7 +141,7 @@ class _TaskRun:
             raise
 
     def rows(self, batches: Iterable[Arrow]) -> Iterator[Arrow]:
-        """Everything that the task gives."""
+        """The whole output of the task."""
         records = self._restored(batches)
         self._global_tables.open_for(self._sub.nodes)
         self._start()
@@ -164,7 +164,7 @@ class _TaskRun:
         self._stream.close()
 
     def close(self) -> None:
-        """Let go of everything; processors that still run are closed, too."""
+        """Release all resources, and close processors that still run."""
         try:
             if self._stream.phase is not Phase.CLOSED:
                 self._stream.close()
@@ -176,7 +176,7 @@ class _TaskRun:
     # Before the first record
 
     def _restored(self, batches: Iterable[Arrow]) -> Iterator[Arrow]:
-        """Take over what comes before the records, and give the records."""
+        """Restore the state that comes before the records, and return the records."""
         iterator = iter(batches)
         for batch in iterator:
             records = self._restore(batch)
@@ -256,8 +256,8 @@ class _TaskRun:
         self._times.commit()
 
     def _write_stores(self) -> None:
-        """What was written to the stores goes to the disk. That alone is not a commit: what the caches hold stays
-        there, so nothing downstream depends on when it is done."""
+        """Write the changes of the stores to the disk. This is not a commit: the caches are not flushed, so the output
+        does not depend on when this is done."""
         self._state.commit({})
         self._times.commit()
 
@@ -302,7 +302,7 @@ class _TaskRun:
 
 
 def _nothing(_: int) -> None:
-    """Nobody wants to know."""
+    """The default ``report``, which does nothing."""
 
 
 def _again(first: Arrow, rest: Iterator[Arrow]) -> Iterator[Arrow]:

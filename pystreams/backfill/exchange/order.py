@@ -13,7 +13,7 @@ from typing import Final
 
 from pystreams.backfill.exchange.rows import Arrow, combined, pc
 
-#: What rows of ``EXCHANGE_SCHEMA`` are sorted by within a task: Spark's ``sortWithinPartitions`` takes these names.
+#: The sort columns of ``EXCHANGE_SCHEMA`` within a task: Spark's ``sortWithinPartitions`` takes these names.
 ORDER: Final = ("queue_time", "topic", "upstream", "sequence")
 
 #: A queue of a task: its topic and the task that filled it.

@@ -1,4 +1,4 @@
-"""Records as Arrow columns: what sources give, and what the slices of a backfill hand to each other.
+"""Records as Arrow columns: the output of sources, and the rows between the slices of a backfill.
 
 Columns become ``RecordBatch`` and back list by list; no object is made per record.
 """
@@ -15,7 +15,7 @@ import pyarrow.compute
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
 
-#: What pyarrow's own classes are to the type checker.
+#: The types of pyarrow's own classes, for the type checker.
 Arrow: TypeAlias = Any
 
 #: Arrow's functions on columns, which it makes when it is imported: no type checker finds them.
@@ -23,7 +23,7 @@ pc: Any = pyarrow.compute
 
 _HEADERS = pa.list_(pa.struct([pa.field("name", pa.string(), nullable=False), ("value", pa.binary())]))
 
-#: A record of a log: what sources give and archives hold. Timestamps in ms.
+#: The schema of records in sources and archives. Timestamps in ms.
 RECORD_SCHEMA: Arrow = pa.schema(
     [
         pa.field("topic", pa.string(), nullable=False),
@@ -54,7 +54,7 @@ EXCHANGE_SCHEMA: Arrow = pa.schema(
     ]
 )
 
-#: ``upstream`` of what comes from an external topic.
+#: ``upstream`` of records from an external topic.
 EXTERNAL = -1
 #: ``upstream`` of rows that are not records, where nobody asks for it.
 NO_UPSTREAM = -1
@@ -63,13 +63,13 @@ _INT64_MIN = -(1 << 63)
 
 
 class Kind(IntEnum):
-    """What a row of ``EXCHANGE_SCHEMA`` is."""
+    """The kind of a row of ``EXCHANGE_SCHEMA``."""
 
     #: For a topic.
     RECORD = 0
     #: An entry of a store in its changelog's format; ``topic`` is the store's name.
     STATE = 1
-    #: What became of a task: JSON in ``value``, see task_outcome.py.
+    #: The outcome of a task: JSON in ``value``, see task_outcome.py.
     OUTCOME = 2
 
 

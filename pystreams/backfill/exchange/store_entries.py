@@ -33,7 +33,7 @@ from pystreams.state.sorted_files import SORTED_BYTES, SortedFiles
 StoreEntry: TypeAlias = "tuple[bytes, bytes | None, int]"
 
 _TABLE: Final = "entries"
-#: What Python needs for an entry beside the bytes themselves.
+#: The memory that Python needs for an entry beside its bytes.
 _ENTRY_BYTES: Final = 200
 #: Before a value: there is one, or none.
 _VALUE, _DELETED = b"\x00", b"\x01"

@@ -1,4 +1,5 @@
-"""What became of a task: where it stands, so that a later visit, a later backfill or the live application goes on."""
+"""The outcome of a task: its positions, from which a later visit, a later backfill or the live application
+continues."""
 
 from __future__ import annotations
 
@@ -77,9 +78,9 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """``records`` and ``dropped`` count what this visit read and dropped, ``written`` what it wrote, by partition. The
-    others say where the task stands: ``partition_times`` and ``taken`` (records so far, of internal topics) by input
-    topic, ``sequences`` as ``CollectingProducer.sequences``, ``stores`` with a digest for each."""
+    """``records`` and ``dropped`` count the records that this visit read and dropped, ``written`` those that it wrote,
+    by partition. The others say where the task stands: ``partition_times`` and ``taken`` (records so far, of internal
+    topics) by input topic, ``sequences`` as ``CollectingProducer.sequences``, ``stores`` with a digest for each."""
 
     records: int = 0
     dropped: int = 0

@@ -1,4 +1,4 @@
-"""What can be refused of a hand-over before anything is written, and for the most part before anything is computed."""
+"""The checks of a hand-over before anything is written; most of them run before anything is computed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pystreams.topology.partitions import resolve_partitions
 
 log = logging.getLogger(__name__)
 
-#: Somebody else's last step is not waited for: who takes over ends it.
+#: Do not wait for the last step of another hand-over: this one will abort it.
 _LOOK_MS = 2_000.0
 
 
@@ -40,8 +40,8 @@ class CutBackfill(Protocol):
 
 
 def check_target(cut: CutBackfill, broker: Broker, clock: Clock | None = None) -> None:
-    """Whether what comes of a backfill can be handed over to this log, or was before. Whether changelogs would delete
-    it shows only once it is computed.
+    """Check whether the result of a backfill can be handed over to this log, or already was. The retention of
+    changelogs can only be checked once it is computed.
 
     Raises what ``hand_over`` raises before it writes anything.
     """
@@ -54,7 +54,7 @@ def check_target(cut: CutBackfill, broker: Broker, clock: Clock | None = None) -
 def handed_over_before(
     manifest: Manifest, broker: Broker, admin: Admin, clock: Clock
 ) -> HandOverRecord | None:
-    """What a complete hand-over of this very backfill told; None if there was none, or if another is under way."""
+    """The record of a complete hand-over of this backfill; None if there was none, or if another one is running."""
     try:
         told = read_record(broker, admin, manifest.application_id, clock, _LOOK_MS)
     except UnderWayError:

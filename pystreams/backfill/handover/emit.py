@@ -1,4 +1,4 @@
-"""Brings the records that a backfill wrote for sinks to where they are wanted: Parquet files, or the topics themselves.
+"""Writes the records of a backfill for sinks to their target: Parquet files, or the topics themselves.
 
 Each record gets there once, however often it is tried. Partitions are written where the executor works.
 """

@@ -34,7 +34,7 @@ class EmitToFolder:
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
             return b"0"
-        # What another backfill has emitted comes before: this one goes on from it.
+        # The offsets continue after the records that other backfills have emitted.
         others = [name for name in self.folder.names(place) if name.endswith(".parquet")]
         offset = sum(self._rows_in(f"{place}/{name}") for name in others)
         draft = f"{place}/.{self.backfill_id}-{uuid4().hex}.draft"

@@ -51,7 +51,7 @@ class HandOverInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True, slots=True)
 class HandedOver:
-    """What a hand-over did. ``stores`` is empty if it was ``complete_before``: then nothing was done. ``emitted``
+    """The result of a hand-over. ``stores`` is empty if it was ``complete_before``: then nothing was done. ``emitted``
     counts the records that were written to output topics, now or then; None if that was not asked for."""
 
     manifest: Manifest
@@ -195,7 +195,7 @@ class _HandOver:
 
     @contextmanager
     def _telling_its_state(self) -> Iterator[None]:
-        """What ends it says what the application can do now."""
+        """An exception here says what the application can do now."""
         try:
             yield
         except KeyboardInterrupt:

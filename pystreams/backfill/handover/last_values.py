@@ -1,4 +1,4 @@
-"""What a changelog holds, compacted: in memory as long as it is little, on the disk if it is more."""
+"""The compacted content of a changelog: in memory while it is small, else on the disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pystreams.topics.committed_batches import SilentPartitionError, committed_b
 
 #: So much of a partition is kept in memory: less than half of the time that the disk takes for each entry.
 MEMORY_BYTES: Final = 64 * 1024 * 1024
-#: What Python needs for an entry beside the bytes themselves.
+#: The memory that Python needs for an entry beside its bytes.
 _ENTRY_BYTES: Final = 200
 
 #: A changelog that gives nothing for so long, though there must be more, cannot be read now.

@@ -1,5 +1,5 @@
 """Brings a store partition's changelog to what a backfill has computed: the last value of each key, and tombstones for
-what an earlier run has left. What is there already is not written again.
+what an earlier run has left. Values that are already there are not written again.
 
 The changelog of a versioned store has every version, in the order of time, and nothing before: no record takes the
 place of one that an earlier run has left, so the hand-over makes the topic anew.
@@ -31,7 +31,7 @@ from pystreams.take_over.hand_over_record import read_record
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was done to a changelog: records written, left as they were, and tombstones."""
+    """The changes of a changelog: records written, records unchanged, and tombstones."""
 
     written: int = 0
     unchanged: int = 0

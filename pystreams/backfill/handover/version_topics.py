@@ -1,6 +1,6 @@
 """The changelogs of versioned stores, as a hand-over needs them: empty, and kept from being compacted too soon.
 
-What an earlier run has left there cannot be taken back record by record, so a topic that holds anything is made anew.
+Records of an earlier run cannot be removed one by one, so a topic that is not empty is created again.
 
 Kafka tells by the records' own timestamps whether they are old enough to be compacted, and the end of a transaction
 closes a segment: versions of last year would be gone seconds after they were handed over, all but the last of each key.

@@ -1,4 +1,5 @@
-"""What a backfill is about, frozen before it reads: JSON in the staging folder (staging/manifest_files.py).
+"""The inputs and the plan of a backfill, frozen before it reads: JSON in the staging folder
+(staging/manifest_files.py).
 
     CUT ──> COMPUTED ──> PUBLISHING ──> COMMITTED
 
@@ -59,7 +60,7 @@ class StoreResult:
 
 @dataclass(frozen=True, slots=True)
 class SliceResult:
-    """What a slice that is staged has done."""
+    """The result of a staged slice."""
 
     records: int
     dropped: int

@@ -1,4 +1,5 @@
-"""What a plan's reader should know: which results are one of several legal ones, and what a backfill leaves out."""
+"""Notes for the reader of a plan: results that are one of several legal ones, and effects that a backfill leaves
+out."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the result of a backfill depends on, beside topology and cut: a run that goes on with another's slices must have
-the same, or two rules are mixed.
+"""Settings and sources that decide the result of a backfill, beside topology and cut. A run that resumes a backfill
+must have the same ones.
 
 Told by name, as text for people. The budget of the caches and the records between commits are not among it: they stand
 in the manifest, and those of the run that began count.
@@ -58,7 +58,7 @@ def rules_of(loaded: LoadedApplication, source: Source) -> dict[str, str]:
 
 
 def _of_nodes(built: BuiltTopology) -> dict[str, str]:
-    """What the topology's fingerprint does not tell of sources and sinks."""
+    """Properties of sources and sinks that are not in the topology's fingerprint."""
     rules: dict[str, str] = {}
     for node in (node for sub in built.subtopologies for node in sub.nodes):
         if isinstance(node, SourceNode) and node.timestamp_extractor is not None:
@@ -84,8 +84,8 @@ def check_rules(was: Mapping[str, str], now: Mapping[str, str], source: Source, 
 
 
 def _text(value: Any) -> str:
-    """A setting as text that is the same in every process. What functions and classes do is not looked at, and modules
-    are left out: a program that is run has another than one that is imported."""
+    """A setting as text that is the same in every process. The code of functions and classes is not compared, and
+    modules are left out: a program that is run has another than one that is imported."""
     if value is None or isinstance(value, bool | int | str | Serde):
         # A serde of the user's may tell where it is in memory.
         return _ADDRESS.sub("", str(value))

@@ -1,7 +1,7 @@
-"""What a backfill does, before it reads anything: slices in the order in which they can be computed, with their tasks.
+"""The plan of a backfill: slices in the order in which they can be computed, with their tasks.
 
 A slice is a sub-topology and the inputs that it reads at one visit (see dependencies.py); each of its tasks is one
-partition of it, as live. What a slice writes to an internal topic is staged and read by the slices behind it.
+partition of it, as live. The records that a slice writes to an internal topic are staged, and later slices read them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A snapshot: what a backfill computed as a folder of RocksDB directories, from which a live application restores.
+"""A snapshot: the result of a backfill as a folder of RocksDB directories, from which a live application restores.
 
     <folder>/manifest.json               format, the backfill's manifest, stores, outcomes of tasks; written last
     <folder>/0_1/rocksdb/                the persistent stores of task 0_1, as they lie in its state directory

@@ -1,4 +1,4 @@
-"""What a snapshot's folder has in it, and its manifest as JSON."""
+"""The content of a snapshot's folder, and its manifest as JSON."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def pack_version(entry: StoreEntry) -> bytes:
 
 
 def unpack_version(packed: bytes) -> StoreEntry:
-    """Back."""
+    """The key, value and timestamp of a packed version."""
     has_value, timestamp, length = _VERSION.unpack_from(packed)
     value_from = _VERSION.size + length
     return packed[_VERSION.size : value_from], packed[value_from:] if has_value else None, timestamp

@@ -1,4 +1,4 @@
-"""A snapshot as what was computed: what a hand-over and a table read of it."""
+"""Reads a snapshot as the result of a backfill, for a hand-over or a table."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from pystreams.state.sorted_files import TableFormat
 def open_snapshot(
     folder: str | Path, application: object, settings: Mapping[str, Any] | None = None
 ) -> BackfillResult:
-    """A snapshot as what was computed: its stores and offsets, without records for sinks. The application and its
-    ``settings`` are given as to ``backfill``.
+    """A snapshot as the result of a backfill: its stores and offsets, without records for sinks. The application and
+    its ``settings`` are given as to ``backfill``.
 
     Raises ``StateError`` if the folder holds none, or one of another format; ``TopologyError``, naming the first
     difference, if it is another application's.

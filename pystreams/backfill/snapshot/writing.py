@@ -153,7 +153,8 @@ def _stored(result: BackfillResult) -> list[StoredAs]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What was written of a store partition: files for its table and for beside it, and a window store's latest."""
+    """The files of a store partition: those for its table and those beside it, and the latest entries of a window
+    store."""
 
     table: tuple[Path, ...]
     beside: tuple[Path, ...]

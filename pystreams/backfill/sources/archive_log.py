@@ -1,4 +1,4 @@
-"""What an archive holds: a log of what was archived, one file an entry, beside the Parquet files.
+"""The log of an archive: one file for each commit, beside the Parquet files.
 
     <archive>/_pystreams_archive/00000003.json                              an entry; its appearance is the commit
     <archive>/_pystreams_archive/drafts/<run>/topic=.../partition=.../...   what a run writes, before it is committed
@@ -46,8 +46,8 @@ class ArchivedFile:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveEntry:
-    """What one commit added. ``drafts`` is the folder in which the files were written (``<time in ms>-<random>``),
-    ``counts`` the number of partitions of the topics at that time."""
+    """The files that one commit added. ``drafts`` is the folder in which the files were written (``<time in
+    ms>-<random>``), ``counts`` the number of partitions of the topics at that time."""
 
     time_ms: int
     source: str

@@ -18,7 +18,7 @@ from pystreams.serde import serde_for
 _TIME: Final[Arrow] = pa.timestamp("ms", "UTC")
 
 _FOLDERS: Final = "topic and partition may be in folders named topic=NAME/partition=0 instead"
-#: What else there is where a column is missing.
+#: The hints for a missing column.
 _INSTEAD: Final = {
     "topic": _FOLDERS,
     "partition": _FOLDERS,

@@ -142,7 +142,7 @@ def joined(one: Piece, other: Piece) -> Piece:
 
 
 def out_of_order(partition: TopicPartition, where: str) -> ConfigError:
-    """What to raise for records of a partition that are not in order of offsets, or there twice."""
+    """The error for records of a partition that are not in order of offsets, or occur twice."""
     return ConfigError(
         f"the archive's records of {partition} are not in order of offsets",
         where=where,

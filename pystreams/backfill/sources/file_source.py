@@ -40,7 +40,7 @@ class FileSource:
     records are numbered as they stand, in the order of the files' names; whatever offsets there are do not count, and
     the partition is 0 where none is told.
 
-    What is there is looked at once: files that come later are seen by a new source.
+    The folder is listed once: only a new source sees later files.
     """
 
     path: str = field(repr=False)
@@ -107,10 +107,10 @@ class FileSource:
     def folder(self) -> Folder:
         return Folder(self.path)
 
-    # What a format does
+    # Methods that a format implements
 
     def pieces(self, file: str) -> list[Found]:
-        """What a file holds, with as little reading as can be."""
+        """The pieces in a file, found with as little reading as possible."""
         raise NotImplementedError
 
     def rows(self, file: str, input: InputRange, *, times_only: bool = False) -> Iterator[Arrow]:

@@ -30,7 +30,7 @@ class Folder:
 
     @property
     def shown(self) -> str:
-        """For people."""
+        """The place, as messages show it."""
         return shown(self.path)
 
     def files(self, suffixes: Sequence[str]) -> list[str]:
@@ -160,7 +160,7 @@ class Folder:
 
 
 def hive_values(file: str) -> dict[str, str]:
-    """What the folders of a file's path say: ``topic=lines/partition=0/a.parquet``."""
+    """The values in the folder names of a file's path: ``topic=lines/partition=0/a.parquet``."""
     pairs = (part.partition("=") for part in file.split("/")[:-1])
     return {name: unquote(value) for name, equals, value in pairs if equals}
 

@@ -1,4 +1,4 @@
-"""By what a log is known again: of each input partition the last record before the cut."""
+"""Identifies a log later: by the last record before the cut in each input partition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pystreams.ids import TopicPartition
 LOOK_BACK: Final = 1_000
 _CLIENT_ID: Final = "pystreams-backfill"
 _POLL_MS: Final = 100.0
-#: What does not come within this time is not found: a transaction that is open holds it back, or its broker is away.
+#: A record that does not arrive within this time counts as not found: an open transaction hides it, or its broker is
+#: down.
 _SILENCE_MS_MAX: Final = 10_000.0
 _DIGEST_CHARACTERS: Final = 16
 

@@ -1,4 +1,4 @@
-"""Archives in Parquet: what they hold is known from footers, or from the log that ``archive`` keeps."""
+"""Archives in Parquet: their content is known from footers, or from the log that ``archive`` keeps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pystreams.backfill.sources.source import BATCH_ROWS
 from pystreams.errors import ConfigError, OffsetOutOfRangeError
 from pystreams.ids import TopicPartition
 
-#: What is read of a column at once, and about what a batch may hold.
+#: The bytes read of a column at once, and the approximate size of a batch.
 _BUFFER_BYTES: Final = 1 << 20
 _BATCH_BYTES_MAX: Final = 16 << 20
 
@@ -84,7 +84,7 @@ class ParquetSource(FileSource):
         return self.approximate or statistics.may_hold("offset", input.start, input.end - 1)
 
     def _summary(self, parquet: Any, group: int, file: str) -> Found | None:
-        """What a row group holds, if it is one partition's and its statistics say so."""
+        """The piece in a row group, if its statistics show that it has one partition."""
         footer = parquet.metadata.row_group(group)
         statistics, given = _Statistics(footer), self._given(file)
         place: list[Any] = []
@@ -100,7 +100,7 @@ class ParquetSource(FileSource):
         try:
             partition = TopicPartition(place[0], int(place[1]))
         except ValueError:
-            return None  # Whoever reads the rows tells what is wrong with them.
+            return None  # The reader of the rows reports errors in them.
         return partition, Piece(file, footer.num_rows, first, last, latest)
 
     @contextmanager
@@ -108,7 +108,7 @@ class ParquetSource(FileSource):
         try:
             opened = self.folder.open_file(file)
         except FileNotFoundError:
-            # What an archive has committed moves to its place a moment later.
+            # Committed files of an archive move to their places a moment later.
             opened = self._open_settled(file)
         with opened:
             try:

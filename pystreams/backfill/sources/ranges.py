@@ -1,4 +1,4 @@
-"""Ranges of offsets: what is read of a partition, and the record by which its log is known again."""
+"""Ranges of offsets to read, and the record that identifies the log later."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class LastRecord:
 
 @dataclass(frozen=True, slots=True)
 class InputRange:
-    """What is read of an external partition: offsets from ``start`` to ``end`` (exclusive). ``last`` is the last record
-    before the end, whether it is read or was read by an earlier backfill; None where it was not found."""
+    """The range that is read of an external partition: offsets from ``start`` to ``end`` (exclusive). ``last`` is the
+    last record before the end, whether it is read or was read by an earlier backfill; None where it was not found."""
 
     partition: TopicPartition
     start: int

@@ -1,4 +1,4 @@
-"""What a source of history is. Sources are picklable: each worker reads its own partitions."""
+"""The interface of a source of history. Sources are picklable: each worker reads its own partitions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Source(Protocol):
         ...
 
     def missing(self, input: InputRange) -> list[Span]:
-        """What the source knows to have existed within the range, and does not hold. Offsets that compaction or a
+        """Offsets in the range that the source knows to have existed, and does not hold. Offsets that compaction or a
         transaction's marker took are not among it."""
         ...
 

@@ -91,7 +91,7 @@ class SparkExecutor:
         return self.staging(staged.location).with_slices(staged.folders)
 
     def _rows(self, job: SliceJob, staging: SparkStaging, reporter: Reporter) -> DataFrame:
-        """What the tasks of a slice give, as packed rows."""
+        """The output of the tasks of a slice, as packed rows."""
         one, carried = job.work.slice, job.carried
         given = [
             staging.selected(Selection(Kind.RECORD, input.topic, input.upstream, input.partitions))

@@ -1,4 +1,4 @@
-"""Errors on their way from Spark's workers and its JVM to people.
+"""Turns errors of Spark's workers and its JVM into errors for users.
 
 Spark hands on what a worker raised as text, traceback and all. An error that was raised for people to read goes along
 as data in that text, and is the same error again in the driver. Of all others there is a reason somewhere in that text.
@@ -78,7 +78,7 @@ def _raise_again(error: Exception) -> NoReturn:
 
 
 def not_importable(module: str) -> AppLoadError:
-    """What to raise for a module that workers cannot import."""
+    """The error for a module that workers cannot import."""
     return AppLoadError(
         f"Spark's workers cannot import {module}",
         why=f"the Python that they run has no module {module}",

@@ -32,7 +32,7 @@ _PACKED = pa.schema(
     ]
 )
 
-#: What is not the same in all rows of a batch, nor counted.
+#: The columns that are neither constant in a batch nor a counter.
 _OWN = ("queue_time", "timestamp", "key", "value", "headers")
 _OWN_SCHEMA = pa.schema([EXCHANGE_SCHEMA.field(name) for name in _OWN])
 
@@ -79,7 +79,7 @@ class Packed(NamedTuple):
 
 
 def packed(batches: Iterable[Arrow]) -> Iterator[Arrow]:
-    """What a task gives, as packed rows, each in an Arrow batch of its own.
+    """The output of a task as packed rows, each in an Arrow batch of its own.
 
     A batch has one kind, topic, partition and writer, and its sequence has no hole.
     """

@@ -1,4 +1,4 @@
-"""How far tasks are, told to the driver while they run: a datagram a second, that may be lost.
+"""Reports the progress of running tasks to the driver: one datagram per second, which may be lost.
 
 Spark's own counters reach the driver when a task ends, and a task may run for hours. Nothing waits for a datagram and
 nothing depends on one: what a slice has done is counted by its outcomes. Where the driver cannot listen, or workers do
@@ -46,7 +46,7 @@ class TaskReport:
         self._next = Deadline(SystemClock(), _INTERVAL_MS)
 
     def processed(self, records: int) -> None:
-        """So many records in all so far."""
+        """Report the total number of processed records."""
         self._records = records
         if self._address is not None and self._next.expired():
             self._next = Deadline(SystemClock(), _INTERVAL_MS)
@@ -147,7 +147,7 @@ def _tell_once(bind: str, why: str) -> None:
 
 
 def _listen(receiver: socket.socket, token: bytes, report: Report, ended: threading.Event) -> None:
-    """Until it is to end: what comes after that is of no use."""
+    """Receive reports until the end is requested; later ones are not needed."""
     while not ended.is_set():
         try:
             message = receiver.recv(_TOLD.size + 1)

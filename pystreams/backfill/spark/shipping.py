@@ -10,7 +10,7 @@ from pyspark import cloudpickle
 
 from pystreams.errors import AppLoadError
 
-#: Where msgspec keeps, on a dataclass itself, what it found out about it. It makes it anew when it is gone.
+#: The attribute of a dataclass in which msgspec caches its analysis. msgspec creates it again if it is missing.
 _MSGSPEC = "__msgspec_cache__"
 
 

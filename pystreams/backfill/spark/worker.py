@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers: a task of a slice, or a function over a partition of staged rows."""
+"""The code that runs in Spark's Python workers: a task of a slice, or a function over a partition of staged rows."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class LocalStaging(StagingFolder):
         self.path = Path(location)
         super().__init__(str(self.path), LocalFolder(self.path))
         self._batch_rows = batch_rows
-        #: By slice, what was found of its tasks' outcomes.
+        #: The outcomes that were found, by slice.
         self._found: dict[int, dict[int, TaskOutcome]] = {}
 
     def with_slices(self, folders: Mapping[int, str]) -> Self:
@@ -74,7 +74,7 @@ class LocalStaging(StagingFolder):
         return self.path / self._folders[slice]
 
     def write_task(self, slice: int, task: int, rows: Iterable[Arrow]) -> TaskOutcome:
-        """Stage what a task gives."""
+        """Stage the output of a task."""
         folder = self._task(slice, task)
         folder.mkdir(parents=True)
         files: dict[Path, _File] = {}
@@ -130,7 +130,7 @@ class LocalStaging(StagingFolder):
         ]
 
     def _outcomes(self, slice: int) -> dict[int, TaskOutcome]:
-        """What is there of a slice, by task."""
+        """The outcomes that exist of a slice, by task."""
         if slice not in self._found:
             folder = self.folder_of(slice)
             self._found[slice] = {

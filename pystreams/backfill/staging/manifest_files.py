@@ -3,16 +3,16 @@
     <staging>/manifest-00001.json, manifest-00002.json, …
 
 No file is ever replaced or renamed, because file systems differ in what that does: Hadoop's rename over a file that
-is there is unknown to Google's storage and a copy on S3. What is needed is that a file is made anew or not at all, and
-that who lists the folder sees what was closed before. A file that its writer did not finish is not JSON, and is passed
-over.
+is there is unknown to Google's storage and a copy on S3. It only needs that a file is either newly created or not at
+all, and that a list of the folder has all files that were closed before. A file that its writer did not finish is not
+JSON, and is passed over.
 
-What is promised where: a driver that finds a manifest which is not its own writes none, on every file system: another
+Guarantees: on every file system, a driver that finds a manifest of another driver does not write one, because the other
 one has taken over. That two drivers write the same number, so that neither finds the other's, cannot happen on local
 disks, HDFS, Azure's and Google's storage, and on S3 with Hadoop 3.4.2 or later, which make a file once. An older
 Hadoop looks whether there is a file on S3 before it makes one: two drivers that do this within the same moment both go
-on until the next slice, where one of them finds out. What each has computed by then is in folders of its own, so
-nothing gets mixed.
+on until the next slice, where one of them finds out. Each one has written its slices to folders of its own, so nothing
+is mixed.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _name(number: int) -> str:
 
 
 def _whole(content: bytes) -> bool:
-    """What is cut off is not JSON."""
+    """Whether the file is complete: a truncated file is not JSON."""
     try:
         return isinstance(json.loads(content), dict)
     except ValueError:

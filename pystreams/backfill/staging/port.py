@@ -1,4 +1,4 @@
-"""Where slices leave what they give, and how it is read again: whatever the file system.
+"""The interface of a staging folder: how slices write their results, and how they are read, on any file system.
 
     <staging>/manifest-00003.json           see manifest_files.py
     <staging>/slice-02-5d41…/…              Parquet, rows of ``EXCHANGE_SCHEMA``; each attempt has a folder of its own
@@ -71,10 +71,10 @@ class Staging(Staged, Protocol):
         ...
 
     def clear(self) -> None:
-        """Delete what former runs have left: all that is not one of ``folders``, and manifests that do not count."""
+        """Delete leftovers of earlier runs: all folders that are not in ``folders``, and old manifests."""
         ...
 
     def outcomes(self, slice: int, tasks: int) -> list[TaskOutcome]:
-        """What became of the tasks of a slice, by number. Raises ``StateError`` if there is not exactly one outcome of
+        """The outcomes of the tasks of a slice, by number. Raises ``StateError`` if there is not exactly one outcome of
         each."""
         ...

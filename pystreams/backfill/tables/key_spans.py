@@ -1,4 +1,4 @@
-"""What the keys of a store's changelog end with: a window, a session, or nothing."""
+"""The end of the keys in a store's changelog: a window, a session, or nothing."""
 
 from __future__ import annotations
 

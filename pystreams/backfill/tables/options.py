@@ -23,7 +23,7 @@ from pystreams.topology.names import changelog_topic
 
 _KAFKA: Final = "kafka."
 
-#: By name, what each is.
+#: The description of each option, by name.
 OPTIONS: Final[Mapping[str, str]] = {
     "topic": "the topic to read",
     "store": "the store to read",

@@ -36,7 +36,7 @@ class ColumnTypes:
         return [pa.field(column, type_of(name)) for column, name in named if name is not None]
 
     def columns(self, keys: Arrow, values: Arrow, where: str) -> list[Arrow]:
-        """What is in these columns. Raises ``SerializationError``."""
+        """The values of these columns. Raises ``SerializationError``."""
         named = ((keys, self.key, "keys"), (values, self.value, "values"))
         return [decoded(data, name, f"{where}, {what}") for data, name, what in named if name is not None]
 
@@ -48,7 +48,7 @@ class Table(Protocol):
     def schema(self) -> Arrow: ...
 
     def parts(self) -> Sequence[Any]:
-        """What there is now; picklable."""
+        """The parts that exist now; picklable."""
         ...
 
     def read(self, part: Any, folder: str | None) -> Iterator[Arrow]:
