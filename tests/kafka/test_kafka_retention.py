@@ -42,5 +42,5 @@ def test_an_old_table_does_not_keep_a_stream_from_being_joined(cluster_with_old_
 def test_a_table_that_is_written_itself_is_refused(cluster_with_old_customers: Cluster):
     app = cluster_with_old_customers.app("copied")
     app.table("customers", key=str, value=int).to_stream().to("out")
-    with pytest.raises(RetentionError, match=r"the oldest record of customers-0 is of 2013-01-01"):
+    with pytest.raises(RetentionError, match=r"the oldest record of customers-0 is from 2013-01-01"):
         run_to_the_end(cluster_with_old_customers, app)

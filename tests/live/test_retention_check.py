@@ -216,7 +216,7 @@ def test_the_inputs_count_whose_times_the_results_have(
         message = refused(log, app)
         assert "out (retention.ms=604800000)" in message
         named = ("left-0", "right-0") if old == "both" else (f"{old}-0",)
-        assert any(f"the oldest record of {partition} is of 2013-01-01" in message for partition in named)
+        assert any(f"the oldest record of {partition} is from 2013-01-01" in message for partition in named)
         return
     run_to_the_end(log, app)
     warnings = [
@@ -224,7 +224,7 @@ def test_the_inputs_count_whose_times_the_results_have(
     ]
     assert bool(warnings) == (outcome == MAYBE)
     for warning in warnings:
-        assert "may be deleted right after it is written" in warning
+        assert "may be deleted right after they are written" in warning
         assert "out (retention.ms=604800000)" in warning
 
 
@@ -247,7 +247,7 @@ def test_dead_letters_that_would_be_deleted_are_warned_of(log: Log, caplog: pyte
     app = log.app("copy", errors_dead_letter_queue_topic_name="dead")
     app.stream("in", key=str, value=int).to("out")
     run_to_the_end(log, app)
-    assert "may be deleted right after it is written\n  where: dead (retention.ms=604800000)" in caplog.text
+    assert "may be deleted right after they are written\n  where: dead (retention.ms=604800000)" in caplog.text
 
 
 @pytest.mark.parametrize("timestamp", [1_700_000_000, 1_357_000_000])

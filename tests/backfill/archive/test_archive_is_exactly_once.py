@@ -272,7 +272,7 @@ def test_a_topic_that_was_made_anew_and_has_grown_past_its_archive_is_refused(tm
         assert "has a different record at offset 9" in raised.value.why
     with pytest.raises(TopicError, match="not the one that was archived") as raised:
         archive(in_memory({ONE: rows(20)}), ["lines"], str(tmp_path))
-    assert "has 1 partitions, its archive 2" in raised.value.why
+    assert "has 1 partitions, but its archive has 2" in raised.value.why
     # Partitions that are added, and records that compaction took, say nothing of the kind.
     third = TopicPartition("lines", 2)
     grown = {ONE: rows(5, start=12), OTHER: rows(20, partition=OTHER), third: rows(3, partition=third)}
