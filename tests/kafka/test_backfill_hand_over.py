@@ -108,11 +108,11 @@ def killed(cluster: Cluster, aim: str) -> None:
 @pytest.mark.parametrize(
     "aim, refusal",
     [
-        ("members-asked:2", "somebody is handing"),  # in the transaction that tells of it
+        ("members-asked:2", "another process is handing"),  # in the transaction that tells of it
         ("told:1", "the hand-over of a backfill is incomplete"),
         ("sent:2", "the hand-over of a backfill is incomplete"),
         ("published:1", "the hand-over of a backfill is incomplete"),
-        ("members-asked:3", "somebody is handing"),  # offsets and manifest are sent, not committed
+        ("members-asked:3", "another process is handing"),  # offsets and manifest are sent, not committed
         ("told:2", None),
     ],
 )

@@ -189,7 +189,7 @@ def test_after_the_end_the_store_is_not_there(log: Log) -> None:
     streams = log.start(shop(log))
     running(streams)
     streams.close()
-    with pytest.raises(StateError, match="not there now"):
+    with pytest.raises(StateError, match="is not open"):
         streams.store("prices-store").get("tea")
 
 
