@@ -247,7 +247,9 @@ def test_dead_letters_that_would_be_deleted_are_warned_of(log: Log, caplog: pyte
     app = log.app("copy", errors_dead_letter_queue_topic_name="dead")
     app.stream("in", key=str, value=int).to("out")
     run_to_the_end(log, app)
-    assert "may be deleted right after they are written\n  where: dead (retention.ms=604800000)" in caplog.text
+    assert (
+        "may be deleted right after they are written\n  where: dead (retention.ms=604800000)" in caplog.text
+    )
 
 
 @pytest.mark.parametrize("timestamp", [1_700_000_000, 1_357_000_000])
