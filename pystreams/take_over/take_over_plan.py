@@ -25,6 +25,9 @@ Waiting: TypeAlias = Callable[[str], int]
 #: The verdicts with which no content of a store can be used: it starts empty.
 _NOTHING_LEFT = frozenset({Verdict.LOST, Verdict.REBUILT})
 
+#: The reason of a change that would lose unprocessed records; its refusal advises to process them first.
+_UNPROCESSED = "records in it are not processed yet"
+
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
@@ -170,11 +173,7 @@ def _losing_topics(
         if change.verdict is not Verdict.GONE and partitions_were[change.name] != partitions_are[change.name]:
             losing[change.name] = change
         elif count := waiting(change.name):
-            why = (
-                f"{count} records in it are not processed yet; {change.why}"
-                if change.why
-                else f"{count} records in it are not processed yet"
-            )
+            why = f"{count} {_UNPROCESSED}; {change.why}" if change.why else f"{count} {_UNPROCESSED}"
             losing[change.name] = replace(change, why=why)
     return losing
 
@@ -217,7 +216,7 @@ def _refusal(losing: Sequence[Change], application_id: str, where: str) -> Topol
         ways.append(f"accept that this content is lost: {options} (or the setting accept_loss)")
     if any(change.verdict is Verdict.LOST for change in stores):
         ways.append('keep the content of a store that was only renamed: name="new name", was="old name"')
-    if any(change.kind != "store" and "wait" in change.why for change in losing):
+    if any(change.kind != "store" and _UNPROCESSED in change.why for change in losing):
         ways.append("let the old version catch up first (run it with --until-caught-up)")
     ways.append("process all input again: pystreams reset")
     return TopologyError(
