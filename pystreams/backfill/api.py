@@ -102,7 +102,7 @@ def plan_backfill(
     commit_records: int = DEFAULT_COMMIT_RECORDS,
     resume: Location | None = None,
 ) -> Planned:
-    """What ``backfill`` would do: slices, and the ranges of its inputs. It reads their end offsets, and writes nothing.
+    """The plan of ``backfill``: slices, and the ranges of its inputs. It reads their end offsets, and writes nothing.
 
     ``resume`` is the staging folder of a backfill that was begun: its cut and its partition counts count then.
 

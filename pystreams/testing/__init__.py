@@ -1,9 +1,9 @@
 """Tests of topologies and processors without a broker.
 
 Begin with ``driver``: ``TopologyTestDriver`` runs a topology in the thread of the test, on the same engine as a live
-application. ``topics`` are its inputs and outputs, ``producer`` keeps what it writes, ``java_order`` takes records of
-equal timestamps in Java's order. ``mock_context`` tests one processor alone. ``play`` shows in a notebook what a
-topology makes of a few records.
+application. ``topics`` are its inputs and outputs, ``producer`` keeps its output records, ``java_order`` processes
+records of equal timestamps in Java's order. ``mock_context`` tests one processor alone. ``play`` shows in a notebook
+the results of a topology for a few records.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The model is that of Kafka Streams' TopologyTestDriver: one task holds all sub-topologies, every topic has one
 partition, and after each record the caches are flushed and everything is committed. So a cache never collects several
-updates here: what it does to the output shows on a log only.
+updates here: its effect on the output can only be seen on a log.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LogChange = Callable[[bytes, bytes | None, int | None, Headers], None]
 
 
 class TopologyTestDriver:
-    """Processes what is piped into it at once and keeps what comes out.
+    """Processes piped records at once and keeps the output.
 
     Use it in a ``with`` statement; it deletes its state on the way out::
 
@@ -180,7 +180,7 @@ class TopologyTestDriver:
         return OutputTopic(self, topic, self._serde(key), self._serde(value))
 
     def _serde(self, given: Any) -> AnySerde:
-        """With the application's schema registry, if it is one that needs it."""
+        """The serde, with the application's schema registry if it needs one."""
         return serde_for(given).configured(self.config.serde_settings)
 
     def pipe_bytes(
@@ -191,7 +191,7 @@ class TopologyTestDriver:
         timestamp: int,
         headers: Headers = NO_HEADERS,
     ) -> None:
-        """Write a record as bytes, which may be anything, and process all that follows from it.
+        """Write a record as arbitrary bytes, and process it and all its consequences.
 
         The timestamp (ms) may be negative. Raises ``TopicError`` for a topic that no source reads, and ``StateError``.
         """
@@ -237,7 +237,8 @@ class TopologyTestDriver:
         return frozenset(self._state.stores) | (self._globals.stores.keys() if self._globals else set())
 
     def store(self, name: str) -> Any:
-        """A store, to look into or to prepare. Raises ``StateError`` if the topology has none of that name."""
+        """A store, to check its content or to prepare it. Raises ``StateError`` if the topology has none of that
+        name."""
         if self._globals is not None and name in self._globals.stores:
             return self._globals.written_store(name)
         if name not in self._state.stores:
@@ -249,12 +250,12 @@ class TopologyTestDriver:
 
     @property
     def stream_time(self) -> int:
-        """The greatest timestamp processed, -1 before the first record. Those of global tables do not count."""
+        """The greatest timestamp processed, -1 before the first record. Timestamps of global tables do not count."""
         return self._task.stream_time
 
     @property
     def dropped_records(self) -> int:
-        """How many records were dropped: null keys, late ones, bad ones."""
+        """The number of dropped records: null keys, late records, bad records."""
         return int(self.metrics.total(DROPPED_RECORDS))
 
     def close(self) -> None:
@@ -356,7 +357,8 @@ class TopologyTestDriver:
 
     @contextmanager
     def _working(self) -> Iterator[None]:
-        """Remembers that the task has failed: closing does not commit it, and nothing is processed any more."""
+        """Marks the task as failed if the block raises: then close does not commit it, and no more records are
+        processed."""
         try:
             yield
         except BaseException as error:
@@ -429,7 +431,7 @@ class TopologyTestDriver:
 def _configuration(
     topology: Topology | StreamsBuilder, config: StreamsConfig | Mapping[str, Any] | None
 ) -> StreamsConfig:
-    """What was given, over what an ``App`` carries."""
+    """The given settings, which override those of an ``App``."""
     if isinstance(config, StreamsConfig):
         return config
     own = own_config(topology)

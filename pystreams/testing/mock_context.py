@@ -1,4 +1,4 @@
-"""A context for one processor alone: it does nothing, and keeps what the processor asks for.
+"""A context to test one processor alone: it records the processor's calls, and does nothing else.
 
 Source: org.apache.kafka.streams.processor.api.MockProcessorContext.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pystreams.processor import StoreOf
 
-    #: Who does not name the types of key and value says nothing about them.
+    #: Without type arguments, the types of key and value are ``Any``.
     K = TypeVar("K", default=Any)
     V = TypeVar("V", default=Any)
 else:
@@ -58,7 +58,7 @@ class CapturedForward(Generic[K, V]):
 
 @dataclass(slots=True)
 class CapturedPunctuator:
-    """What the processor scheduled. ``start_time`` is as it was given. Call ``punctuator(time_ms)`` to have it fire."""
+    """A scheduled punctuator. ``start_time`` is as it was given. Call ``punctuator(time_ms)`` to fire it."""
 
     interval_ms: int
     type: PunctuationType
@@ -67,7 +67,7 @@ class CapturedPunctuator:
     cancelled: bool = False
 
     def cancel(self) -> None:
-        """What the processor does to end it."""
+        """Cancel the punctuator, as the processor does."""
         self.cancelled = True
 
 
@@ -112,10 +112,10 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
     ) -> None:
         self.close()
 
-    # What the processor calls
+    # Methods that the processor calls
 
     def forward(self, record: Record[K, V], child: str | None = None) -> None:
-        """Keep the record. Any child will do."""
+        """Keep the record. Any child name is accepted."""
         time: object = getattr(record, "timestamp", None)
         if type(time) is not int or time < 0:
             raise wrong_record(record, _STEP, self.task_id)
@@ -136,23 +136,23 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
         self._scheduled.append(captured)
         return captured
 
-    # What the test calls
+    # Methods that the test calls
 
     def add_store(self, store: StoreSpec[S] | StoreOf[S]) -> S:
-        """Open a store for the processor, in memory. Gives it, to prepare it or to look into it."""
+        """Open a store for the processor, in memory. Returns it, to prepare it or to check its content."""
         return self._mock.add_store(checked_store(store))  # type: ignore[no-any-return]
 
     def forwarded(self, child: str | None = None) -> list[CapturedForward[K, V]]:
-        """What was forwarded; with ``child`` what was forwarded to it by name."""
+        """The forwarded records; with ``child`` those that were forwarded to it by name."""
         return [one for one in self._forwarded if child is None or one.child == child]
 
     def reset_forwarded(self) -> None:
-        """Forget what was forwarded."""
+        """Forget the forwarded records."""
         self._forwarded.clear()
 
     @property
     def scheduled(self) -> list[CapturedPunctuator]:
-        """What was scheduled, cancelled or not."""
+        """The scheduled punctuators, including cancelled ones."""
         return list(self._scheduled)
 
     @property
@@ -161,11 +161,11 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
         return self._mock.timing.commit_requested
 
     def reset_committed(self) -> None:
-        """Forget that it has."""
+        """Forget the request for a commit."""
         self._mock.timing.commit_requested = False
 
     def set_record_metadata(self, topic: str | None, partition: int = 0, offset: int = 0) -> None:
-        """Say where the record at work comes from; a topic None: there is none, as in punctuation."""
+        """Set the origin of the current record; topic None: there is no record, as in punctuation."""
         _, _, _, timestamp, headers = self._cell.record
         known = topic is not None
         self._cell.record = (topic, partition if known else -1, offset if known else -1, timestamp, headers)
@@ -184,7 +184,7 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
 
 
 class _MockTask:
-    """A task of one processor that nobody runs. Implements ``runtime.processor_context.TaskView``."""
+    """A task of one processor, which does not run. Implements ``runtime.processor_context.TaskView``."""
 
     def __init__(self, config: StreamsConfig, task_id: TaskId, state_dir: Path | None) -> None:
         self.config = config
@@ -239,4 +239,4 @@ class _MockTask:
 
 class _NoPunctuation(PunctuationQueue):
     def add(self, schedule: Schedule) -> None:
-        """Nothing fires."""
+        """Does nothing, because punctuators do not fire by themselves."""

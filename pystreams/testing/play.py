@@ -1,4 +1,4 @@
-"""Shows what a topology makes of a few records: for notebooks, for trying something out, and for the manual."""
+"""Shows the results of a topology for a few records: for notebooks, for experiments, and for the manual."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def play(
     *steps: Piped | timedelta,
     config: StreamsConfig | Mapping[str, Any] | None = None,
 ) -> str:
-    """What comes out, as a table: below each record that goes in, indented, the records that follow from it, topic by
-    topic, each with key, value, timestamp (after ``@``, in ms) and headers, and how many were dropped.
+    """The results as a table: below each input record, indented, the output records that it causes, topic by topic,
+    each with key, value, timestamp (after ``@``, in ms) and headers, and how many were dropped.
 
     A step is a record, as (topic, key, value, timestamp) or with headers behind, or a timedelta, by which the wall
     clock moves on. Types are those of the sources and sinks; internal topics are not shown. As in a notebook::
 
         print(play(app, ("lines", None, "to be or not to be", 0)))
 
-    Nothing is kept: each call begins anew. Raises ``TopicError`` for a topic that no source reads.
+    Each call begins with empty stores. Raises ``TopicError`` for a topic that no source reads.
     """
     rows: list[tuple[str, ...]] = []
     with TopologyTestDriver(topology, config, initial_wall_clock=0) as driver:
@@ -86,7 +86,7 @@ class _Topics:
         return key_bytes, writing(_known(source.value_serde), topic, "value")(value)
 
     def produced(self, driver: TopologyTestDriver) -> Iterator[ProducedRecord]:
-        """What has come out that no internal topic holds."""
+        """The new output records, except those of internal topics."""
         changelogs = {topic for sub in self._built.subtopologies for topic in sub.changelogs.values()}
         for topic in sorted(driver.produced_topics - changelogs - self._built.internal_topics.keys()):
             yield from driver.read_raw(topic)
@@ -95,7 +95,7 @@ class _Topics:
         """Key, value, timestamp and headers."""
         _, _, key, value, timestamp, headers = record
         sink = next((node for node in self._sinks if node.topic in (record.topic, None)), None)
-        if sink is None:  # The dead-letter topic has what came in.
+        if sink is None:  # The dead-letter topic has input records.
             return key, value, timestamp, headers
         key_serde, value_serde = _known(sink.key_serde), _known(sink.value_serde)
         return (

@@ -110,8 +110,8 @@ class CollectingProducer:
 
     A record without a key goes to the partition of the task's own number, where a producer would choose any.
 
-    Whoever processes records calls ``take`` now and then. What one record brings about may be more than fits in memory
-    before that: it waits in a file in ``folder``.
+    The task calls ``take`` now and then. If the results of one record do not fit into memory before that, they wait in
+    a file in ``folder``.
     """
 
     def __init__(

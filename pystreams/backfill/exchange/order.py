@@ -84,9 +84,9 @@ class _Stream:
 def merged(streams: Sequence[tuple[QueueId | None, Iterable[Arrow]]]) -> Iterator[Arrow]:
     """The rows of several queues in the order in which their task gets them, with one batch per stream in memory.
 
-    A stream is a queue, or (without an id) queues that are merged already; its own batches must be in order. What one
-    round hands out is everything before the least of the ends of the batches at hand: nothing that has not arrived can
-    come before that.
+    A stream is a queue, or (without an id) queues that are merged already; its own batches must be in order. A round
+    returns all rows before the least of the ends of the present batches: no row that arrives later can come before
+    them.
     """
     waiting = [one for one in (_Stream(id, batches) for id, batches in streams) if one.rows is not None]
     while waiting:
@@ -119,7 +119,7 @@ class _Waiting:
         """The rows up to ``horizon``, in order, which wait no longer."""
         taken: list[Arrow] = []
         for id in sorted(self.queues):
-            # What comes before a piece of the same queue has come before the horizon.
+            # Rows before a piece of the same queue are also before the horizon.
             *whole, last = self.queues.pop(id)
             end = last.num_rows if horizon is None else _end(last, id, horizon)
             taken += whole

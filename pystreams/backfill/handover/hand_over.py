@@ -7,9 +7,9 @@
     emit       the records for output topics, if that is asked for (emit.py)
     commit     one last transaction: the offsets with their metadata, and that the hand-over is complete
 
-Whatever is killed at whatever moment, the application finds all of it or refuses to start, and handing over again makes
-it whole. What was handed over completely is not handed over again: the application may have gone on since. Only if its
-offsets are lost it is, because nothing could go on from there.
+If it is killed at any moment, the application either finds the whole result or refuses to start, and another hand-over
+completes it. A complete hand-over is not repeated, because the application may have continued since; except if its
+offsets are lost, because then no application could continue from it.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def times(column: Arrow) -> Arrow:
 
 
 def _moments(column: Arrow) -> Arrow:
-    # What is finer than milliseconds is left out, as it is of moments.
+    # Fractions of milliseconds are cut off, as for moments.
     column = pc.replace_substring_regex(column, r"(\.[0-9]{3})[0-9]+", r"\1")
     try:
         return column.cast(_TIME)

@@ -232,14 +232,14 @@ class _Gathered:
         self._bytes = 0
 
     def add(self, batch: RecordBatch) -> Arrow | None:
-        """What is gathered, once it is enough."""
+        """Add a batch, and return the gathered rows once they are enough."""
         self._batches.append(batch)
         self._rows += len(batch)
         self._bytes += sum(map(len, filter(None, chain(batch.keys, batch.values))))
         return self.take() if self._rows >= BATCH_ROWS or self._bytes >= _BATCH_BYTES_MAX else None
 
     def take(self) -> Arrow | None:
-        """What is gathered; None if nothing is."""
+        """The gathered rows; None if there are none."""
         batches, self._batches, self._rows, self._bytes = self._batches, [], 0, 0
         if not batches:
             return None

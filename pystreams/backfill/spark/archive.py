@@ -21,8 +21,8 @@ _RESULT = pa.schema([("file", pa.binary())])
 
 @dataclass(frozen=True)
 class SparkArchiver:
-    """Implements ``archive.Archiver``: one task of Spark for each piece. What a task writes that is tried again, or run
-    twice, has a name of its own: only the file of the attempt that counts is committed."""
+    """Implements ``archive.Archiver``: one task of Spark for each piece. Each attempt of a task, retried or
+    speculative, writes files with names of its own: only the file of the attempt that counts is committed."""
 
     session: SparkSession
 

@@ -19,7 +19,7 @@ from pystreams.errors import StateError
 #: Source: org.apache.hadoop.fs.Options.CreateFileOptionKeys; S3A has it since Hadoop 3.4.2 (HADOOP-19256).
 _ONCE = "fs.option.create.conditional.overwrite"
 
-#: What Hadoop calls a file that is there: when it looks; when an object store refuses to make another; on HDFS, when
+#: Hadoop's errors for a file that exists: when it looks; when an object store refuses to make another; on HDFS, when
 #: somebody is making it.
 _FILE_EXISTS = ("FileAlreadyExistsException", "RemoteFileChangedException", "AlreadyBeingCreatedException")
 
@@ -94,7 +94,7 @@ def reaching(location: str) -> Iterator[None]:
         yield
     except (PySparkException, Py4JJavaError) as error:
         if isinstance(error, Py4JJavaError):
-            # What a server has raised is named in parentheses behind the client's exception.
+            # The error of a server is in parentheses after the client's exception.
             kind = str(error.java_exception.toString()).partition(": ")[0]
             if any(name in kind for name in _FILE_EXISTS):
                 raise FileExistsError(location) from None

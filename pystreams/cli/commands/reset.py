@@ -91,7 +91,7 @@ def reset(
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """What a reset will do."""
+    """The work of a reset."""
 
     group: str
     offsets: Mapping[TopicPartition, int]

@@ -144,7 +144,7 @@ def _locate_functions(operation: Operation) -> str:
 
 
 def _functions_of_children(e: Emitter, node: ProcessorNode) -> Mapping[str, str]:
-    """What a user's processor calls to forward to one child by name."""
+    """The functions that a user's processor calls to forward to one child by name."""
     children = e.graph.children(node)
     if len(children) == 1:
         return {children[0].name: e.names.step(node.name, "after_{}")}

@@ -1,4 +1,4 @@
-"""What the code of every step is made of: calls of users' functions, failures, and what comes behind a step."""
+"""The building blocks of every step's code: calls of users' functions, failures, and the steps that follow."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Emitter:
 
     @contextmanager
     def attempt(self, node: Node, scope: Scope, *, leave: bool = True) -> Iterator[None]:
-        """What is written inside stands in a ``try``; if it raises, the processing handler is asked, and the record's
-        way along this branch ends here."""
+        """The code written inside is put into a ``try``; if it raises, the processing handler is called, and the
+        record's way along this branch ends here."""
         if self.inside:
             yield
             return
@@ -82,7 +82,7 @@ class Emitter:
         if scope.late_context:
             self.out(f"cell.record = {CONTEXT}")
 
-    # What comes behind a step
+    # The steps that follow
 
     def children(self, node: Node, scope: Scope) -> None:
         """Write what follows ``node``: its children in order. The last one may leave the place, the others must not."""
@@ -131,7 +131,7 @@ class Emitter:
 
     @contextmanager
     def define(self, name: str, arguments: Sequence[str]) -> Iterator[None]:
-        """What is written inside is the body of a function."""
+        """The code written inside becomes the body of a function."""
         self.out("")
         self.out("")
         with self.out.block(f"def {name}({', '.join(arguments)}):"):

@@ -43,11 +43,11 @@ class Graph:
         return source
 
     def edge_out(self, node: Node) -> tuple[str, ...]:
-        """What this node hands to its children."""
+        """The kind of data that this node passes to its children."""
         return TABLE_EDGE if isinstance(node, ProcessorNode) and node.operation.emits_changes else STREAM_EDGE
 
     def edge_into(self, node: Node) -> tuple[str, ...]:
-        """What this node gets. Raises ``TopologyError`` if its parents disagree."""
+        """The kind of data that this node gets. Raises ``TopologyError`` if its parents disagree."""
         edges = {self.edge_out(self.nodes[parent]) for parent in parents(node)}
         if len(edges) != 1:
             raise TopologyError(

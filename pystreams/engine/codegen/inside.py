@@ -19,7 +19,7 @@ from pystreams.topology.nodes import Node, Operation, Process, ProcessorNode
 
 @dataclass(eq=False, slots=True)
 class HandOn(Operation):
-    """What follows the code of ``step``. ``child``: only this one gets it."""
+    """The hand-over of the results of ``step`` to the following steps. ``child``: only this one gets them."""
 
     step: ProcessorNode
     edge: tuple[str, ...]

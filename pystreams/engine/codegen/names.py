@@ -11,7 +11,7 @@ _GENERATED = re.compile(r"(?:KSTREAM|KTABLE)-(.+?)-0*(\d+)")
 #: A variable of an inner loop, see Scope.bind.
 _LOOP_VARIABLE = re.compile(r"(?:key|value|new|old)_\d+")
 
-#: What generated functions call their own variables and helpers.
+#: The names of the variables and helpers of generated functions.
 _TAKEN = frozenset(
     {
         *("batch", "start", "end", "position", "topic", "partition", "offset", "timestamp", "headers"),

@@ -18,7 +18,7 @@ class Writer:
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """What is added inside stands indented under ``head``."""
+        """Lines added inside are indented under ``head``."""
         self(head)
         self.level += 1
         yield

@@ -1,7 +1,7 @@
 """From the bytes of a batch to its rows: keys and values deserialized, times extracted, bad records marked.
 
-A column is decoded at once; only a batch that holds a bad record is gone through record by record. What is wrong with
-a record comes out when it is its turn, as if it had been read only then.
+A column is decoded at once; only a batch that holds a bad record is gone through record by record. The error of a
+record is raised when it is its turn, as if it had been decoded only then.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from pystreams.topology.nodes import SourceNode
 def input_decoder(
     source: SourceNode, topic: str, config: StreamsConfig, now_ms: Callable[[], int], partition_time: int = -1
 ) -> BatchDecoder:
-    """What reads a topic's records as their source says."""
+    """The decoder of a topic's records, with the serdes and extractor of their source."""
     key_serde, value_serde = serdes_of(source, config)
     return BatchDecoder(
         key_serde.deserializer(topic),

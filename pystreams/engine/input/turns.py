@@ -15,8 +15,8 @@ from pystreams.engine.input.record_queue import RecordQueue, first_above
 
 
 class Turns(NamedTuple):
-    """What is next: for each record its queue's place in ``queues``, and how far the records have come in time by then.
-    ``rows`` and ``ends`` belong to the queues: no record of a queue's rows from its end on is among them."""
+    """The next records: for each one its queue's place in ``queues``, and how far the records have come in time by
+    then. ``rows`` and ``ends`` belong to the queues: no record of a queue's rows from its end on is among them."""
 
     queues: Sequence[RecordQueue]
     rows: Sequence[Rows]

@@ -32,7 +32,7 @@ class FlowNetwork:
             self._add(start, end, upper - lower, cost)
 
     def flow(self, start: Hashable, end: Hashable) -> int:
-        """What the edges from ``start`` to ``end`` carry after ``solve``."""
+        """The flow on the edges from ``start`` to ``end`` after ``solve``."""
         return sum(self._room[edge ^ 1] for edge in self._named.get((start, end), ()))
 
     def solve(self, source: Hashable, sink: Hashable, amount: int) -> None:
