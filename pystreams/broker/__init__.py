@@ -4,9 +4,10 @@ Begin with ``port``: the protocols that a broker implements (consumer, producer,
 promises that the rest of pystreams relies on.
 
 - ``embedded/``: a log in one SQLite file, for the processes of one machine.
-- ``kafka/``: Apache Kafka. The only package that imports Kafka clients.
+- ``kafka/``: Apache Kafka. The only package that imports Kafka clients, except those of schema registries (``serde``).
 - ``connecting``: opens the one that a configuration names.
 
 To add a broker: implement ``port`` in a package of its own, add it to ``connecting``, and run the tests of the port on
-it. Nothing here knows tasks, stores or topologies; keys and values are bytes.
+it (``tests/broker``). Nothing here knows stores or topologies, and of tasks only their ids (``Broker.fence``); keys and
+values are bytes.
 """

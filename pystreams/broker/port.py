@@ -1,5 +1,7 @@
 """The protocols that pystreams needs from a log. The embedded log and Kafka implement them.
 
+Begin with ``Broker``, the last one, which opens all others.
+
 A StreamThread owns one ``Member``, one ``Consumer`` for its inputs, one for restoring, and one ``Producer``; no two
 threads share one. ``Admin`` is shared by a client.
 """

@@ -4,8 +4,10 @@ Begin with ``builder``: topics become streams (``stream``) and tables (``table``
 
 - Grouping and aggregating: ``grouped``, ``windowed``, ``session_windowed``, ``table_grouped``, ``cogroup``;
   ``windows`` and ``suppressed`` say when results are emitted.
-- Joins: ``joins`` and ``stream_joins`` of streams (``join_windows``, ``table_grace``), ``joined_tables``,
-  ``table_joins`` and ``foreign_key_joins`` of tables.
+- Joins: ``joins`` has the methods of streams, ``joined_tables`` those of tables. ``stream_joins`` (with
+  ``join_windows``) builds joins of two streams, ``table_joins`` of two tables, ``foreign_key_joins`` of tables with
+  different keys; ``table_grace`` lets a stream's records wait for their table. ``global_table`` builds joins with
+  global tables.
 - ``branches``, ``repartition``, ``processing``: splitting a stream, writing it under another key, processing it with
   classes of the user.
 - Shared by all: ``context`` (the graph under construction), ``origins`` (how a table's rows are read), ``serdes`` and

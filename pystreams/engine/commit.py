@@ -1,12 +1,13 @@
-"""The one function that commits; every host calls it.
+"""The one function that commits tasks; every host calls it.
 
     flush caches          dirty entries are forwarded and logged, in the order of their last update
     producer.commit       outputs, changelogs and input offsets become durable; the one step that decides
     after_commit          stores are written, with the changelog offsets that the log gave
 
-A failure before the second step has ended means that nothing happened: the caller drops what the tasks did since their
-last commit and starts them again from there. A crash after it leaves stores behind their changelogs, and the next
-restore reads the rest.
+After a failure before the end of the second step, the caller drops the work of the tasks since their last commit, and
+starts them again from there. If the log is transactional, nothing has happened then; otherwise records that were sent
+stay in their topics, and are written once more (at least once). A crash after the second step leaves stores behind
+their changelogs, and the next restore reads the rest.
 """
 
 from __future__ import annotations

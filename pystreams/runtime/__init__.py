@@ -5,7 +5,7 @@ Begin with ``streams``, the client that users start. Its packages, from the top 
 - ``startup/``    everything that is checked and prepared before the first thread starts;
 - ``queries/``    look-ups into stores from other threads;
 - ``supervisor/`` which worker process is started again, when, and when no longer;
-- ``threads/``    the stream thread, whose rounds are the only loop, and the thread of global stores;
+- ``threads/``    the stream thread, whose rounds do all its work, and the thread of global stores;
 - ``tasks/``      the tasks of one thread: opened, restored, run, committed, closed;
 - ``group/``      membership: what members tell each other, and who gets which task.
 

@@ -20,6 +20,8 @@ else:
 
     S = TypeVar("S")
 
+#: The kinds of stores. ``stores.kinds`` opens each. A kind that is in none of the sets below has values without
+#: timestamps, and its entries never expire; search for ``.kind`` to find the other places where kinds differ.
 StoreKind = Literal[
     "key_value",
     "timestamped_key_value",

@@ -63,7 +63,11 @@ def no_log(key: bytes, value: bytes | None, timestamp: int | None, headers: Head
 
 
 class Store:
-    """A store of one task. Only the task's thread uses it."""
+    """A store of one task. Only the task's thread uses it.
+
+    A kind of store implements ``logged``, and the methods with which operators or programs read and write. Each write
+    goes to the overlay (or layer) below the store and to its changelog; ``stores.list_store`` is the shortest example.
+    """
 
     __slots__ = ("_iterators", "cache", "cached", "decode_key", "encode_key", "name", "spec")
 

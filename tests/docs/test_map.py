@@ -25,10 +25,12 @@ _WORD = re.compile(r"``([A-Za-z_][\w./]*?)/?``")
 
 @cache
 def definitions() -> frozenset[str]:
-    """Every class, function and method of pystreams; methods as ``Class.method``, too."""
+    """Every class, function, method and constant of pystreams; methods as ``Class.method``, too."""
     found: set[str] = set()
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        module = ast.parse(path.read_text())
+        found |= set(_members(module))
+        for node in ast.walk(module):
             if isinstance(node, ast.ClassDef):
                 found |= {node.name} | {f"{node.name}.{name}" for name in _members(node)}
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -36,7 +38,7 @@ def definitions() -> frozenset[str]:
     return frozenset(found)
 
 
-def _members(node: ast.ClassDef) -> Iterator[str]:
+def _members(node: ast.ClassDef | ast.Module) -> Iterator[str]:
     for member in node.body:
         if isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef):
             yield member.name
@@ -60,11 +62,11 @@ def named(page: Path) -> list[str]:
 
 
 def exists(name: str) -> bool:
-    """Whether a name of a page is a module, package, class or function of pystreams."""
+    """Whether a name of a page is a module, package, class or function of pystreams, or a file of the tests."""
     name = name.removesuffix("()")
     path = name.rstrip("/")
     if "/" in name or name.endswith(".py"):
-        return (PACKAGE / path).exists()
+        return ((ROOT if path.startswith("tests/") else PACKAGE) / path).exists()
     if (PACKAGE / path).is_dir() or (PACKAGE / f"{path}.py").exists():
         return True
     return name in definitions()
