@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("log", BOTH_LOGS, indirect=True)
 
 
+def make_coordinators(bootstrap_servers: str) -> None:
+    """Have a new Kafka make the topic of its groups' offsets. While it does, on a busy machine, it leaves single
+    requests without an answer for half a minute: no test is to begin with that."""
+    from tests.kafka.support import connect
+
+    with closing(connect(bootstrap_servers)) as broker, closing(broker.admin()) as admin:
+        # The topic has three partitions, and a group's name decides which is its own.
+        for number in range(12):
+            admin.group_members(f"nobody-{number}")
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     """A Kafka that is started once. Whoever breaks or configures one takes a server of its own (tests/kafka)."""
@@ -78,6 +90,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
         pytest.skip(reason)
     server = KafkaServer(tmp_path_factory.mktemp("kafka"))
     server.start()
+    make_coordinators(server.bootstrap_servers)
     yield server
     server.stop()
 
