@@ -131,5 +131,5 @@ def _stopping(streams: Streams) -> bool:
     """Its thread will not take another record. (The client's state changes a little before.)"""
     return streams.finished or (
         streams.state is not ClientState.RUNNING
-        and all(thread._stopping.is_set() for thread in list(streams._threads))
+        and all(thread._requests.stop.is_set() for thread in list(streams._threads))
     )

@@ -101,7 +101,7 @@ def test_the_death_of_the_groups_broker_costs_no_membership(three: list[KafkaSer
     streams = counting.start()
     caught_up(streams)
     (thread,) = streams._threads
-    member = thread._clients.member
+    member = thread._rounds.clients.member
     generation = member._coordinator.group_metadata().generation_id
     three[member._connection._node - 1].kill()
     counting.write(2_000)

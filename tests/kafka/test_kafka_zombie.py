@@ -71,7 +71,7 @@ def test_who_was_replaced_while_it_hung_leaves_its_successors_changelog_alone(
     closing = threading.Thread(target=hung.close, args=(30_000,))
     with caplog.at_level(logging.WARNING):
         closing.start()
-        eventually(thread._stopping.is_set, "it is to stop")
+        eventually(thread._requests.stop.is_set, "it is to stop")
         go_on.set()
         closing.join()
     assert "stopped without a last commit" in caplog.text
