@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+import typer
 
 from pystreams.cli import versions
+from pystreams.cli.main import app
 from pystreams.distribution import __version__
 
 COMMANDS = [
@@ -19,9 +22,12 @@ COMMANDS = [
     ["init"],
     ["run"],
     ["describe"],
+    ["diff"],
     ["reset"],
+    ["backfill"],
     ["produce"],
     ["consume"],
+    ["archive"],
     ["topics"],
     ["topics", "list"],
     ["topics", "describe"],
@@ -29,6 +35,14 @@ COMMANDS = [
     ["topics", "alter"],
     ["topics", "delete"],
 ]
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+
+
+def test_every_command_is_tested_here_and_is_on_the_page():
+    commands = set(typer.main.get_group(app).commands)
+    assert {command[0] for command in COMMANDS if command} == commands
+    assert set(re.findall(r"^\| `([a-z]+) ", PAGE.read_text(encoding="utf-8"), re.MULTILINE)) == commands
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command) or "pystreams")
