@@ -164,24 +164,25 @@ class Restorer:
         partitions = [one.partition for of_task in wanted.values() for one in of_task]
         beginnings, ends = self._admin.beginning_offsets(partitions), self._admin.end_offsets(partitions)
         for task_id, of_task in wanted.items():
-            task = self._submitted.pop(task_id)
             try:
                 restores = [
                     _planned(task_id, one, beginnings[one.partition], ends[one.partition]) for one in of_task
                 ]
             except StateCorruptedError as error:
+                del self._submitted[task_id]
                 self._outcome.corrupted[task_id] = error
                 continue
-            self._tasks[task_id] = task
+            # First, because it may fail: the task is still submitted then, and the next step begins with it.
+            self._consumer.assign(
+                {r.partition: r.start_offset for r in restores if r.position < r.end_offset}
+            )
+            self._tasks[task_id] = self._submitted.pop(task_id)
             for restore in restores:
                 self._stores[restore.partition] = restore
                 if self._listener is not None:
                     self._listener.on_restore_start(
                         restore.partition, restore.store, restore.start_offset, restore.end_offset
                     )
-            self._consumer.assign(
-                {r.partition: r.start_offset for r in restores if r.position < r.end_offset}
-            )
 
     def _forget(self, task_id: TaskId) -> None:
         if self._tasks.pop(task_id, None) is None:

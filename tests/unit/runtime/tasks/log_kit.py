@@ -31,6 +31,8 @@ class MemoryLog:
         #: How often each method was called, and how many more times it is to fail.
         self.calls: Counter[str] = Counter()
         self.faults: Counter[str] = Counter()
+        #: What decides what is written, in its order: commits, aborts, and inputs that are given up.
+        self.journal: list[str] = []
 
     def called(self, method: str) -> None:
         self.calls[method] += 1
@@ -93,6 +95,8 @@ class MemoryConsumer:
         self.positions.update(positions)
 
     def unassign(self, partitions: Collection[TopicPartition]) -> None:
+        if self._purpose == "main":
+            self._log.journal.append("unassign")
         for partition in partitions:
             del self.positions[partition]
             self._paused.discard(partition)
@@ -134,7 +138,8 @@ class MemoryProducer:
 
     def __init__(self, log: MemoryLog) -> None:
         self._log = log
-        self._sent: list[tuple[TopicPartition, Line]] = []
+        #: What is neither committed nor aborted yet, if it shows with the commit.
+        self.sent: list[tuple[TopicPartition, Line]] = []
         self._changelogs: set[TopicPartition] = set()
 
     def send(
@@ -162,7 +167,7 @@ class MemoryProducer:
 
     def _write(self, partition: TopicPartition, line: Line) -> None:
         if self._log.transactional:
-            self._sent.append((partition, line))
+            self.sent.append((partition, line))
         else:
             self._log.partitions[partition].append(line)
 
@@ -170,15 +175,17 @@ class MemoryProducer:
         self, offsets: Mapping[TopicPartition, CommittedOffset], member: Any
     ) -> dict[TopicPartition, int]:
         self._log.called("commit")
-        for partition, line in self._sent:
+        self._log.journal.append("commit")
+        for partition, line in self.sent:
             self._log.partitions[partition].append(line)
-        self._sent.clear()
+        self.sent.clear()
         self._log.offsets.update(offsets)
         written, self._changelogs = self._changelogs, set()
         return {partition: len(self._log.partitions[partition]) for partition in written}
 
     def abort(self) -> None:
-        self._sent.clear()
+        self._log.journal.append("abort")
+        self.sent.clear()
         self._changelogs.clear()
 
     def close(self) -> None:

@@ -141,7 +141,8 @@ class World:
         log: Any = self.log
         self.consumer = MemoryConsumer(self.log, "main")
         self.restore_consumer = MemoryConsumer(self.log, "restore")
-        producer: Any = MemoryProducer(self.log)
+        self.producer = MemoryProducer(self.log)
+        producer: Any = self.producer
         consumer: Any = self.consumer
         restore_consumer: Any = self.restore_consumer
         stopwatch: Any = Stopwatch()
@@ -297,7 +298,10 @@ class World:
         # Who failed while it started has begun anew by now.
         assert not by_status[TaskStatus.CLOSED]
         assert not by_status[TaskStatus.STARTING]
+        # Nobody is blamed for what fails next.
+        assert self.manager.working is None
         running = by_status[TaskStatus.RUNNING]
+        assert running or not self.producer.sent, "it would go with the commit of other tasks"
         assert self.manager.running == sorted(running, key=lambda task: task.task_id)
         assert self.manager.settled == (len(running) == len(tasks))
         assert self.consumer.positions.keys() == {p for task in running for p in task.inputs}

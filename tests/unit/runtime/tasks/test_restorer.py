@@ -318,6 +318,25 @@ def test_tasks_wait_for_a_broker_that_does_not_tell_offsets(world: World) -> Non
     assert state.applied == [("a", 1), ("checkpoint", 0)]
 
 
+def test_a_task_whose_changelogs_cannot_be_read_yet_is_begun_with_in_the_next_step(world: World) -> None:
+    assign = world.consumer.assign
+
+    def refuse(positions: dict[TopicPartition, int]) -> None:
+        raise BrokerUnavailableError("not now")
+
+    state = world.add(0, {"a": A})
+    world.add(1, {"b": B})
+    world.consumer.assign = refuse  # type: ignore[method-assign]
+    with pytest.raises(BrokerUnavailableError):
+        world.step(5, 0)
+    assert not world.at_work
+    world.consumer.assign = assign  # type: ignore[method-assign]
+    world.restorer.withdraw(TaskId(0, 1))
+    world.consumer.script += [[batch(A, 1, 100)]]
+    assert world.step(5, 0).finished == [TaskId(0, 0)]
+    assert state.applied == [("a", 1), ("checkpoint", 0)]
+
+
 def test_what_is_withdrawn_is_not_drained(world: World) -> None:
     world.add(0, {})
     world.add(1, {"b": B}, b=101)

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from pystreams.errors import StateCorruptedError
-from pystreams.ids import TaskId
+from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.tasks.task import TaskStatus
+from pystreams.state.task_stores import TaskStores
 from tests.unit.runtime.tasks.manager_kit import (
     COUNTS_0,
     COUNTS_1,
@@ -164,13 +165,89 @@ def test_what_was_not_committed_at_the_end_is_done_again(tell: Any, commit: bool
     world.check_results()
 
 
+#: With work that is not committed: what is done, and what becomes of it and of the three inputs, in this order. What a
+#: processor writes while it is closed must not go with the next commit: the producer forgets it at the very end. At
+#: least once, what the changelogs hold too much is taken back first, in a commit that has nothing else.
+CLOSE_ALL = ["unassign"] * 3
+ENDINGS: list[tuple[Event, list[str], list[str]]] = [
+    (("lose",), ["abort", *CLOSE_ALL, "abort"], ["abort", *CLOSE_ALL, "abort"]),
+    (("revive",), [*CLOSE_ALL, "abort"], ["abort", "commit", *CLOSE_ALL, "abort"]),
+    (("spoil", COUNTS_0), [*CLOSE_ALL, "abort"], ["abort", "commit", *CLOSE_ALL, "abort"]),
+    (("restart", False), [*CLOSE_ALL, "abort"], ["abort", "commit", *CLOSE_ALL, "abort"]),
+    (("restart", True), ["commit", *CLOSE_ALL, "abort"], ["commit", *CLOSE_ALL, "abort"]),
+    (("assign", PLAIN), ["commit", *["unassign"] * 2, "abort"], ["commit", *["unassign"] * 2, "abort"]),
+]
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+@pytest.mark.parametrize(("event", "atomic", "at_least_once"), ENDINGS)
+def test_the_producer_commits_and_forgets_at_the_right_moments(
+    tell: Any, event: Event, atomic: list[str], at_least_once: list[str], transactional: bool
+) -> None:
+    world = tell(
+        ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 5), ("work",), ("commit",), ("feed", COUNTS_0, 5),
+        ("work",), transactional=transactional,
+    )  # fmt: skip
+    # The caches have kept it from the log until now.
+    for task in world.manager.running:
+        task.flush()
+    world.log.journal.clear()
+    happen(world, *event)
+    assert world.log.journal == (atomic if transactional else at_least_once)
+
+
+def test_what_leaves_while_it_is_restored_is_not_read_any_more(tell: Any) -> None:
+    world = tell(
+        ("assign", COUNTS_0), ("round",), *[("feed", COUNTS_0, 3), ("work",), ("commit",)] * 20, ("restart", True),
+        ("damage", COUNTS_0), ("assign", COUNTS_0), ("fail", "restore poll", 1), ("round",),
+    )  # fmt: skip
+    assert world.restore_consumer.positions
+    happen(world, "assign", PLAIN)
+    assert not world.restore_consumer.positions
+    world.settle()
+    world.check_results()
+
+
+@pytest.mark.parametrize("transactional", [True, False])
+def test_stores_are_told_the_time_of_the_last_commit_if_changelogs_may_be_ahead_of_it(
+    tell: Any, transactional: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+    monkeypatch.setattr(TaskStores, "limit_time", lambda _, time_ms: limits.append(time_ms))
+    world = tell(
+        ("assign", COUNTS_0), ("round",), ("feed", COUNTS_0, 5), ("work",), transactional=transactional
+    )
+    happen(world, "restart", True)
+    limits.clear()
+    happen(world, "assign", COUNTS_0)
+    assert limits == ([] if transactional else [4])
+
+
+def test_stretches_of_changelogs_are_passed_over_until_others_may_write_there(
+    tell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = tell(("assign", *TASKS), ("round",))
+    forgotten: list[TopicPartition] = []
+    monkeypatch.setattr(world.restorer, "know_nothing_of", forgotten.extend)
+    changelog = world.tasks()[COUNTS_0].changelogs["counts"]
+    happen(world, "revive")
+    assert not forgotten
+    # It is not open, and leaves.
+    happen(world, "assign", COUNTS_1)
+    assert forgotten == [changelog]
+
+
 #: Stories that failed once, some with code that was broken on purpose. The state machine below prints such lines.
 STORIES: list[list[Event]] = [
     [("assign", *TASKS), ("round",), ("lose",)],
     [("fail", "fence", 1), ("assign", *TASKS)],
     [("assign", *TASKS), ("round",), ("feed", COUNTS_0, 1), ("work",), ("assign",)],
     [("assign", *TASKS), ("round",), ("feed", PLAIN, 3), ("work",), ("revive",)],
-]
+    [
+        ("assign", COUNTS_0), ("round",), ("feed", COUNTS_0, 5), ("work",), ("commit",), ("restart", True),
+        ("damage", COUNTS_0), ("assign", COUNTS_0), ("fail", "restore assign", 1), ("round",),
+    ],
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("transactional", [True, False])
