@@ -27,7 +27,7 @@ class Committable(Protocol):
         ...
 
     def offsets_to_commit(self) -> Mapping[TopicPartition, CommittedOffset]:
-        """The input offsets whose commit would tell something new. Asked with the caches flushed."""
+        """The input offsets that differ from the last commit. Called after ``flush``."""
         ...
 
     def after_commit(

@@ -61,7 +61,7 @@ class LinkedCode:
                 with setting_up(f"step {node}", task.task_id):
                     self._globals[name] = self._object(code.graph.nodes[node], what)
         except BaseException:
-            # Nobody else knows of what is open already. The first error is the one to tell.
+            # No other code can close what is open already. The first error is the one to raise.
             with suppress(Exception):
                 self.close()
             raise

@@ -87,7 +87,7 @@ def committed_entry(partition: TopicPartition) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskMetadata:
-    """What the committed offsets of a task's inputs tell: where to go on, how late it was, what operators remember."""
+    """What the committed offsets of a task's inputs contain: positions, partition times, and the operators' memory."""
 
     positions: Mapping[TopicPartition, int]
     partition_times: Mapping[TopicPartition, int]

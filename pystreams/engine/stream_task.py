@@ -85,8 +85,8 @@ class StreamTask:
     """One task of a sub-topology.
 
     Its host creates it, calls ``start`` once the stores are filled, feeds it with ``add_batch`` and ``process``, and
-    calls ``close`` at the end. A commit takes its ``positions`` and ``operator_state``, and tells it when it is done
-    (``commit``).
+    calls ``close`` at the end. A commit takes its ``positions`` and ``operator_state``, and calls ``committed`` when it
+    is done.
     """
 
     def __init__(
@@ -311,7 +311,7 @@ class StreamTask:
         self._hurried = False
         refused, done = group.settle(), 0
         while done < max_records and group.is_ready(now_ms):
-            # In this order: whoever interrupts from another thread sets the two the other way round.
+            # In this order: ``interrupt``, which another thread calls, sets the two in the reverse order.
             timing.interrupted = False
             if self._interrupted or (self._hurried and done):
                 break

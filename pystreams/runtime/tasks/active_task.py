@@ -161,7 +161,7 @@ class ActiveTask:
         self.hosted.flush()
 
     def offsets_to_commit(self) -> dict[TopicPartition, CommittedOffset]:
-        """The offsets whose commit would tell something new: none for a partition of which nothing was ever read.
+        """The offsets that differ from the last commit; none for a partition of which nothing was ever read.
 
         The consumer's position counts where everything before it has been processed, because the log may hold no
         records up to it.

@@ -45,7 +45,7 @@ class AbortAll:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Tell the group what this member holds now."""
+    """Report to the group which partitions this member holds now."""
 
     partitions: frozenset[TopicPartition]
 

@@ -1,14 +1,15 @@
-"""Sees to it that a changelog ends with what its task has in its stores, whoever else has written to it.
+"""Keeps the last records of a changelog equal to the stores of its task, even if another process writes to it.
 
-A process that was frozen or cut off for longer than its session has a successor. When it wakes up, what it had sent
-and not delivered yet still goes to the log, before it is told: an old value then stands behind newer ones, and the next
-restore would take it for the truth. At least once, the log cannot refuse it. (Kafka Streams has this gap, too.) But the
-owner knows how much it has written itself: a changelog that has grown by more was written to by somebody else. What
-was written since is read again then, and every key whose last record is not the store's value is logged once more.
+A process that was frozen or cut off for longer than its session has a successor. When it wakes up, the records that it
+had sent but not delivered still go to the log, before it learns of its successor: an old value then stands behind newer
+ones, and the next restore would take it for the last one. At least once, the log cannot refuse such records. (Kafka
+Streams has this gap, too.) But a task counts what it writes: a changelog that has grown by more was written to by
+another process. The task then reads the new part of the changelog, and logs every key again whose last record differs
+from the store.
 
-Who finds such records may be the one that was frozen: then the stranger is its successor, and in the right. So nothing
-is logged before the log has confirmed, after the reading, that the task is still this member's: what it has committed
-is committed once more, which is refused to whoever was replaced. Logs whose commits are atomic need none of this.
+The process that finds foreign records may itself be the one that was frozen; they are then those of its successor, and
+right. So, after reading and before logging, the task commits its last offsets once more: the group refuses this to a
+member that was replaced. Logs whose commits are atomic need none of this.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class ChangelogGuard:
                 if end is None:
                     continue
                 strangers = end - task.log_ends[store] - task.logged[store]
-                # Without a commit nothing tells whose the task is, and there is no state to speak of.
+                # Without a commit the group cannot confirm whose the task is; and there is hardly any state.
                 if strangers > 0 and not task.committed:
                     continue
                 if strangers > 0:

@@ -89,8 +89,8 @@ class ClientContext:
         return reached == before == admin.end_offsets(inputs)
 
     def instance_id(self, thread: int) -> str | None:
-        """Who a thread is as a static member; None: nobody in particular. Source: StreamsConfig.getMainConsumerConfigs,
-        without the worker's number."""
+        """The group instance id of a thread; None: the thread is not a static member. Source:
+        StreamsConfig.getMainConsumerConfigs, without the worker's number."""
         given = self.config.group_instance_id
         return None if given is None else f"{given}-{self.worker.number}-{thread}"
 

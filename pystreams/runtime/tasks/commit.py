@@ -1,6 +1,6 @@
 """Commits the tasks of a thread, in one commit because they share a producer.
 
-member.confirm        nothing is written by whoever was replaced, as far as that can be known
+member.confirm        a member that was replaced writes nothing, as far as it can know
 engine.commit         flush caches, commit in the log, write the stores
 guard.check           changelogs that hold more than the tasks wrote are set right
 """
@@ -18,7 +18,7 @@ from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
 #: How long the ends of changelogs are asked for before tasks are given up.
 _LEAVE_TIMEOUT_MS: Final = 5_000.0
 
-#: Tells which task is at work, so that a failure can be blamed on it.
+#: Called with the task at work, so that a failure can name it.
 Working = Callable[[ActiveTask | None], None]
 
 

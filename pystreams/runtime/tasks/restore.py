@@ -32,7 +32,7 @@ _STALLED_MS = 5_000
 
 
 class RestoreListener(Protocol):
-    """Told about each store's restore, from the stream thread. Offsets: ``end_offset`` is exclusive.
+    """Called from the stream thread with the progress of each store's restore. Offsets: ``end_offset`` is exclusive.
 
     Source: org.apache.kafka.streams.processor.StateRestoreListener.
     """
@@ -128,7 +128,7 @@ class Restorer:
         stretches.append((start_offset, end_offset))
 
     def know_nothing_of(self, partitions: Iterable[TopicPartition]) -> None:
-        """Pass over nothing any more: others may write there from now on."""
+        """Pass over no stretch of these changelogs any more: others may write to them from now on."""
         for partition in partitions:
             self._left_out.pop(partition, None)
 

@@ -48,7 +48,7 @@ log = logging.getLogger(__name__)
 #: A task that has waited so long for its directory is worth a warning.
 LOCK_WARNING_MS = 5_000.0
 
-#: What these have done since the last commit has to be taken back.
+#: Tasks in these states may have written something since the last commit.
 _STARTED = TaskStatus.STARTING, TaskStatus.RUNNING
 
 
@@ -183,7 +183,7 @@ class TaskManager:
                 case AbortAll():
                     self._producer.abort()
                 case Claim(partitions):
-                    # Before it: the committed offsets are read while nobody can be joining.
+                    # Open first: a claim may start a join, and the committed offsets are read while none is under way.
                     self.open_created()
                     self._member.claim(partitions)
 
@@ -311,7 +311,7 @@ class TaskManager:
             log.warning("changelogs are left as they are: %s", error)
 
     def _waits_for_lock(self, task: ActiveTask, error: StateLockedError) -> None:
-        """A task is handed over within moments: tell when it takes longer, after 5 s, 10 s, 20 s, ..."""
+        """A task is handed over within moments: warn when that takes longer, after 5 s, 10 s, 20 s, ..."""
         now_ms = self._context.clock.monotonic_ms()
         since_ms, told_at_ms = task.locked_ms = task.locked_ms or (now_ms, now_ms + LOCK_WARNING_MS)
         if now_ms >= told_at_ms:

@@ -47,7 +47,7 @@ class GlobalThread:
         context: ClientContext,
         on_failure: Callable[[BaseException], None],
     ) -> None:
-        """``on_failure`` is told, from the thread, what ended it after it had started."""
+        """``on_failure`` is called, from the thread, with the error that ended it after it had started."""
         self.name = name
         self.failure: BaseException | None = None
         #: The stores hold what their topics held when the thread started.
@@ -83,7 +83,7 @@ class GlobalThread:
     def _run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # noqa: BLE001 - told to who waits for the stores, or to the client
+        except BaseException as error:  # noqa: BLE001 - raised where the stores are waited for, or by the client
             self.failure = self.failure or placed(error, None, self.name)
         finally:
             self._ready.set()

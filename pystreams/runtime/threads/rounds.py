@@ -88,11 +88,11 @@ class Rounds:
     def __init__(
         self, owner: RoundsOwner, context: ClientContext, parts: ThreadParts, group_wait: GroupWait | None
     ) -> None:
-        """``group_wait`` tells in the log why there are no tasks yet; one thread of a client has it."""
+        """``group_wait`` logs why there are no tasks yet; only one thread of a client has it."""
         self.tasks = parts.tasks
         self.restorer = parts.restorer
         self.clients = parts.clients
-        #: Who has which task, as the group has told last.
+        #: Which member has which task, from the last assignment.
         self.assignment_info = AssignmentInfo()
         #: How many records were processed.
         self.records = 0
@@ -103,7 +103,7 @@ class Rounds:
         self._requests = parts.requests
         self._group_wait = group_wait
         self._clock = context.clock
-        #: What the membership told and is not carried out yet, because something failed on the way.
+        #: Events of the membership that are not carried out yet, because something failed on the way.
         self._events: deque[MemberEvent] = deque()
         self._round_records = 1
         self._worked = False
@@ -142,7 +142,7 @@ class Rounds:
 
     def _round(self) -> None:
         self._answer_calls()
-        # The member tells an assignment once: it is carried out before the next poll, however often that takes.
+        # The member gives an assignment once: it is tried until it is carried out, and only then comes the next poll.
         if not self._events:
             self._events.extend(self.clients.member.poll())
         if self._group_wait is not None:
@@ -178,7 +178,7 @@ class Rounds:
                 self._take_on(generation, partitions, info.tasks, info.members)
 
     def _refused(self, info: AssignmentInfo) -> TopologyError:
-        """The group runs another topology: the one that the leader told, else the one that ran last as we started."""
+        """The group runs another topology: the one in the assignment, else the one that ran before this start."""
         context = self._context
         before = context.in_use.before
         runs = unpack_topology(info.topology) if info.topology else before and before.topology

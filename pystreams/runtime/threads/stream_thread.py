@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: What a member tells the group of its topology: Kafka keeps what all members tell in one record of 1 MB.
+#: The most that a member sends of its topology: Kafka keeps the subscriptions of all members in one record of 1 MB.
 _TOPOLOGY_BYTES = 8_192
 
 
@@ -43,7 +43,7 @@ class ThreadOwner(Protocol):
     def thread_changed(self, thread: StreamThread, old: ThreadState, new: ThreadState) -> None: ...
 
     def thread_failed(self, thread: StreamThread, error: BaseException) -> bool:
-        """The thread is about to end because of ``error``; True if it is to tell the group to stop altogether."""
+        """The thread is about to end because of ``error``; True if it is to ask the whole group to stop."""
         ...
 
     def thread_ended(self, thread: StreamThread) -> None:
@@ -124,7 +124,7 @@ class StreamThread:
         return self._requests.calls.put(function)
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
-        """Which thread of the group has each partition of a sub-topology with stores, as the group has told last."""
+        """Which thread of the group has each partition of a sub-topology with stores, from the last assignment."""
         return {} if self._rounds is None else self._rounds.assignment_info.owners_of(subtopology)
 
     def resize_cache(self, cache_bytes: int) -> None:
@@ -187,7 +187,7 @@ class StreamThread:
         return Rounds(self, context, parts, group_wait)
 
     def _group_wait(self) -> GroupWait | None:
-        """One thread tells it for all."""
+        """One thread of the client logs it for all."""
         if self.index != 1:
             return None
         context = self._context
@@ -237,7 +237,7 @@ class StreamThread:
         self._requests.calls.refuse()
         self._owner.thread_ended(self)
 
-    # What the rounds tell
+    # Called by the rounds
 
     def enter(self, state: ThreadState) -> None:
         """Go over to a state."""

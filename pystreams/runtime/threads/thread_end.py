@@ -1,4 +1,4 @@
-"""How a stream thread comes to its end because of a failure: what it tells, and how it asks all others to stop."""
+"""The end of a stream thread that fails: the error that it reports, and how it asks all others to stop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pystreams.runtime.group.membership_data import decode_assignment_info
 
 log = logging.getLogger(__name__)
 
-#: How long a failed thread stays a member to tell all others to stop.
+#: How long a failed thread stays a member to ask all others to stop.
 _GOODBYE_MS: Final = 30_000.0
 _POLL_MS: Final = 10.0
 
