@@ -141,7 +141,8 @@ def _advice(outcome: Outcome, application_id: str, found: list[Change]) -> str:
         return f"The topologies are equal, except for headers in stores ({_NOT_COMPARED}): {_ONE_BY_ONE}"
     stop = "Stop all members of the old version before you start the new one: a group runs one topology."
     if outcome is Outcome.STOP_FIRST:
-        return f"{stop}\nAll content that is used on is kept ({_NOT_COMPARED})."
+        kept = "The content of all stores and topics that the new version uses is kept"
+        return f"{stop}\n{kept} ({_NOT_COMPARED})."
     lost = [f"{change.kind} {change.name}" for change in found if change.loses]
     if any(change.verdict.needs_reset for change in found):
         stop += (
