@@ -1,16 +1,16 @@
-"""The engine: turns records into results. It knows neither threads nor groups, and any host can drive it.
+"""The engine turns records into results. It knows neither threads nor groups, and any host can drive it.
 
-Three hosts do: ``runtime`` (live), ``testing`` (the test driver) and ``backfill`` (history).
+It has three hosts: ``runtime`` (live), ``testing`` (the test driver) and ``backfill`` (history).
 
-Begin with ``stream_task``: a task of a sub-topology, with queues in front, compiled code behind and punctuators
-beside. ``new_task`` opens the stores of a task and puts the task around them; ``hosted_task`` is both together, as a
-host holds them. ``commit`` is the one function that commits. On the way of a record:
+Begin with ``stream_task``: a task of a sub-topology has queues of input records, compiled code that processes them, and
+punctuators. ``new_task`` opens the stores of a task and creates the task; ``hosted_task`` holds both for a host.
+``commit`` is the one function that commits. A record passes through these parts:
 
 - ``input/``        decodes batches, queues them by partition, and chooses the next run of records by timestamp;
 - ``codegen/``      compiles a sub-topology to Python; ``linking`` binds that code to one task's stores and serdes;
-- ``processors/``   is what operators and users' processors see: contexts, punctuation, wrappers;
+- ``processors/``   gives operators and users' processors access to their task: contexts, punctuation, wrappers;
 - ``choosing_sink`` writes to sinks that look at each record to choose its topic or partition;
-- ``failures/``     asks the handlers about every error, names the step and the record, counts what was left out.
+- ``failures/``     asks the handlers about every error, names the step and the record, counts the records left out.
 
 ``node_serdes`` finds the serdes of a source or sink, ``offset_metadata`` encodes what is committed beside the input
 offsets. ``global_state`` is the one task that fills the global stores of a process. ``no_producer`` is the producer of

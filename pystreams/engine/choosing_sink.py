@@ -1,4 +1,4 @@
-"""Sinks that look at each record to choose topic or partition.
+"""Sinks that choose the topic or partition of each record.
 
 Source: org.apache.kafka.streams.processor.internals.RecordCollectorImpl, WindowedStreamPartitioner.
 """
@@ -21,12 +21,12 @@ from pystreams.topology.nodes import SinkNode
 class _Writers(NamedTuple):
     key: Callable[[Any], bytes]
     value: Callable[[Any], bytes]
-    #: The part of the key that decides about the partition, if that is not the whole key.
+    #: Gives the part of the key that determines the partition; None: the whole key does.
     partition_bytes: Callable[[Any], bytes] | None
 
 
 class ChoosingSink:
-    """A sink that has a topic chooser, a partitioner, or keys of which a part decides about the partition."""
+    """A sink that has a topic chooser, a partitioner, or keys of which only a part determines the partition."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class ChoosingSink:
         return topic
 
     def _chosen_partitions(self, topic: str, key: Any, value: Any) -> Collection[int | None] | None:
-        """None: the partitioner leaves it to the default."""
+        """The partitions that the partitioner chose; None: the default partitioning applies."""
         if self._partitioner is None:
             return None
         count = self._partition_count(topic)

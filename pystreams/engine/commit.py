@@ -42,7 +42,7 @@ Task = TypeVar("Task", bound=Committable)
 
 
 def _nobody(_: object) -> None:
-    """Ignores which task is at work."""
+    """The default of ``working``: does nothing."""
 
 
 def commit(

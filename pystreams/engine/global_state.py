@@ -1,4 +1,4 @@
-"""The global stores of one process: the task that fills them, and what others see of them.
+"""The global stores of one process: the task that fills them, and the read-only views that other threads get.
 
 Source: org.apache.kafka.streams.processor.internals.{GlobalStateUpdateTask, GlobalStateManagerImpl}.
 """
@@ -32,11 +32,11 @@ from pystreams.topology.built import BuiltTopology
 
 log = logging.getLogger(__name__)
 
-#: It belongs to no sub-topology; Java gives it this number, too.
+#: The id of the task that fills global stores. It belongs to no sub-topology; Java uses the same number.
 GLOBAL_TASK: Final = TaskId(-1, -1)
 
 _RECORDS_AT_ONCE: Final = 10_000
-#: How the names of methods begin that read.
+#: Prefixes of the names of methods that only read.
 _READS: Final = (
     "all",
     "approximate",
@@ -52,7 +52,7 @@ _READS: Final = (
 
 
 class GlobalStoreView:
-    """A global store as processors, joins and queries of any thread see it: to read, while its own thread writes it."""
+    """A read-only view of a global store for processors, joins and queries of any thread; its own thread writes it."""
 
     def __init__(self, store: Any, lock: RLock) -> None:
         self.name: str = store.name
@@ -61,14 +61,14 @@ class GlobalStoreView:
         self._store = store
         self._lock = lock
         if hasattr(store, "read") and store.spec.max_entries is None:
-            #: The item of a serialised key. It needs no lock: what it looks into changes from one moment to the other.
+            #: Gives the item of a serialised key. It needs no lock: every entry changes atomically.
             self.read: Callable[[bytes], Any] = store.read
 
     def __repr__(self) -> str:
         return f"GlobalStoreView({self._store!r})"
 
     def without_headers(self) -> GlobalStoreView:
-        """The same for readers that are to see no headers."""
+        """A view of the same store that shows values without their headers."""
         return GlobalStoreView(self._store.without_headers(), self._lock)
 
     def __getattr__(self, name: str) -> Any:
@@ -83,14 +83,14 @@ class GlobalStoreView:
         def read(*arguments: Any, **named: Any) -> Any:
             with self._lock:
                 found = method(*arguments, **named)
-                # What is in memory changes under an iterator: it is read to its end while nothing else happens.
+                # A store in memory may change while it is iterated, so the iterator is read to its end under the lock.
                 return _Snapshot(found) if isinstance(found, StoreIterator) else found
 
         return read
 
 
 class _Snapshot(StoreIterator[Any, Any]):
-    """An iterator that was read to its end."""
+    """An iterator over entries that have all been read already."""
 
     __slots__ = ()
 
@@ -117,7 +117,7 @@ class GlobalState:
         origin: str | None = None,
         left_out: LeftOut | None = None,
     ) -> None:
-        """``directory`` is where the stores are, ``origin`` the log that they follow.
+        """``directory`` holds the stores, ``origin`` identifies the log that they are filled from.
 
         Raises ``StateLockedError``, ``StateCorruptedError``, ``StateError``, ``ProcessingError``.
         """
@@ -156,7 +156,7 @@ class GlobalState:
         return new_task(
             GLOBAL_TASK,
             [node for one in built.global_stores for node in (one.source, one.processor)],
-            # Their topics are their changelogs: what is damaged can be had again.
+            # The topic of a global store is its changelog: a damaged store can be filled from it again.
             [replace(one.spec, source_topic=one.topic) for one in built.global_stores],
             self.partitions,
             services=services,
@@ -167,11 +167,11 @@ class GlobalState:
         )
 
     def written_store(self, name: str) -> Any:
-        """The store itself, which only this state's thread may use."""
+        """The writable store. Only the thread that uses this object may use it."""
         return self._state.stores[name]
 
     def positions(self) -> dict[TopicPartition, int]:
-        """The offsets up to which the persistent stores hold their partitions; none where nothing is known."""
+        """The offsets up to which the persistent stores contain their partitions; unknown ones are left out."""
         found = {p: self._state.metadata(_name(p)) for p in self.partitions if p.topic in self._persistent}
         return {partition: offset for partition, offset in found.items() if isinstance(offset, int)}
 
@@ -181,13 +181,13 @@ class GlobalState:
         self._hosted.start(ThreadCache(0), {p: Position(offset, -1) for p, offset in positions.items()}, {})
 
     def add(self, batch: RecordBatch) -> None:
-        """Take what was read, to be processed by ``apply``."""
+        """Buffer a batch; ``apply`` processes it."""
         with self._lock:
             self._task.add_batch(batch)
 
     def apply(self, batches: Iterable[RecordBatch] = ()) -> None:
-        """Process what was added and ``batches``, and keep it. Raises ``ProcessingError`` or ``SerializationError`` if
-        a handler says so."""
+        """Process all buffered batches and ``batches``, and commit the stores. Raises ``ProcessingError`` or
+        ``SerializationError`` if a handler says so."""
         task, now_ms = self._task, self._clock.now_ms()
         with self._lock:
             for batch in batches:
@@ -197,15 +197,15 @@ class GlobalState:
             commit([self._hosted], self._producer)
 
     def _positions(self) -> Mapping[str, int]:
-        """What the stores hold, to be kept beside them."""
+        """The next offset of each partition, which is written together with the stores."""
         return {_name(p): position.offset for p, position in self._task.positions().items()}
 
     def interrupt(self) -> None:
-        """Have ``apply`` end after the record at work, and process nothing more. May be called from any thread."""
+        """Make ``apply`` stop after the current record, and process nothing more. May be called from any thread."""
         self._task.interrupt()
 
     def close(self, *, wipe: bool = False) -> None:
-        """Close the processors and the stores; ``wipe``: delete the stores from the disk, too."""
+        """Close the processors and the stores; with ``wipe`` also delete the stores from the disk."""
         try:
             self._task.close()
         finally:
@@ -220,8 +220,8 @@ def _name(partition: TopicPartition) -> str:
 
 
 def _settings(config: StreamsConfig) -> StreamsConfig:
-    """Nothing waits for partitions without records; a processor that fails stops the client, unless handlers are to be
-    asked for global stores, too."""
+    """The settings of the global task. It does not wait for partitions without records. An error of a processor stops
+    the client, unless ``processing_exception_handler_global_enabled`` is set."""
     settings: dict[str, Any] = {"max_task_idle_ms": -1}
     if not config.processing_exception_handler_global_enabled:
         settings["processing_exception_handler"] = "fail"
@@ -229,7 +229,10 @@ def _settings(config: StreamsConfig) -> StreamsConfig:
 
 
 class _NoPunctuation(PunctuationQueue):
-    """Global stores are the same everywhere: time must not change them. Source: GlobalProcessorContextImpl.schedule."""
+    """Refuses schedules: punctuators would make global stores differ between processes, which must be equal.
+
+    Source: GlobalProcessorContextImpl.schedule.
+    """
 
     def add(self, schedule: Schedule) -> None:
         raise ProcessingError(
@@ -240,7 +243,7 @@ class _NoPunctuation(PunctuationQueue):
 
 
 class _DeadLetters(NoProducer):
-    """Nothing is written where global stores are filled: their topic still has what was left out of them."""
+    """The producer of the global task. It writes no dead letters: the topic still has the records left out."""
 
     def send(
         self,
@@ -251,7 +254,7 @@ class _DeadLetters(NoProducer):
         timestamp: int,
         headers: Headers,
     ) -> None:
-        """Would be a dead letter. Java does not write those of global stores, either."""
+        """Log the dead letter instead of writing it. Java does not write dead letters of global stores, either."""
         log.warning(
             "a dead letter of a global store is not written to %s: its topic still has the record", topic
         )

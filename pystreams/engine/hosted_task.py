@@ -1,4 +1,4 @@
-"""A stream task and its stores, as a host holds them: filled, started, committed and closed together."""
+"""A stream task together with its stores. A host fills, starts, commits and closes them together."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HostedTask:
         operator_state: Mapping[str, int],
         stream_time: int = -1,
     ) -> None:
-        """The stores are filled: attach the thread's ``cache``, and start as ``StreamTask.start`` does."""
+        """Attach the thread's ``cache`` and start the task, as ``StreamTask.start`` does. The stores must be filled."""
         with setting_up("the task's stores", self.stream.task_id):
             self.state.attach(cache)
         self.stream.start(committed, operator_state, stream_time)
@@ -56,7 +56,7 @@ class HostedTask:
         self.stream.committed()
 
     def close(self) -> None:
-        """Close processors, then stores; what was not committed is forgotten."""
+        """Close processors, then stores. Uncommitted work is discarded."""
         try:
             self.stream.close()
         finally:

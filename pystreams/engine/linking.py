@@ -1,4 +1,4 @@
-"""Brings compiled code to life in one task: gives it its globals, and opens the objects that it calls."""
+"""Binds compiled code to one task: gives it its globals, and opens the objects that it calls."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from pystreams.errors import ProcessingError, StreamsError, summarize
 from pystreams.ids import TaskId
 from pystreams.topology.nodes import Node, Process, ProcessorNode, SinkNode
 
-#: Runs the records ``start`` to ``end`` of a batch through the topology; gives the position up to which it came.
+#: Runs the records from ``start`` to ``end`` of a batch through the topology; returns the position that it reached.
 Read = Callable[[Rows, int, int], int]
 
-#: The same, record by record: asked for the next, it runs one, but none the first time.
+#: The same, record by record: the first ``next`` processes nothing, each later one processes one record.
 ReadInTurns = Callable[[Rows, int, int], Iterator[None]]
 
 
 class LinkedCode:
-    """A task's functions and objects. ``init`` processors before the first record, ``close`` everything at the end."""
+    """A task's functions and objects. Call ``init`` before the first record, and ``close`` at the end."""
 
     def __init__(self, code: CompiledCode, task: TaskAccess) -> None:
         self._code = code
@@ -61,7 +61,7 @@ class LinkedCode:
                 with setting_up(f"step {node}", task.task_id):
                     self._globals[name] = self._object(code.graph.nodes[node], what)
         except BaseException:
-            # No other code can close what is open already. The first error is the one to raise.
+            # No other code can close the objects that are open already. The first error is the one to raise.
             with suppress(Exception):
                 self.close()
             raise
@@ -112,7 +112,7 @@ class LinkedCode:
         )
 
     def _wrapped(self, node: ProcessorNode) -> WrappedStep:
-        """The processors around a step; the first to ask for them makes them."""
+        """The processors that wrap a step. The first call creates them; later calls return the same ones."""
         found = self._wrapped_steps.get(node.name)
         if found is not None:
             return found
@@ -161,7 +161,7 @@ class LinkedCode:
 
 @contextmanager
 def setting_up(what: str, task_id: TaskId) -> Iterator[None]:
-    """Names what could not be set up, where a user's serde or function raised. Raises ``ProcessingError``."""
+    """Turn an exception of a user's serde or function into a ``ProcessingError`` that names ``what`` was set up."""
     try:
         yield
     except StreamsError:
@@ -175,7 +175,7 @@ def setting_up(what: str, task_id: TaskId) -> Iterator[None]:
 
 
 def as_pair(result: Any) -> tuple[Any, Any]:
-    """What a user's function gave, as (key, value). Other things of two parts are a mistake: a text, a dict, a set."""
+    """The result of a user's function as (key, value). Other values with two elements (str, dict, set) are mistakes."""
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise no_pair(result)
     key, value = result
@@ -183,7 +183,7 @@ def as_pair(result: Any) -> tuple[Any, Any]:
 
 
 def no_pair(result: object) -> TypeError:
-    """What is wrong with a function's result that should be (key, value)."""
+    """The error for a function's result that should be (key, value) and is not."""
     length = f" of {len(result)} elements" if isinstance(result, tuple | list) else ""
     return TypeError(
         f"a value of type {type(result).__qualname__}{length} is not a pair: expected (key, value), as a tuple"
@@ -191,8 +191,9 @@ def no_pair(result: object) -> TypeError:
 
 
 def regroup(new: tuple[Any, Any] | None, old: tuple[Any, Any] | None) -> list[tuple[Any, Any, Any]]:
-    """The changes (key, new, old) that a row's change means under the keys that the grouping function gave: one change
-    if the key stays, else the old row leaves its group first. A row without key or value is in no group.
+    """The changes (key, new, old) that a changed row causes in its groups. If the old and the new row have the same
+    group key, there is one change; otherwise the old row is first removed from its group, then the new row is added
+    to its own. A row without key or value is in no group.
 
     Source: KTableRepartitionMap.
     """
@@ -211,7 +212,7 @@ def regroup(new: tuple[Any, Any] | None, old: tuple[Any, Any] | None) -> list[tu
 
 
 class Printer:
-    """Writes ``[label]: key, value`` lines. The file of a ``path`` is opened with the first line."""
+    """Writes lines ``[label]: key, value``. If there is a ``path``, the first line opens the file."""
 
     def __init__(self, operation: Print) -> None:
         self._label = operation.label

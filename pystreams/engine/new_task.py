@@ -1,4 +1,4 @@
-"""Makes a task with its stores: for a thread, for the test driver, and for a backfill."""
+"""Creates a task with its stores, for a thread, the test driver or a backfill."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def new_task(
     code: CompiledCode | None = None,
     order: HeadOrder | None = None,
 ) -> HostedTask:
-    """Open the stores that ``specs`` describe under ``directory``, and put a task around them. It waits for its stores
-    to be filled; whoever has it starts and closes it.
+    """Open the stores that ``specs`` describe under ``directory``, and create a task with them. The caller fills the
+    stores, then starts the task, and closes it.
 
     ``log_of``, ``resources``, ``origin``, ``beginning`` and ``begun`` are as ``TaskStores.open`` takes them,
-    ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskStores.open`` raises, and ``ProcessingError`` where
-    a serde of the user's cannot be set up; nothing stays open then.
+    ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskStores.open`` raises, and ``ProcessingError`` if
+    a user's serde cannot be set up; nothing stays open then.
     """
     cell = ContextCell()
     dropped = services.metrics.counter(names.DROPPED_RECORDS, thread_id=services.thread_id, task_id=task_id)

@@ -1,4 +1,4 @@
-"""The producer of tasks that write nothing anywhere."""
+"""The producer of tasks whose output is not written anywhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pystreams.record import Headers
 
 
 class NoProducer:
-    """Takes what it is given and forgets it. Implements ``broker.port.Producer``."""
+    """Discards all records. Implements ``broker.port.Producer``."""
 
     def send(
         self,
@@ -21,7 +21,7 @@ class NoProducer:
         timestamp: int,
         headers: Headers,
     ) -> None:
-        """The record goes nowhere."""
+        """Discard the record."""
 
     def send_to_changelog(
         self,
@@ -32,7 +32,7 @@ class NoProducer:
         timestamp: int | None,
         headers: Headers,
     ) -> None:
-        """The change goes nowhere."""
+        """Discard the change."""
 
     def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None

@@ -9,7 +9,7 @@ from pystreams.topology.nodes import SinkNode, SourceNode
 
 
 def serdes_of(node: SourceNode | SinkNode, config: StreamsConfig) -> tuple[AnySerde, AnySerde]:
-    """The serdes of keys and values: the node's own, or the defaults."""
+    """The serdes of keys and values: those of the node, or else the default serdes."""
     return (
         node.key_serde or serde_for(config.default_key_serde),
         node.value_serde or serde_for(config.default_value_serde),

@@ -2,9 +2,9 @@
 
     base64( 0x02 | int64 partition time | [ int32 n | n * (int32 length, UTF-8 name, int64 value) ] )
 
-Java carries entries that it does not know along and merges those of a task's input partitions by the greater value. So
-pystreams' entries are named ``py/...``, never decrease, and are only trusted when an entry that holds the committed
-offset itself agrees with the offset: otherwise somebody else has committed since. Source:
+Java keeps entries that it does not know. If several input partitions of a task have an entry, it takes the greater
+value. So pystreams' entries are named ``py/...`` and never decrease. One of them holds the committed offset: pystreams
+only trusts its entries if it equals the offset, otherwise another program has committed since. Source:
 org.apache.kafka.streams.processor.internals.{TopicPartitionMetadata,ProcessorMetadata}.
 """
 
@@ -48,7 +48,7 @@ class OffsetMetadata:
 
     @classmethod
     def decode(cls, text: str) -> OffsetMetadata:
-        """What was committed. Never raises: text that is not ours is (-1, nothing), as in Java."""
+        """Parse committed text. Never raises: other text gives timestamp -1 and no entries, as in Java."""
         try:
             data = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
             version, time = _TIME.unpack_from(data)
@@ -62,7 +62,7 @@ class OffsetMetadata:
 
 
 def _decode_entries(data: bytes, position: int) -> dict[str, int]:
-    """The entries, or none at all if they are cut short."""
+    """The entries; none at all if the data is truncated."""
     entries: dict[str, int] = {}
     try:
         (count,) = _COUNT.unpack_from(data, position)
@@ -87,7 +87,7 @@ def committed_entry(partition: TopicPartition) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskMetadata:
-    """What the committed offsets of a task's inputs contain: positions, partition times, and the operators' memory."""
+    """The content of a task's committed offsets: positions, partition times, and the values that operators keep."""
 
     positions: Mapping[TopicPartition, int]
     partition_times: Mapping[TopicPartition, int]
@@ -101,8 +101,8 @@ class TaskMetadata:
 
 
 def merge_committed(committed: Mapping[TopicPartition, CommittedOffset]) -> TaskMetadata:
-    """Read what was committed for the inputs of one task. Own entries are taken from partitions that pystreams
-    committed last; where several partitions have one, the greater counts (as in Java)."""
+    """Read the committed offsets of one task's inputs. Entries of pystreams are taken from partitions that pystreams
+    committed last; if several partitions have an entry, the greater value counts (as in Java)."""
     positions: dict[TopicPartition, int] = {}
     times: dict[TopicPartition, int] = {}
     own: dict[str, int] = {}
@@ -126,7 +126,7 @@ def encode_committed(
     own: Mapping[str, int],
     foreign: Mapping[str, int],
 ) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets to commit for one task: next offset, partition time, and all entries with every partition."""
+    """The offsets to commit for one task. Each has the next offset, the partition time, and all entries of the task."""
     committed: dict[TopicPartition, CommittedOffset] = {}
     for partition, position in positions.items():
         entries = {**foreign, **own, committed_entry(partition): position} if own else foreign

@@ -1,5 +1,5 @@
-"""A task: queues in front, compiled code behind, punctuators beside. It makes no decision about commits and knows no
-broker but the producer it writes to.
+"""A task: queues of input records, the compiled code that processes them, and punctuators. It does not decide when to
+commit, and of the broker it knows only the producer that it writes to.
 
 Source: org.apache.kafka.streams.processor.internals.StreamTask.
 """
@@ -39,7 +39,7 @@ from pystreams.transitions import check_transition
 
 
 class Phase(Enum):
-    """NEW: its stores are being filled. STARTED: processes records. CLOSED: the end."""
+    """NEW: the stores are being filled. STARTED: the task processes records. CLOSED: the final phase."""
 
     NEW = "new"
     STARTED = "started"
@@ -55,10 +55,10 @@ PHASE_SUCCESSORS: Mapping[Phase, frozenset[Phase]] = {
 
 @dataclass(frozen=True, slots=True)
 class TaskServices:
-    """What a thread shares with its tasks.
+    """The objects and functions that a thread shares with its tasks.
 
-    ``partition_count`` gives a topic's number of partitions (for partitioners and windowed keys). ``lag`` gives what
-    the log holds of a partition past the consumer's position, None while that is not known.
+    ``partition_count`` gives a topic's number of partitions (for partitioners and windowed keys). ``lag`` gives the
+    number of offsets from the consumer's position to the end of a partition, None while that is not known.
     """
 
     config: StreamsConfig
@@ -75,7 +75,7 @@ class TaskServices:
 
 
 class Position(NamedTuple):
-    """What to commit for an input partition: next offset to process, and greatest timestamp processed (-1: none)."""
+    """The position of an input partition: next offset to process, and greatest timestamp processed (-1: none)."""
 
     offset: int
     partition_time: int
@@ -102,9 +102,9 @@ class StreamTask:
         order: HeadOrder | None = None,
         directory: Path | None = None,
     ) -> None:
-        """``nodes`` are a sub-topology's, with decorated topics; ``cell`` is the one that ``stores``
-        were opened with. ``code`` saves compiling the nodes again for each task; ``order`` decides between
-        partitions."""
+        """``nodes`` are those of a sub-topology, with decorated topics; ``cell`` is the one that ``stores`` were opened
+        with. ``code`` is the compiled form of the nodes, if the caller has it; ``order`` decides which partition is
+        next."""
         self.task_id = task_id
         self.phase = Phase.NEW
         self.stores = stores
@@ -142,7 +142,7 @@ class StreamTask:
         self._interrupted = False
         self._hurried = False
 
-    # What code and objects of the task see
+    # Used by the task's code and objects
 
     @property
     def application_id(self) -> str:
@@ -158,7 +158,7 @@ class StreamTask:
 
     @property
     def state_dir(self) -> Path:
-        """The task's own folder, made when it is asked for."""
+        """The task's own folder. It is created on access."""
         own = self.config.state_dir / self.application_id / str(self.task_id)
         directory = own if self._directory is None else self._directory
         directory.mkdir(parents=True, exist_ok=True)
@@ -185,7 +185,7 @@ class StreamTask:
         """The greatest timestamp processed (ms), -1 before the first record."""
         return self.timing.stream_time
 
-    # Life
+    # Life cycle
 
     def start(
         self,
@@ -193,10 +193,10 @@ class StreamTask:
         operator_state: Mapping[str, int],
         stream_time: int = -1,
     ) -> None:
-        """The stores are filled: open operators, initialize processors, and go on where the last commit ended.
+        """Open operators, initialize processors, and continue after the last commit. The stores must be filled.
 
-        ``operator_state`` is what ``operator_state()`` gave then; ``stream_time`` the task's, where it is further than
-        that of its partitions. Raises ``ProcessingError`` if a processor's ``init`` does.
+        ``operator_state`` is what ``operator_state()`` returned at that commit; ``stream_time`` is the task's, if it is
+        greater than the times of its partitions. Raises ``ProcessingError`` if a processor's ``init`` raises.
         """
         self._enter(Phase.STARTED)
         self.memory.committed = operator_state
@@ -213,8 +213,8 @@ class StreamTask:
         linked.init()
 
     def close(self) -> None:
-        """Close processors and operators; the state stays its owner's. Raises the first error of a processor's
-        ``close``, after all have been called."""
+        """Close processors and operators, but not the stores, which the owner closes. All are closed before the first
+        error of one of them is raised."""
         self._enter(Phase.CLOSED)
         linked, self._linked = self._linked, None
         for queue in self._group.queues.values():
@@ -236,19 +236,19 @@ class StreamTask:
         reader, turns = linked.readers[source.name], linked.turns.get(source.name)
         return RecordQueue(partition, decoder, reader, turns, refuse)
 
-    # Intake
+    # Input
 
     def input_for_store(self, topic: str) -> InputForStore:
-        """What reads one of the task's topics for a store that is restored from it."""
+        """A reader of one of the task's topics, for a store that is restored from it."""
         source = self._code.graph.source_of(topic)
         with setting_up(f"the source of {topic}", self.task_id):
             return InputForStore(source, topic, self.config, self.clock.now_ms)
 
     def add_batch(self, batch: RecordBatch, queue_of: TopicPartition | None = None) -> None:
-        """Buffer a batch of one of the task's partitions. Bad records in it show when it is their turn.
+        """Buffer a batch of one of the task's partitions. A bad record is handled when it is its turn.
 
-        ``queue_of`` is the partition whose queue takes it, if that is not the batch's own: the test driver reads all
-        topics of a pattern as one.
+        ``queue_of`` is the partition whose queue gets the batch, if that is not the batch's own partition: the test
+        driver reads all topics of a pattern as one.
         """
         queue = self._group.queues[queue_of or TopicPartition(batch.topic, batch.partition)]
         had_head = queue.rows is not None
@@ -257,19 +257,19 @@ class StreamTask:
             self._group.touched(queue)
 
     def buffered(self, partition: TopicPartition) -> int:
-        """How many records of a partition wait."""
+        """The number of buffered records of a partition."""
         return self._group.queues[partition].size
 
     @property
     def paused(self) -> AbstractSet[TopicPartition]:
-        """Partitions that are not to be read for now, because enough of them is waiting."""
+        """Partitions that must not be read for now, because enough of their records are buffered."""
         return self._paused
 
     def flow_changes(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """Partitions to pause and to resume since the last call.
 
-        A partition pauses above ``buffered_records_per_partition`` and resumes at half of it: pausing throws away what
-        the client has fetched ahead, so it must not happen often.
+        A partition pauses above ``buffered_records_per_partition`` and resumes at half of it: pausing discards the
+        records that the client has prefetched, so it must not happen often.
         """
         limit = self.config.buffered_records_per_partition
         pause = [p for p, queue in self._group.queues.items() if queue.size > limit and p not in self._paused]
@@ -278,30 +278,30 @@ class StreamTask:
         self._paused.difference_update(resume)
         return pause, resume
 
-    # Work
+    # Processing
 
     def interrupt(self) -> None:
-        """Process nothing more after the record at work, however long it takes. May be called from another thread."""
+        """Finish the current record and process no other one, ever. May be called from another thread."""
         self._interrupted = True
         self.timing.interrupted = True
 
     def hurry(self) -> None:
-        """Have the call of ``process`` that is at work return after the record at work. May be called from another
-        thread; too late, it may cut the next one short, which still processes a record."""
+        """Make the running call of ``process`` return after the current record. May be called from another thread. If
+        the call has just returned, the next one may end early, but it still processes a record."""
         self._hurried = True
         self.timing.interrupted = True
 
     def is_processable(self, now_ms: int) -> bool:
-        """Whether ``process`` would process a record now. Bad ones at the head are handled first, which may raise."""
+        """Whether ``process`` would process a record now. First handles bad records at the head, which may raise."""
         if self.phase is not Phase.STARTED:
             return False
         self._group.settle()
         return self._group.is_ready(now_ms)
 
     def process(self, max_records: int, now_ms: int) -> int:
-        """Process up to ``max_records`` and call the stream-time punctuators that they fire; end early when a processor
-        asks for a commit. Gives the number of records, bad ones included; 0 if there are none, or if the task waits for
-        a partition without records (``max_task_idle_ms``).
+        """Process up to ``max_records`` and call the stream-time punctuators that become due; end early if a processor
+        requests a commit. Returns the number of records, including bad ones; 0 if there are none, or if the task waits
+        for a partition without records (``max_task_idle_ms``).
 
         Raises ``ProcessingError``, ``SerializationError`` or ``ProductionError`` if a handler says "fail".
         """
@@ -311,7 +311,7 @@ class StreamTask:
         self._hurried = False
         refused, done = group.settle(), 0
         while done < max_records and group.is_ready(now_ms):
-            # In this order: ``interrupt``, which another thread calls, sets the two in the reverse order.
+            # In this order, because ``interrupt``, which another thread calls, sets the two in the reverse order.
             timing.interrupted = False
             if self._interrupted or (self._hurried and done):
                 break
@@ -322,7 +322,7 @@ class StreamTask:
             if timing.commit_requested:
                 break
         if refused and not done:
-            # What the caches forwarded at the last commit may have scheduled a punctuator that is due already.
+            # Records that the caches forwarded at the last commit may have scheduled a punctuator that is due already.
             self._punctuate_stream_time()
         self._processed.add(done)
         return done + refused
@@ -332,7 +332,7 @@ class StreamTask:
             self._punctuated.add(self.stream_punctuations.punctuate(self.timing.stream_time))
 
     def _run(self, run: Run) -> int:
-        """Process a run, or its beginning if a punctuator is due within; give the number of records."""
+        """Process a run, or only up to the record at which a punctuator becomes due. Returns the number of records."""
         queue, rows, start, end = run
         timing = self.timing
         due = self.stream_punctuations.next_time_ms
@@ -352,11 +352,11 @@ class StreamTask:
         return end - start
 
     def _turns(self, turns: Turns) -> int:
-        """Process records of several queues one by one, up to where a punctuator is due; give their number."""
+        """Process records of several queues in turns, until a punctuator is due. Returns the number of records."""
         queues, rows, ends, order = turns
         timing = self.timing
         due = self.stream_punctuations.next_time_ms
-        # One that has just been scheduled is due at 0.
+        # A punctuator that has just been scheduled is due at time 0.
         del order[bisect_left(order, (due, -1)) + 1 :]
         self.failures.rows = rows
         readers = [
@@ -384,7 +384,7 @@ class StreamTask:
         return done
 
     def punctuate_wall_clock(self, now_ms: int) -> bool:
-        """Call the wall-clock punctuators that are due, each once. True if there was any."""
+        """Call each wall-clock punctuator that is due once. True if any was called."""
         if self.phase is not Phase.STARTED:
             return False
         called = self.wall_punctuations.punctuate(now_ms)
@@ -394,7 +394,7 @@ class StreamTask:
         return called > 0
 
     def next_wall_clock_punctuation_ms(self) -> int | None:
-        """When ``punctuate_wall_clock`` has something to do next; None if nothing is scheduled."""
+        """The time (ms) at which the next wall-clock punctuator is due; None if none is scheduled."""
         next_time_ms = self.wall_punctuations.next_time_ms
         return None if next_time_ms == NEVER else next_time_ms
 
@@ -402,16 +402,16 @@ class StreamTask:
 
     @property
     def commit_requested(self) -> bool:
-        """A processor asked for a commit since the last one."""
+        """Whether a processor has requested a commit since the last one."""
         return self.timing.commit_requested
 
     @property
     def commit_needed(self) -> bool:
-        """Something was processed or punctuated since the last commit."""
+        """Whether a record was processed or a punctuator called since the last commit."""
         return self._commit_needed
 
     def positions(self) -> dict[TopicPartition, Position]:
-        """What to commit for each partition whose position is known."""
+        """The positions to commit, of each partition whose position is known."""
         return {
             partition: Position(queue.next_offset, queue.partition_time)
             for partition, queue in self._group.queues.items()
@@ -419,11 +419,11 @@ class StreamTask:
         }
 
     def operator_state(self) -> dict[str, int]:
-        """What operators want to find again after the next start, by ``py/<node>/<name>``."""
+        """The values that operators need again after the next start, by ``py/<node>/<name>``."""
         return self.memory.values()
 
     def committed(self) -> None:
-        """What was processed so far is committed."""
+        """The host has committed everything processed so far."""
         self._commit_needed = False
         self.timing.commit_requested = False
 

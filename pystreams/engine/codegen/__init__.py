@@ -3,8 +3,8 @@
     compile_nodes(nodes, name) -> CompiledCode
 
 ``compiler`` walks the graph (``graph``: the nodes to compile). ``steps``, ``table_steps`` and ``ends`` write the code
-of one node each, ``inside`` that of a step which a processor wrapper has put processors around. ``emitter`` collects
-the lines, ``scope`` knows which variables hold the record, ``names`` makes names, ``writer`` indents.
+of one node each, ``inside`` writes that of a step that is wrapped in processors. ``emitter`` collects the lines,
+``scope`` knows which variables hold the record, ``names`` makes names, ``writer`` indents.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Turns the nodes of a sub-topology into Python source.
 
-Each source becomes a function that runs a stretch of a batch; stateless steps stand in it one below the other. A
-function of its own gets what cannot stand in line: a branch that may end early while its siblings go on, a step with
-several parents, and what follows an object (``after_…``), because only the object knows how often it forwards.
+Each source becomes a function that processes a stretch of a batch; stateless steps are inlined in it, one below the
+other. Steps that cannot be inlined become functions: a branch that may end early while its siblings go on, a step with
+several parents, and the steps after an object (``after_…``), because only the object knows how often it forwards.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ EMITTERS = {**steps.EMITTERS, **table_steps.EMITTERS}
 class CompiledCode:
     """The source of a sub-topology, compiled once and run in each of its tasks with globals of the task's own.
 
-    ``readers``: source node to the function that runs a stretch of a batch. ``turns``: to the one that runs it record
-    by record; none where there is one topic only, since nothing takes turns with it. ``after``: object's node to the
-    function of what follows it. ``children``: node of a user's processor to the functions of its children by name.
-    ``insides``: of a step inside of processors to the function of its own code.
-    ``constants`` and ``objects``: see Emitter.
+    These map the name of a node to the name of a function. ``readers``: of a source, the function that processes a
+    stretch of a batch. ``turns``: of a source, the function that does so record by record; empty if there is only one
+    topic, because nothing takes turns with it. ``after``: of an object, the function of the steps after it.
+    ``children``: of a user's processor, the functions of its children by name. ``insides``: of a wrapped step, the
+    function of its own code. ``constants`` and ``objects``: see Emitter.
     """
 
     name: str
@@ -49,7 +49,7 @@ class CompiledCode:
     insides: Mapping[str, str]
     constants: Mapping[str, Any]
     objects: Mapping[str, tuple[str, str]]
-    #: Where the users' functions of each step stand, for messages.
+    #: The places of each step's user functions in the source code, for messages.
     locations: Mapping[str, str]
     graph: Graph
 
@@ -98,7 +98,7 @@ def compile_nodes(nodes: Sequence[Node], name: str) -> CompiledCode:
 
 
 def _locate(node: ProcessorNode) -> str:
-    """Where the code of the user's stands that the node's object runs."""
+    """The place in the source code of the user's functions that the node's object calls."""
     if isinstance(node.operation, Process):
         return locate(_checked_processor(node.name, node.operation.supplier).process)
     return _locate_functions(node.operation)
@@ -106,7 +106,7 @@ def _locate(node: ProcessorNode) -> str:
 
 def _checked_processor(step: str, supplier: Callable[[], Any]) -> Any:
     """One of the supplier's processors. Raises ``TopologyError`` if it gives none, one whose methods cannot be called,
-    or the same one twice: tasks would share its state."""
+    or the same one twice, because tasks would share its state."""
     with at_fault(f"the supplier of {step}", supplier):
         processor = supplier()
         again = supplier()
@@ -136,7 +136,7 @@ def _checked_processor(step: str, supplier: Callable[[], Any]) -> Any:
 
 
 def _locate_functions(operation: Operation) -> str:
-    """Where the functions stand that the user gave to an object's operation."""
+    """The places in the source code of the functions that the user gave to an object's operation."""
     values = (getattr(operation, field) for field in getattr(operation, "__dataclass_fields__", ()))
     functions = [value for value in values if isinstance(value, UserFunction)]
     own = [f for f in functions if not (getattr(f.call, "__module__", "") or "").startswith("pystreams.")]
@@ -152,7 +152,7 @@ def _functions_of_children(e: Emitter, node: ProcessorNode) -> Mapping[str, str]
 
 
 def _emit(e: Emitter, node: Node, scope: Scope) -> None:
-    """Write the code of one node and of what follows it."""
+    """Write the code of one node and of the nodes after it."""
     if isinstance(node, SinkNode):
         ends.emit_sink(e, node, scope)
     elif isinstance(node, SourceNode):
@@ -186,7 +186,7 @@ def _emit_source(e: Emitter, node: SourceNode, *, in_turns: bool = False) -> str
     e.called = False
     _emit_read(e, node, name, late_context=True, in_turns=in_turns)
     if e.called:
-        # Something outside of this function wants the context of each record, not only of those that fail.
+        # Code outside of this function needs the context of each record, not only of those that fail.
         del e.out.lines[start:]
         _emit_read(e, node, name, late_context=False, in_turns=in_turns)
     return name
@@ -225,7 +225,7 @@ def _emit_function(e: Emitter, node: Node) -> None:
 
 
 def _emit_inside(e: Emitter, node: ProcessorNode) -> str:
-    """The code of a step that processors are around."""
+    """Write the code of a step that is wrapped in processors."""
     name = e.names.step(node.name, "inside_{}")
     outer, edge = e.graph, e.graph.edge_into(node)
     takes_changes = type(node.operation) in table_steps.EMITTERS
@@ -252,6 +252,6 @@ def _register(name: str, source: str) -> tuple[str, str, CodeType]:
     unique, n = name, 2
     while linecache.getlines(unique) not in ([], lines):
         unique, n = f"{name.rstrip('>')} #{n}>", n + 1
-    # No modification time: linecache then never looks for a file.
+    # Without a modification time linecache never looks for a file.
     linecache.cache[unique] = (len(source), None, lines, unique)
     return unique, source, compile(source, unique, "exec")

@@ -1,4 +1,4 @@
-"""The building blocks of every step's code: calls of users' functions, failures, and the steps that follow."""
+"""The building blocks of every step's code: calls of users' functions, the handling of failures, and the next steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pystreams.engine.codegen.writer import Writer
 from pystreams.functions import UserFunction
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode
 
-#: Past these a step becomes a function of its own: CPython allows 20 nested blocks, readers fewer.
+#: Beyond these limits a step becomes a function: CPython allows 20 nested blocks, and fewer are readable.
 MAX_LOOPS = 6
 MAX_STEPS = 40
 
@@ -27,7 +27,7 @@ class Emitter:
     """Writes the code of one sub-topology and collects which globals it uses.
 
     ``constants`` are globals that are the same in all tasks (users' functions). ``objects`` are filled by each task:
-    a global's name to (node's name, what of it).
+    a global's name maps to (node's name, part of the node).
     """
 
     def __init__(self, graph: Graph, emit: Callable[[Emitter, Node, Scope], None]) -> None:
@@ -37,11 +37,11 @@ class Emitter:
         self.constants: dict[str, Any] = {}
         self.objects: dict[str, tuple[str, str]] = {}
         self.locations: dict[str, str] = {}
-        #: Functions that were called and are still to be written, by the name of the node.
+        #: Nodes whose functions are called and may still have to be written, by name.
         self.pending: dict[str, Node] = {}
-        #: True once code was written that runs outside of the function at hand and needs the record's context.
+        #: Whether the current function calls code outside of itself that needs the record's context.
         self.called = False
-        #: True while the code of a step inside of processors is written: they see what it lets raise.
+        #: Whether the code of a wrapped step is being written: its exceptions go to the processors around it.
         self.inside = False
         self._emit = emit
         self._nested = 0
@@ -59,8 +59,8 @@ class Emitter:
 
     @contextmanager
     def attempt(self, node: Node, scope: Scope, *, leave: bool = True) -> Iterator[None]:
-        """The code written inside is put into a ``try``; if it raises, the processing handler is called, and the
-        record's way along this branch ends here."""
+        """Put the code written inside into a ``try``. If it raises, the processing handler is called, and the record is
+        not passed on along this branch."""
         if self.inside:
             yield
             return
@@ -82,10 +82,10 @@ class Emitter:
         if scope.late_context:
             self.out(f"cell.record = {CONTEXT}")
 
-    # The steps that follow
+    # The next steps
 
     def children(self, node: Node, scope: Scope) -> None:
-        """Write what follows ``node``: its children in order. The last one may leave the place, the others must not."""
+        """Write the children of ``node`` in order. Only the last one may leave the place (``scope.leave``)."""
         children = self.graph.children(node)
         for child in children:
             self.child(child, scope, last=child is children[-1])
@@ -93,7 +93,7 @@ class Emitter:
             self.out("pass")
 
     def child(self, node: Node, scope: Scope, *, last: bool) -> None:
-        """Write one child: in place if that is possible, else as a call of its function."""
+        """Write one child: inline if that is possible, else as a call of its function."""
         if self.is_straight(node) or (last and self._fits(node, scope)):
             self._nested += 1
             self._emit(self, node, scope)
@@ -103,14 +103,14 @@ class Emitter:
             self.out(f"{self.function(node)}({arguments})")
 
     def function(self, node: Node) -> str:
-        """The name of the function that runs ``node`` and what follows it."""
+        """The name of the function that runs ``node`` and the nodes after it."""
         self.called = True
         self.pending.setdefault(node.name, node)
         return self.names.step(node.name, "run_{}")
 
     def is_straight(self, node: Node) -> bool:
-        """True if the node's code always runs to its end, so that it may stand anywhere: an object, a sink, an action
-        with nothing behind it."""
+        """True if the node's code always runs to its end, so that it can be inlined anywhere: an object, a sink, or an
+        action without children."""
         if isinstance(node, SinkNode):
             return True
         if not isinstance(node, ProcessorNode):

@@ -1,4 +1,4 @@
-"""The code of what leaves the generated functions: sinks, and objects that process and forward by themselves."""
+"""Writes the code that leads out of the generated functions: sinks, and objects that process and forward records."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def emit_sink(e: Emitter, node: SinkNode, scope: Scope) -> None:
 
 
 def is_plain(node: SinkNode) -> bool:
-    """True if topic and partition need no look at the record: the producer hashes the whole key."""
+    """True if the topic is fixed and the producer chooses the partition by the hash of the whole key."""
     if node.topic is None or node.partitioner is not None:
         return False
     return node.key_serde is None or node.key_serde.partition_bytes(node.topic) is None

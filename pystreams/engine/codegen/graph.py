@@ -1,4 +1,4 @@
-"""The nodes to compile, with what the code between them needs to know."""
+"""The graph of the nodes to compile: their children, and the kinds of edges between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pystreams.dsl.operators.transform_values import TableTransformValues
 from pystreams.errors import TopologyError
 from pystreams.topology.nodes import Node, ProcessorNode, SourceNode, source_of
 
-#: The arguments of a function behind a stream edge and behind a table edge.
+#: The arguments of a function that takes records of a stream, and of one that takes changes of a table.
 STREAM_EDGE = ("key", "value", "timestamp", "headers")
 TABLE_EDGE = ("key", "new", "old", "timestamp", "headers", "is_latest")
 

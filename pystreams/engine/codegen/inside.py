@@ -1,8 +1,8 @@
-"""The code of a step that a processor wrapper has put processors around.
+"""Writes the code of a step that a processor wrapper has put processors around.
 
-To the others such a step is an object, the outermost of those processors. Innermost is the step itself: where its code
-is generated, it becomes a function of its own here, which hands what it makes to the processor's context (``hand_on``).
-What it lets raise goes up through the processors around it.
+For other steps, such a step is an object: the outermost of those processors. The innermost one calls the step itself.
+If the step's code is generated, it becomes a function here, which hands its results to the processor's context
+(``hand_on``). Its exceptions propagate through the processors around it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class HandOn(Operation):
 
 
 class Inside(Graph):
-    """The graph as the code of one step sees it: what hands on is all that follows."""
+    """The graph for the code of a wrapped step: its only children hand its results on."""
 
     def __init__(self, graph: Graph, node: ProcessorNode) -> None:
         super().__init__([])

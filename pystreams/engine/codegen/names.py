@@ -1,4 +1,4 @@
-"""Names in generated code: short enough to read, unique, and never one that the code uses itself."""
+"""Makes names for generated code: readable, unique, and never one that the code uses for something else."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TAKEN = frozenset(
 
 
 class Names:
-    """Gives what one compilation needs a name for an identifier of its own."""
+    """The identifiers of one compilation."""
 
     def __init__(self) -> None:
         self._used: set[str] = set()
@@ -43,7 +43,7 @@ class Names:
 
     def step(self, name: str, form: str = "{}") -> str:
         """``filter_3`` for ``KSTREAM-FILTER-0000000003``, ``split_lines`` for ``split-lines``; ``form`` (``run_{}``)
-        makes a name for something else of the step. The same for the same arguments."""
+        makes another name for the same step. Equal arguments give equal names."""
         if (name, form) not in self._given:
             self._given[name, form] = self._unique(form.format(_shorten(name)))
         return self._given[name, form]

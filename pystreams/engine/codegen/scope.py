@@ -1,4 +1,4 @@
-"""Which variables hold the record at a place of generated code, and how to leave that place."""
+"""The variables that hold the record at a place in generated code, and the statement that leaves this place."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A place in generated code where one record is at hand.
+    """A place in generated code that processes one record.
 
     ``variables`` maps key, value, new, old … to the variable's name and the loop it belongs to. Assigning inside a
     nested loop must not touch a variable of an outer loop: the next round needs it.
@@ -16,7 +16,7 @@ class Scope:
 
     leave: str
     loops: int = 0
-    #: The record's context is only put into the cell when something fails.
+    #: Whether the record's context is put into the cell only after a failure.
     late_context: bool = False
     variables: dict[str, tuple[str, int]] = field(default_factory=dict)
 

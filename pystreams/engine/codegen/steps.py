@@ -1,4 +1,4 @@
-"""The code of steps on streams. Each emitter writes its own lines and then what follows the step."""
+"""Writes the code of steps on streams. Each emitter writes the lines of its step and then the next steps."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def emit_flat_map_values(e: Emitter, node: ProcessorNode, op: ops.FlatMapValues,
 
 
 def _unpack(e: Emitter, inner: Scope) -> None:
-    """A tuple needs no look: of another length it does not unpack. ``as_pair`` refuses a text of two letters."""
+    """Unpack a pair. A tuple of another length fails to unpack; other types go to ``as_pair``, since e.g. a str of two
+    letters would unpack."""
     with e.out.block("try:"):
         e.out(f"{inner['key']}, {inner['value']} = pair if pair.__class__ is tuple else as_pair(pair)")
     with e.out.block("except ValueError:"):
@@ -91,7 +92,7 @@ def _unpack(e: Emitter, inner: Scope) -> None:
 
 
 def _elements(e: Emitter, node: ProcessorNode, variable: str, scope: Scope) -> str:
-    """Anything but a list may raise while it is iterated; ``each`` then asks the handler."""
+    """The expression to iterate over. Any iterable but a list may raise meanwhile; ``each`` then asks the handler."""
     if e.inside:
         return variable
     context = CONTEXT if scope.late_context else "cell.record"

@@ -1,4 +1,4 @@
-"""The code of table steps that have no store: what goes along is a change from an old to a new value."""
+"""Writes the code of table steps without a store. They pass on changes from an old to a new value."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Writer:
         self.level -= 1
 
     def expects_statement(self) -> bool:
-        """True if Python wants something more in this block."""
+        """True if the current block is still empty, so that it needs a statement."""
         last = self.lines[-1].strip() if self.lines else ""
         return last.startswith("#") or last.partition("  #")[0].endswith(":")
 

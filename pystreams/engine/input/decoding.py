@@ -1,7 +1,7 @@
-"""From the bytes of a batch to its rows: keys and values deserialized, times extracted, bad records marked.
+"""Decodes a batch of bytes to rows: deserializes keys and values, extracts timestamps, marks bad records.
 
-A column is decoded at once; only a batch that holds a bad record is gone through record by record. The error of a
-record is raised when it is its turn, as if it had been decoded only then.
+A column is decoded as a whole; only if it holds a bad record, it is decoded record by record. The error of a record is
+raised when it is the record's turn, as if it had been decoded only then.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from pystreams.timestamps import (
 )
 
 Decode: TypeAlias = Callable[[bytes], Any]
-#: The name of the header that may say how bytes are to be read, and what reads them then; None: there is none.
+#: The name of a header that may say how to deserialize the bytes, and the function (bytes, header's value) that does it
+#: then; None: there is no such header.
 DecodeByHeader: TypeAlias = tuple[str, Callable[[bytes, bytes], Any]] | None
 
 _INT64_MAX = (1 << 63) - 1
@@ -33,8 +34,8 @@ _INT64_MAX = (1 << 63) - 1
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a record cannot be processed: its bytes do not decode (the deserialization handler decides), its time is
-    negative (it is dropped), there is no rule for one without a time (the task stops), or the user's extractor failed
-    (the processing handler decides). ``extractor`` says where that one stands."""
+    negative (it is dropped), ``RecordTimestamp`` refuses its time (the task stops), or the user's extractor failed (the
+    processing handler decides). ``extractor`` is the place of the user's extractor in the source code."""
 
     kind: Literal["undecodable", "no_time", "invalid_time", "extractor_failed"]
     error: Exception | None = None
@@ -43,16 +44,16 @@ class Refusal:
 
 @dataclass(slots=True)
 class Rows:
-    """A batch, decoded. Parallel columns as in ``RecordBatch``, whose bytes stay at hand for dead letters.
+    """A decoded batch, as parallel columns. ``raw`` is the batch of bytes, which dead letters need.
 
-    ``refused`` maps positions of bad records to what is wrong with them; their places in the columns hold None and -1.
+    ``refused`` maps the positions of bad records to the reason; their places in the columns hold None and -1.
     """
 
     raw: RecordBatch
     keys: list[Any]
     values: list[Any]
     timestamps: list[int]
-    #: As in the batch, but for what they said about how to read it.
+    #: The headers of the batch, without those that said how to deserialize the record.
     headers: list[Headers] | None
     refused: dict[int, Refusal] = field(default_factory=dict)
     size: int = field(init=False)
@@ -78,7 +79,7 @@ class Rows:
         return self.raw.offsets
 
     def rows(self, start: int, end: int) -> Iterable[tuple[Any, Any, int, int, Headers]]:
-        """Key, value, timestamp, offset and headers of each record of a stretch."""
+        """Key, value, timestamp, offset and headers of each record from position ``start`` to ``end`` (exclusive)."""
         headers = self.headers
         if end - start == self.size:
             return zip(
@@ -99,7 +100,7 @@ class Rows:
         )
 
     def position_of(self, offset: int) -> int:
-        """The place of the record with that offset."""
+        """The position of the record with that offset."""
         return bisect_left(self.raw.offsets, offset)
 
     def raw_headers(self, position: int) -> Headers:
@@ -107,7 +108,7 @@ class Rows:
 
 
 class BatchDecoder:
-    """Decodes the batches of one partition. Holds the greatest time extracted so far, which extractors may ask for."""
+    """Decodes the batches of one partition. Passes the greatest timestamp so far to the extractor."""
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ class BatchDecoder:
         self.partition_time = partition_time
 
     def decode(self, batch: RecordBatch) -> Rows:
-        """The rows of a batch. Never raises for what the batch holds, only for want of a schema registry's answer."""
+        """The rows of a batch. Bad records never raise; only a schema registry that does not answer does."""
         refused: dict[int, Refusal] = {}
         headers = batch.headers
         keys = decoded_column(batch.keys, headers, self._decode_key, self._key_by_header, "key", refused)
@@ -199,7 +200,8 @@ def decoded_column(
     what: str,
     refused: dict[int, Refusal],
 ) -> list[Any]:
-    """A column of keys or values (``what``), deserialized; what cannot be is noted in ``refused`` and None."""
+    """A column of keys or values (``what``), deserialized. A record that cannot be is None, with the reason in
+    ``refused``."""
     if by_header is None or headers is None:
         return _column(raw, decode, what, refused)
     name, decode_as_told = by_header
@@ -214,7 +216,7 @@ def decoded_column(
 
 
 def headers_without(headers: list[Headers] | None, by_header: DecodeByHeader) -> list[Headers] | None:
-    """Headers without those that said how a record was to be read."""
+    """The headers without those that said how to deserialize the record."""
     if headers is None or by_header is None:
         return headers
     name = by_header[0]
@@ -228,7 +230,7 @@ def _column(
         return [None if item is None else decode(item) for item in raw]
     except SchemaRegistryError:
         raise
-    except Exception:  # noqa: BLE001 - serdes raise what they like; the second look tells which record it was
+    except Exception:  # noqa: BLE001 - serdes raise what they like; ``_cell`` finds the record
         return [_cell(i, item, decode, what, refused) for i, item in enumerate(raw)]
 
 

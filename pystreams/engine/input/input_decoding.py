@@ -1,4 +1,4 @@
-"""How the records of an input are read: by the task that processes them, and where a store is restored from it."""
+"""Decodes the records of an input, for the task that processes them and for stores that are restored from them."""
 
 from __future__ import annotations
 
@@ -33,18 +33,19 @@ def input_decoder(
 
 
 class InputForStore:
-    """Reads the partition of an input that a store is restored from, as the task has processed it: without the records
-    that were refused, and with the times that they were given."""
+    """Reads an input partition that a store is restored from, as the task has processed it: without refused records, and
+    with the extracted timestamps."""
 
     def __init__(
         self, source: SourceNode, topic: str, config: StreamsConfig, now_ms: Callable[[], int]
     ) -> None:
         extractor = resolve_extractor(source.timestamp_extractor or config.default_timestamp_extractor)
-        #: When they were processed nobody knows any more; their own times are as good.
+        #: Whether to use the records' own timestamps, because the time at which they were processed is not known.
         self._own_times = isinstance(extractor, WallClockTimestamp)
         self._decoder = input_decoder(source, topic, config, now_ms)
-        #: An extractor that fails would have stopped the task, unless the handler went on: here it lacks what came
-        #: before (the partition's time).
+        #: Kinds of refusals that are ignored here, because they would have stopped the task: it cannot have had them.
+        #: They occur only here, where the partition's time before these records is not known. (A failing extractor
+        #: stops the task unless the processing handler skips the record.)
         goes_on = config.processing_exception_handler in (Response.CONTINUE.value, Response.DEAD_LETTER.value)
         self._processed_all_the_same = {"invalid_time"} if goes_on else {"invalid_time", "extractor_failed"}
         key_serde, value_serde = serdes_of(source, config)
@@ -75,7 +76,8 @@ class InputForStore:
         )
 
     def _written_anew(self, batch: RecordBatch, rows: Rows) -> RecordBatch:
-        """The batch with the bytes that the task has stored of records whose headers said how to read them."""
+        """The batch with keys and values serialized as the task has stored them, and without the headers that said how to
+        deserialize the original bytes."""
         keys, values = list(batch.keys), list(batch.values)
         for place in range(len(batch)):
             if place not in rows.refused and rows.headers is not None:

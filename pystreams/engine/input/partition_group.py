@@ -1,8 +1,8 @@
-"""Which record of a task comes next: the queue whose head has the least timestamp, and how far it may run ahead.
+"""Chooses the next records of a task: those of the queue whose head has the least timestamp.
 
-Source: org.apache.kafka.streams.processor.internals.PartitionGroup. Unlike there, ties go by topic and partition, and
-what is handed out is a run: the longest stretch of one batch that precedes all other heads, or turns, where runs are
-short.
+Source: org.apache.kafka.streams.processor.internals.PartitionGroup. Unlike Java, ties are
+resolved by topic and partition, and the result is not one record but a run: the longest stretch of one batch that
+precedes all other heads. Where runs are short, the result is turns.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from pystreams.engine.input.record_queue import RecordQueue, first_above
 from pystreams.engine.input.turns import Turns, take_turns
 from pystreams.ids import TopicPartition
 
-#: ``max_task_idle_ms`` that switches waiting off.
+#: The value of ``max_task_idle_ms`` that switches waiting off.
 NEVER_IDLE = -1
 
-#: Where the next run is shorter, the queues' records are merged one by one.
+#: If the next run is shorter than this, the queues' records are merged one by one.
 _SHORT_RUN = 8
 
 
 class Run(NamedTuple):
-    """Records ``start`` to ``end`` (exclusive) of ``rows`` are next."""
+    """The next records: those from ``start`` to ``end`` (exclusive) of ``rows``."""
 
     queue: RecordQueue
     rows: Rows
@@ -33,25 +33,26 @@ class Run(NamedTuple):
 
 
 class HeadOrder(Protocol):
-    """Queues that have a head, in the order in which heads are to be processed."""
+    """Holds the queues that have a head, in the order in which the heads must be processed."""
 
     def __len__(self) -> int: ...
 
     def offer(self, queue: RecordQueue) -> None:
-        """Put a queue in; its head does not change while it is in."""
+        """Add a queue. Its head must not change until ``poll`` returns the queue."""
         ...
 
     def poll(self) -> RecordQueue:
-        """Take out the queue whose head is next."""
+        """Remove and return the queue whose head is next."""
         ...
 
     def run_end(self, queue: RecordQueue, end: int) -> int:
-        """How far ``queue``, just taken out, may run before another head is next; at most ``end``."""
+        """The position in ``queue``, which ``poll`` has just returned, before which no other head is next; at most
+        ``end``."""
         ...
 
 
 class TimestampOrder:
-    """By timestamp of the head, then topic, then partition."""
+    """Orders queues by the timestamp of the head, then by topic, then by partition."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, TopicPartition, RecordQueue]] = []
@@ -77,7 +78,7 @@ class TimestampOrder:
         return first_above(rows.timestamps, queue.position, end, bound)
 
     def poll_alternating(self) -> list[RecordQueue]:
-        """Take out all queues, in the order in which ties go, if the next run is a short one; else none."""
+        """Remove and return all queues, in the order that resolves ties, if the next run is short; else none."""
         heap = self._heap
         if len(heap) < 2:
             return []
@@ -113,11 +114,11 @@ class PartitionGroup:
         self._idle_deadlines: dict[TopicPartition, int] = {}
 
     def settle(self) -> int:
-        """Let every queue that got new records, or was handed out, find its head. Gives the number of bad records that
-        were left out on the way; raises what refusing them raises."""
+        """Find the heads of all queues that got new records or were processed. Returns the number of bad records that
+        were refused on the way; raises what refusing them raises."""
         refused = 0
         while self._unsettled:
-            # It stays in until it is done: refusing may raise, and its owner may look again.
+            # The queue stays in ``_unsettled`` until it is done: refusing may raise, and the owner may call again.
             queue = next(iter(self._unsettled))
             refused += queue.settle()
             del self._unsettled[queue]
@@ -126,11 +127,11 @@ class PartitionGroup:
         return refused
 
     def touched(self, queue: RecordQueue) -> None:
-        """The queue, which is not in the order, may have another head now."""
+        """The queue, which is not in the order at present, may have another head now."""
         self._unsettled[queue] = None
 
     def next_run(self, limit: int) -> Run:
-        """Take the next run of at most ``limit`` records out; the group must be ready.
+        """Remove and return the next run, of at most ``limit`` records. The group must be ready.
 
         The caller advances the queue and hands it back with ``touched``.
         """
@@ -140,7 +141,7 @@ class PartitionGroup:
         return Run(queue, queue.rows, queue.position, end)
 
     def next_turns(self, limit: int) -> Turns | None:
-        """Where heads alternate, take all queues out with the order of their records; None: take the next run.
+        """If heads alternate, remove and return all queues with the order of their records. None: use ``next_run``.
 
         The caller advances the queues and hands them back with ``touched``.
         """
@@ -150,8 +151,8 @@ class PartitionGroup:
     def is_ready(self, now_ms: int) -> bool:
         """Whether records may be processed although some partitions have none buffered.
 
-        An empty partition holds the task up while its end is not known or not reached, and for ``max_idle_ms`` more
-        after that: its next record might be older than those at hand.
+        The task waits for an empty partition while its end is not known or not reached, and for ``max_idle_ms`` after
+        that: the partition's next record might be older than the buffered ones.
         """
         if self._max_idle_ms == NEVER_IDLE:
             return len(self._order) > 0

@@ -13,14 +13,14 @@ from pystreams.engine.input.decoding import BatchDecoder, Refusal, Rows
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 
-#: Asked about a bad record that has become the head: raises, or returns if it is to be left out.
+#: Called for a bad record that has become the head: raises, or returns if the record is to be skipped.
 Refuse = Callable[[Rows, int, Refusal], None]
 
 
 class RecordQueue:
-    """A queue with a head: the next good record. The source's code is ``read(rows, start, end)``; ``in_turns`` does the
-    same, one record each time it is asked for the next, after a first time that does nothing. It is None where no other
-    queue takes turns with this one."""
+    """A queue whose head is the next good record. ``read(rows, start, end)`` is the compiled code of the source.
+    ``in_turns`` does the same as an iterator: the first ``next`` does nothing, each later one processes one record. It
+    is None if no other queue takes turns with this one."""
 
     __slots__ = (
         "_batches",
@@ -50,27 +50,27 @@ class RecordQueue:
         self._decoder = decoder
         self._refuse = refuse
         self._batches: deque[Rows] = deque()
-        #: The batch of the head, and the head's place in it.
+        #: The batch of the head, and the head's position in it.
         self.rows: Rows | None = None
         self.position = 0
         self.size = 0
         #: Greatest timestamp processed, -1 before the first.
         self.partition_time = -1
-        #: The next offset to process; None until something was processed or ``resume_at`` told.
+        #: The next offset to process; None until a record was processed or ``resume_at`` was called.
         self.next_offset: int | None = None
 
     @property
     def head_timestamp(self) -> int:
-        """The head's timestamp; -1 without one."""
+        """The head's timestamp; -1 if there is no head."""
         return -1 if self.rows is None else self.rows.timestamps[self.position]
 
     def resume_at(self, offset: int, partition_time: int) -> None:
-        """Continue where an earlier task committed."""
+        """Continue at a committed offset."""
         self.next_offset = offset
         self.partition_time = self._decoder.partition_time = partition_time
 
     def add(self, batch: RecordBatch) -> None:
-        """Put a batch behind what is there."""
+        """Append a batch."""
         if not len(batch):
             return
         rows = self._decoder.decode(batch)
@@ -81,7 +81,7 @@ class RecordQueue:
             self._batches.append(rows)
 
     def settle(self) -> int:
-        """Have bad records at the head refused until it is a good one; give their number."""
+        """Refuse bad records until the head is a good one. Returns the number of refused records."""
         refused = 0
         while self.rows is not None and self.rows.bad and self.position in self.rows.refused:
             rows, position = self.rows, self.position
@@ -91,7 +91,7 @@ class RecordQueue:
         return refused
 
     def advance(self, position: int) -> None:
-        """Everything of the head's batch before ``position`` has been processed."""
+        """Mark all records of the head's batch before ``position`` as processed."""
         rows, start = self.rows, self.position
         assert rows is not None
         whole = position - start == rows.size
@@ -107,7 +107,7 @@ class RecordQueue:
         self.position = 0
 
     def run_end(self, limit: int) -> int:
-        """The end of the stretch from the head that holds no bad record and at most ``limit`` records."""
+        """The end of the longest stretch from the head that has no bad record and at most ``limit`` records."""
         rows = self.rows
         assert rows is not None
         end = min(rows.size, self.position + limit)
@@ -118,7 +118,7 @@ class RecordQueue:
         return end
 
     def clear(self) -> None:
-        """Forget what is buffered."""
+        """Discard all buffered records."""
         self._batches.clear()
         self.rows = None
         self.position = self.size = 0
@@ -127,7 +127,7 @@ class RecordQueue:
 def first_above(timestamps: list[int], start: int, end: int, bound: int) -> int:
     """The first position from ``start`` whose timestamp is above ``bound``; ``end`` if there is none.
 
-    Looks at stretches that grow, so that a short run costs little and a long one goes at the speed of ``max``.
+    Searches stretches of growing length, so that short runs are cheap and long ones are as fast as ``max``.
     """
     for i in range(start, min(start + 2, end)):
         if timestamps[i] > bound:

@@ -1,7 +1,7 @@
-"""Records of several queues that take turns: their order, worked out for a whole stretch.
+"""Computes the order of the records of several queues that take turns, for a whole stretch at once.
 
-Where heads alternate, a run is one record long, and finding it costs more than the record. Merging queues by the
-timestamps of their heads gives the order of (greatest timestamp from the queue's head on, queue): it can be sorted.
+If heads alternate, a run is one record long, and finding it costs more than processing it. Merging queues by the
+timestamps of their heads is the same as sorting by (greatest timestamp since the queue's head, queue).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pystreams.engine.input.record_queue import RecordQueue, first_above
 
 
 class Turns(NamedTuple):
-    """The next records: for each one its queue's place in ``queues``, and how far the records have come in time by
-    then. ``rows`` and ``ends`` belong to the queues: no record of a queue's rows from its end on is among them."""
+    """The next records. ``order`` has for each record the greatest timestamp up to it and the index of its queue in
+    ``queues``. ``rows`` and ``ends`` are parallel to ``queues``: only rows before the queue's end are among them."""
 
     queues: Sequence[RecordQueue]
     rows: Sequence[Rows]
@@ -25,9 +25,9 @@ class Turns(NamedTuple):
 
 
 def take_turns(queues: Sequence[RecordQueue], limit: int) -> Turns:
-    """At most ``limit`` records that are next, up to where one of the queues has no record that could be compared.
+    """The next records, at most ``limit``, up to where one of the queues has no more record to compare with.
 
-    Each queue has a head; ``queues`` stand in the order in which equal timestamps go.
+    Each queue must have a head. ``queues`` are in the order that resolves equal timestamps.
     """
     rows = [queue.rows for queue in queues if queue.rows is not None]
     stretches = [
@@ -48,5 +48,5 @@ def take_turns(queues: Sequence[RecordQueue], limit: int) -> Turns:
 
 
 def _progress(times: list[int]) -> Iterable[int]:
-    """The greatest time so far, at each time. Times that ascend are told from others in no time."""
+    """For each timestamp the greatest one up to it. Sorted timestamps, the usual case, are detected quickly."""
     return times if times == sorted(times) else accumulate(times, max)

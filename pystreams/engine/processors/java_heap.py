@@ -1,7 +1,7 @@
 """A priority queue that takes equal elements in the order in which ``java.util.PriorityQueue`` takes them.
 
-``heapq`` sifts in another way, so ties come out in another order; where Kafka Streams keeps something in a
-PriorityQueue, the order of ties can be seen in the output.
+``heapq`` returns equal elements in another order. Where Kafka Streams uses a PriorityQueue, this order is visible in
+the output.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class JavaHeap(Generic[T]):
-    """A binary heap by ``key``. An element's key must not change while it is in."""
+    """A binary heap ordered by ``key``. An element's key must not change while the element is in the heap."""
 
     __slots__ = ("_items", "_key")
 
@@ -40,7 +40,7 @@ class JavaHeap(Generic[T]):
         items[at] = item
 
     def poll(self) -> T:
-        """Take the first element out. Raises ``IndexError`` if there is none."""
+        """Remove and return the first element. Raises ``IndexError`` if there is none."""
         items, key = self._items, self._key
         last = items.pop()
         if not items:

@@ -1,4 +1,4 @@
-"""What operators with state are given, and what a task remembers for them from commit to commit."""
+"""The access of operators to their task, and the values that a task keeps for them from commit to commit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class OperatorMemory:
-    """Numbers (int64) that operators keep with the task's offsets: by ``py/<node>/<name>``, or by the plain name that
-    Kafka Streams gives them."""
+    """Numbers (int64) that operators store with the task's offsets, by ``py/<node>/<name>``, or by the plain name that
+    Kafka Streams uses."""
 
     def __init__(self) -> None:
-        #: What the last commit of this task held, here or elsewhere.
+        #: The entries of this task's last commit, by this process or another one.
         self.committed: Mapping[str, int] = {}
         self._readers: dict[str, Callable[[], int | None]] = {}
 
@@ -47,7 +47,7 @@ def _entry(node: str, name: str) -> str:
 
 
 class TaskAccess(TaskView, Protocol):
-    """What our own code reaches of its task: the compiled code and the operators. Users' processors see less."""
+    """The part of a task that compiled code and operators use. Users' processors get the smaller ``TaskView``."""
 
     @property
     def producer(self) -> Producer: ...
@@ -68,7 +68,8 @@ class NodeEnvironment:
         shared: dict[str, Any],
         at_close: Callable[[Callable[[], None]], None],
     ) -> None:
-        """``shared`` is what operators of the task share; ``at_close`` is told what to call when the task ends."""
+        """``shared`` holds the objects that the task's operators share; ``at_close`` registers a function to call when
+        the task closes."""
         self.node_name = node_name
         self.application_id = task.application_id
         self.partition = task.task_id.partition
@@ -92,7 +93,7 @@ class NodeEnvironment:
         return self._stores[name]
 
     def global_store(self, name: str) -> Any:
-        """The global store of that name, to read."""
+        """The global store of that name, for reading only."""
         return self._task.global_stores[name]
 
     def transformer(self, supplier: Callable[[], Any], stores: Sequence[str]) -> Callable[[Any, Any], Any]:

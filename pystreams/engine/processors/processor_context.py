@@ -38,26 +38,26 @@ Target = Callable[[Any, Any, int, Headers], None]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-#: In punctuation there is no record whose key had to stay.
+#: Stands for the key during punctuation, when there is no current record whose key must be kept.
 _NO_KEY: Final = object()
 
 
 class Timing:
-    """What generated code keeps up to date and looks at between two records."""
+    """State of a task that generated code and contexts update. The code checks ``interrupted`` between two records."""
 
     __slots__ = ("commit_requested", "interrupted", "stream_time")
 
     def __init__(self) -> None:
-        #: Greatest timestamp of a record that was processed or is at work; -1 before the first.
+        #: Greatest timestamp of the records processed so far, the current one included; -1 before the first.
         self.stream_time = -1
-        #: The run must end after the record at work: a punctuator is due, or a commit was asked for.
+        #: Whether the run must end after the current record: a punctuator may be due, or a commit was requested.
         self.interrupted = False
         self.commit_requested = False
 
 
 class TaskView(Protocol):
-    """What users' processors see of their task, through their contexts; also of the one that ``MockProcessorContext``
-    pretends. ``operator_environment.TaskAccess`` is the whole of it."""
+    """The part of a task that contexts give users' processors access to. ``MockProcessorContext`` has a task of its own
+    that implements it. ``operator_environment.TaskAccess`` adds the part for operators."""
 
     @property
     def application_id(self) -> str: ...
@@ -88,7 +88,7 @@ class TaskView(Protocol):
 
 
 class TaskContext:
-    """What a step of the user's sees of its task. Implements ``processor.ProcessorContext``, but for ``forward``."""
+    """The access of a user's step to its task. Implements ``processor.ProcessorContext`` except ``forward``."""
 
     def __init__(self, step: str, stores: Collection[str], task: TaskView) -> None:
         self._step = step
@@ -158,7 +158,7 @@ class TaskContext:
             schedule.advance(now_ms)
         if in_stream_time:
             task.stream_punctuations.add(schedule)
-            # It may be due: a grid that starts at 0 is as soon as stream time is known.
+            # The punctuator may be due at once: a schedule that starts at 0 is due as soon as stream time is known.
             task.timing.interrupted = True
         else:
             task.wall_punctuations.add(schedule)
@@ -205,7 +205,7 @@ class TaskContext:
 
 
 class ProcessorRunner(TaskContext):
-    """A user's processor in one task, and the context that it is given. Implements ``processor.ProcessorContext``."""
+    """A user's processor in one task, and the context of this processor. Implements ``processor.ProcessorContext``."""
 
     def __init__(
         self,
@@ -228,17 +228,17 @@ class ProcessorRunner(TaskContext):
         self._children = children
         self._active = False
 
-    # What the task calls
+    # Methods that the task calls
 
     def init(self) -> None:
-        """Call the processor's ``init``. Raises ``ProcessingError`` for what that raises."""
+        """Call the processor's ``init``. Raises ``ProcessingError`` if it raises."""
         try:
             self.processor.init(self)
         except Exception as error:
             raise life_cycle_error("init", self._step, self._task.task_id, error) from error
 
     def close(self) -> None:
-        """Call the processor's ``close``. Raises ``ProcessingError`` for what that raises."""
+        """Call the processor's ``close``. Raises ``ProcessingError`` if it raises."""
         try:
             self.processor.close()
         except Exception as error:
@@ -260,7 +260,7 @@ class ProcessorRunner(TaskContext):
         finally:
             self._active, self._key = before
 
-    # What the processor calls
+    # Methods that the processor calls
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
         self._check(record)
@@ -320,7 +320,7 @@ class ProcessorRunner(TaskContext):
 
 
 def wrong_record(record: object, step: str, task: TaskId) -> ProcessingError:
-    """What it means that something else than a record was forwarded, or one without a proper time."""
+    """The error for a forwarded object that is not a record, or a record whose timestamp is not valid."""
     if not hasattr(record, "timestamp"):
         return ProcessingError(
             f"processor {step} forwarded a {type(record).__name__}, which is not a record",
@@ -337,7 +337,7 @@ def wrong_record(record: object, step: str, task: TaskId) -> ProcessingError:
 
 
 def life_cycle_error(what: str, step: str, task: TaskId, error: Exception) -> ProcessingError:
-    """What it means that a part of a user's processor raised."""
+    """The error for an exception in ``init`` or ``close`` of a user's processor."""
     return ProcessingError(
         f"{what} of processor {step} {'failed:' if isinstance(error, StreamsError) else 'raised'} {summarize(error)}",
         where=f"task {task}",

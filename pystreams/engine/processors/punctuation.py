@@ -32,19 +32,19 @@ class Schedule:
         self.cancelled = True
 
     def advance(self, now_ms: int) -> None:
-        """Move on to the next point of the grid after ``now_ms``: points that were missed fall together."""
+        """Advance to the first scheduled time after ``now_ms``; times that were missed are skipped."""
         missed = max(0, (now_ms - self.time_ms) // self.interval_ms)
         self.time_ms += (missed + 1) * self.interval_ms
 
 
 class PunctuationQueue:
-    """The schedules of one task in one kind of time."""
+    """The schedules of one task, either in stream time or in wall-clock time."""
 
     __slots__ = ("_schedules", "next_time_ms")
 
     def __init__(self) -> None:
         self._schedules: JavaHeap[Schedule] = JavaHeap(lambda schedule: schedule.time_ms)
-        #: When to look for due punctuators next (a cancelled one may turn up then); ``NEVER`` if there are none.
+        #: When the next schedule is due, which may be a cancelled one; ``NEVER`` if there are none.
         self.next_time_ms = NEVER
 
     def add(self, schedule: Schedule) -> None:
@@ -52,10 +52,10 @@ class PunctuationQueue:
         self._look_ahead()
 
     def punctuate(self, now_ms: int) -> int:
-        """Call each punctuator that is due once, with ``now_ms``, in order of time; give the number of calls.
+        """Call each punctuator that is due once, with ``now_ms``, in order of time. Returns the number of calls.
 
-        One that is added meanwhile and is due already is called, too. Cancelled ones go only when they are due: taking
-        them out of the heap earlier would change the order of ties.
+        A punctuator that is added during the call and already due is called, too. Cancelled ones stay until they are
+        due: removing them from the heap earlier would change the order of ties.
         """
         called = 0
         while self.next_time_ms <= now_ms:

@@ -1,4 +1,4 @@
-"""Runs the transformers of tables' values that users write as classes."""
+"""Runs the value transformers of tables, which users write as classes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pystreams.record import Record
 
 
 class TransformerRunner(TaskContext):
-    """A user's ``ValueTransformer`` in one task, and the context that it is given."""
+    """A user's ``ValueTransformer`` in one task, and the context of this transformer."""
 
     def __init__(self, step: str, stores: Sequence[str], supplier: Callable[[], Any], task: TaskView) -> None:
         super().__init__(step, stores, task)
@@ -24,21 +24,21 @@ class TransformerRunner(TaskContext):
         self.transform: Callable[[Any, Any], Any] = _checked(self._transformer, step)
 
     def init(self) -> None:
-        """Call the transformer's ``init``. Raises ``ProcessingError`` for what that raises."""
+        """Call the transformer's ``init``. Raises ``ProcessingError`` if it raises."""
         try:
             self._transformer.init(self)
         except Exception as error:
             raise life_cycle_error("init", self._step, self._task.task_id, error) from error
 
     def close(self) -> None:
-        """Call the transformer's ``close``. Raises ``ProcessingError`` for what that raises."""
+        """Call the transformer's ``close``. Raises ``ProcessingError`` if it raises."""
         try:
             self._transformer.close()
         except Exception as error:
             raise life_cycle_error("close", self._step, self._task.task_id, error) from error
 
     def forward(self, record: Record[Any, Any], child: str | None = None) -> None:
-        """Source: ForwardingDisabledProcessorContext."""
+        """Always raises: a transformer cannot forward. Source: ForwardingDisabledProcessorContext."""
         raise ProcessingError(
             f"the transformer of {self._step} called forward",
             where=f"task {self._task.task_id}",

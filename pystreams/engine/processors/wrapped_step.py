@@ -1,4 +1,4 @@
-"""Runs the processors that a processor wrapper put around a step, and the step in their midst.
+"""Runs the processors that a processor wrapper has put around a step, and the step inside of them.
 
 Source: org.apache.kafka.streams.processor.api.ProcessorWrapper (KIP-1112).
 """
@@ -14,13 +14,15 @@ from pystreams.processor import Change, ProcessorContext, step_at_hand
 from pystreams.record import Headers, Record
 from pystreams.topology.nodes import Process, ProcessorNode
 
-#: Opens the step: given what takes its results (the arguments of the edge behind it), gives what takes those of the
-#: edge before it, and what closes it.
+#: Opens the step. The argument is the function that takes the step's results, with the arguments of its outgoing edge.
+#: Returns the function that processes a record, with the arguments of the incoming edge, and the one that closes the
+#: step.
 OpenInside: TypeAlias = Callable[[Callable[..., None]], tuple[Callable[..., None], Callable[[], None]]]
 
 
 class WrappedStep(ProcessorRunner):
-    """The processors around a step, in one task. A change of a table's row is the value of a record to them."""
+    """The processors around a step, in one task. They see a change of a table's row as a record whose value is a
+    ``Change``."""
 
     def __init__(
         self,
@@ -38,14 +40,14 @@ class WrappedStep(ProcessorRunner):
         self._open_inside = open_inside
         self._takes_changes = takes_changes
         self._context: ProcessorContext[Any, Any] | None = None
-        #: What takes the step's results: a child's name or None, and the arguments of the edge behind it.
+        #: Takes the step's results: a child's name or None, then the arguments of the outgoing edge.
         self.hand_on: Callable[..., None] = self._hand_on_change if makes_changes else self._hand_on
         if makes_changes:
             all, children = _of_changes(all), {name: _of_changes(child) for name, child in children.items()}
         fixed_key = isinstance(operation, Process) and operation.fixed_key
         with step_at_hand(self._open):
             super().__init__(node, Process(node.supplier, fixed_key), task, all, children)
-        #: What takes the arguments of the edge before the step.
+        #: Processes a record, with the arguments of the step's incoming edge.
         self.enter: Callable[..., None] = self._enter_change if takes_changes else self.process
 
     def init(self) -> None:
@@ -87,7 +89,7 @@ class WrappedStep(ProcessorRunner):
         return run, close
 
     def _hand_on(self, child: str | None, key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-        """The step forwards. A cache that is flushed may have it do so at any time."""
+        """Forward a result of the step. This may happen at any time, because the flush of a cache forwards, too."""
         context, active = self._context, self._active
         assert context is not None
         self._active = True
