@@ -129,13 +129,13 @@ class StreamsConfig:
     #: before now; ``none`` refuses to start.
     auto_offset_reset: str = _setting("earliest", offset_reset)
 
-    #: What to do with a record that cannot be deserialized.
+    #: The handler of records that cannot be deserialized.
     deserialization_exception_handler: Any = _setting("fail", handler)
-    #: What to do with a record when a function of the program raises.
+    #: The handler of records for which a function of the program raises.
     processing_exception_handler: Any = _setting("fail", handler)
     #: Whether the processing handler also decides for global stores; otherwise a failing processor stops the client.
     processing_exception_handler_global_enabled: bool = _setting(False, flag)
-    #: What to do with a record that cannot be produced.
+    #: The handler of records that cannot be produced.
     production_exception_handler: Any = _setting("fail", handler)
     #: The topic to which ``dead_letter`` handlers write records.
     errors_dead_letter_queue_topic_name: str | None = _setting(None, text)
@@ -152,8 +152,8 @@ class StreamsConfig:
     #: The kind of store for DSL steps without ``persistent=``: ``rocksDB`` (on disk) or ``in_memory``. Tables with
     #: ``history=`` are on disk.
     default_dsl_store: str = _setting("rocksDB", choice("rocksDB", "in_memory"))
-    #: What persistent stores of DSL steps keep of a record: ``DEFAULT``, or ``HEADERS`` to keep headers, too (DSL steps
-    #: leave them empty so far). It may change between runs: existing stores are converted.
+    #: The format of persistent stores of DSL steps: ``DEFAULT``, or ``HEADERS`` to keep headers, too (DSL steps leave
+    #: them empty so far). It may change between runs: existing stores are converted.
     dsl_store_format: str = _setting("DEFAULT", word("DEFAULT", "HEADERS"))
     #: Replication factor of internal topics; -1: the broker's default.
     replication_factor: int = _setting(-1, number(1, besides=-1, maximum=2**15 - 1))

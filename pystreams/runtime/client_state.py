@@ -1,4 +1,4 @@
-r"""The states of a client, as data: each with the states that may follow.
+r"""The states of a client, each with the states that may follow it.
 
     CREATED -> REBALANCING <-> RUNNING -> PENDING_SHUTDOWN -> NOT_RUNNING
                        \-> PENDING_ERROR -> ERROR

@@ -17,7 +17,7 @@ _INTERVAL_S: Final = 0.1
 
 
 class Runnable(Protocol):
-    """What running needs of ``Streams``."""
+    """The part of ``Streams`` that ``run_client`` needs."""
 
     @property
     def finished(self) -> bool: ...
@@ -37,7 +37,7 @@ def run_client(
     until_caught_up: bool,
     on_progress: Callable[[Progress], None] | None,
 ) -> None:
-    """See ``Streams.run``. Raises what made the client end."""
+    """See ``Streams.run``. Raises the error that ended the client."""
     with stop_on_signals(stop):
         streams.start(stop=stop)
         try:
@@ -53,8 +53,8 @@ def run_client(
 
 
 def reached_the_end(streams: Runnable) -> bool:
-    """As ``Streams.caught_up``; if not, has committed what is processed, since that may be all that is missing. A log
-    that does not answer now cannot tell."""
+    """Like ``Streams.caught_up``, but if all records are processed, it also requests the commit that may be missing. If
+    the log does not answer, the result is False."""
     try:
         if streams.caught_up():
             return True

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP as a request to stop. Source: the shutdown hooks of a JVM."""
+"""Turns SIGINT, SIGTERM and SIGHUP into a request to stop. Source: the shutdown hooks of a JVM."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 @contextmanager
 def stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Within the block the first SIGINT, SIGTERM or SIGHUP sets ``stop``; a second SIGINT or SIGTERM does what it did
-    before. Who ignores SIGHUP (``nohup``) goes on doing so. Outside of the main thread, which alone may handle signals,
-    nothing is changed."""
+    """Within the block the first SIGINT, SIGTERM or SIGHUP sets ``stop``; a second SIGINT or SIGTERM is handled as
+    before the block. An ignored SIGHUP (``nohup``) stays ignored. Outside of the main thread, which alone can set
+    signal handlers, nothing changes."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -26,7 +26,7 @@ def stop_on_signals(stop: threading.Event) -> Iterator[None]:
                 signal.signal(number, before.pop(number))
 
     def handle(number: int, _frame: FrameType | None) -> None:
-        # A terminal that is closed may tell it twice, the kernel and the shell: that is not impatience.
+        # When a terminal is closed, the kernel and the shell may both send SIGHUP. The user has not asked twice then.
         if number != signal.SIGHUP:
             restore(signal.SIGINT, signal.SIGTERM)
         stop.set()

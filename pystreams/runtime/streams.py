@@ -1,4 +1,4 @@
-"""The client: runs a topology in this process, in stream threads, until it is closed.
+"""The client runs a topology in stream threads of this process, until it is closed.
 
     streams = Streams(app)                     # or Streams(topology, StreamsConfig.of(application_id="wordcount"))
     streams.start()
@@ -47,13 +47,13 @@ from pystreams.transitions import check_transition
 
 log = logging.getLogger(__name__)
 
-#: Called with the new and the old state, from whichever thread made the change.
+#: Called with the new and the old state, in the thread that changed the state.
 StateListener = Callable[[ClientState, ClientState], None]
 
 _GOING = frozenset({ClientState.REBALANCING, ClientState.RUNNING})
 _ENDED = frozenset({ClientState.NOT_RUNNING, ClientState.ERROR})
 _ANSWER_TIMEOUT_S = 30.0
-#: A listener that waits for who closes the client must not hold the end up for ever.
+#: Limits the wait for a state listener that itself waits for the caller of ``close``.
 _LISTENER_TIMEOUT_S = 10.0
 
 
@@ -71,9 +71,9 @@ class Streams:
     ) -> None:
         """``application`` is an ``App`` (which brings its configuration), a ``StreamsBuilder`` or a ``Topology``.
 
-        The environment (``PYSTREAMS_...``) overrides an ``App``'s own configuration; ``config`` is in force as it is.
+        The environment (``PYSTREAMS_...``) overrides an ``App``'s own configuration; ``config`` is used as it is.
         Without ``broker`` the configuration names the log. ``worker`` numbers the clients that share a state
-        directory: it is part of their threads' names, and the next one that is free is taken if another client has it.
+        directory: it is part of their threads' names. If another client has the number, the next free one is used.
 
         Raises ``TopologyError``, ``ConfigError``.
         """
@@ -87,7 +87,7 @@ class Streams:
             )
         self.config: StreamsConfig = config
         self.metrics = Metrics()
-        #: What made the client end, if anything did.
+        #: The error that ended the client, if there was one.
         self.failure: BaseException | None = None
         self._built = build_topology(application, config)
         self._clock = SystemClock() if clock is None else clock
@@ -105,7 +105,7 @@ class Streams:
         self._state_listener: StateListener | None = None
         self._restore_listener: RestoreListener | None = None
         self._exception_handler: UncaughtExceptionHandler = shut_down_client
-        #: ``run`` is at work, and will raise what ends the client.
+        #: Whether ``run`` was called: it raises the error that ends the client.
         self._raises = False
 
     def __repr__(self) -> str:
@@ -114,21 +114,21 @@ class Streams:
     # Before the start
 
     def set_state_listener(self, listener: StateListener) -> None:
-        """Have every change of ``state`` told. The listener must not wait for the client."""
+        """Set the function to call at every change of ``state``. It must not wait for the client."""
         self._require_created("set_state_listener")
         self._state_listener = listener
 
     def set_restore_listener(self, listener: RestoreListener) -> None:
-        """Have the restoring of stores told."""
+        """Set the listener to call at the start, progress and end of the restoring of a store."""
         self._require_created("set_restore_listener")
         self._restore_listener = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
-        """Decide what happens when a stream thread fails; without one the client shuts down."""
+        """Set the handler that decides what happens when a stream thread fails; without one the client shuts down."""
         self._require_created("set_uncaught_exception_handler")
         self._exception_handler = handler
 
-    # Life
+    # Life cycle
 
     @property
     def state(self) -> ClientState:
@@ -136,7 +136,7 @@ class Streams:
 
     @property
     def finished(self) -> bool:
-        """True once the client has ended, in whichever way."""
+        """True once the client has ended, with or without an error."""
         return self._state in _ENDED
 
     def start(self, *, stop: threading.Event | None = None) -> None:
@@ -174,8 +174,8 @@ class Streams:
         self._set_state(ClientState.REBALANCING)
         with self._changed:
             if self._state not in _GOING or not filled:
-                return  # closed meanwhile, or about to be by whoever set ``stop``
-            # Global stores alone make no tasks.
+                return  # closed meanwhile, or to be closed by the caller, who has set ``stop``
+            # A topology of global stores alone has no tasks.
             count = self.config.num_stream_threads if self._built.subtopologies else 0
             threads = [self._new_thread() for _ in range(count)]
             if not threads:
@@ -191,8 +191,8 @@ class Streams:
                 self._begin_close(ClientState.PENDING_ERROR)
 
     def close(self, timeout: timedelta | float | None = None) -> bool:
-        """Commit, close all tasks, leave the group; tell whether that was done within ``timeout`` (a timedelta or ms;
-        None: without limit). Called by a stream thread it only begins to."""
+        """Commit, close all tasks, leave the group. Returns whether this was done within ``timeout`` (a timedelta or
+        ms; None: without limit). In a stream thread it only begins to close, and returns False."""
         with self._changed:
             if self._state is ClientState.CREATED:
                 self._set_state(ClientState.PENDING_SHUTDOWN)
@@ -203,7 +203,7 @@ class Streams:
             return False
         ended = self.wait_for(lambda: self.finished, timeout)
         if ended and self._closer is not None and self._closer is not threading.current_thread():
-            # The state listener hears of the end before who closes goes on, and perhaps ends the process.
+            # The state listener must be called for the final state before the caller continues, and perhaps exits.
             self._closer.join(_LISTENER_TIMEOUT_S)
         return ended
 
@@ -217,14 +217,14 @@ class Streams:
         """Start, and run until SIGINT or SIGTERM (or until everything there is has been processed), then close.
 
         ``on_progress`` is called about ten times a second. Setting ``stop``, from any thread, does what a signal does.
-        Raises what made the client end.
+        Raises the error that ended the client.
         """
         stop = threading.Event() if stop is None else stop
         self._raises = True
         run_client(self, stop, until_caught_up=until_caught_up, on_progress=on_progress)
 
     def wait_for(self, condition: Callable[[], bool], timeout: timedelta | float | None = None) -> bool:
-        """Wait until ``condition`` holds, asked at every change of state; False if ``timeout`` is over first."""
+        """Wait until ``condition`` is true, checked at every change of state. False if ``timeout`` ends first."""
         milliseconds = timeout / timedelta(milliseconds=1) if isinstance(timeout, timedelta) else timeout
         with self._changed:
             return self._changed.wait_for(condition, None if milliseconds is None else milliseconds / 1000)
@@ -232,7 +232,7 @@ class Streams:
     # Threads
 
     def add_stream_thread(self) -> str | None:
-        """Start one thread more; its name, or None if the client is not running."""
+        """Start one more thread. Returns its name, or None if the client is not running."""
         with self._changed:
             if self._state not in _GOING:
                 return None
@@ -242,7 +242,7 @@ class Streams:
         return thread.name
 
     def remove_stream_thread(self, timeout: timedelta | float | None = None) -> str | None:
-        """Stop one thread, not the calling one; its name, or None if there is none to stop."""
+        """Stop one thread, but not the calling one. Returns its name, or None if there is none to stop."""
         with self._changed:
             candidates = [thread for thread in self._threads if thread.alive and not thread.is_current]
             if self._state not in _GOING or not candidates:
@@ -254,10 +254,10 @@ class Streams:
             self._share_cache()
         return thread.name
 
-    # What can be seen
+    # Progress and state
 
     def progress(self) -> Progress:
-        """How far the threads are, as of about 100 ms ago."""
+        """The progress of the threads, as of about 100 ms ago."""
         with self._changed:
             threads = tuple(thread.snapshot for thread in self._threads)
             return Progress(
@@ -266,13 +266,13 @@ class Streams:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many records were moved to the dead-letter topic, skipped because they failed, or dropped, in these
-        words; what did not happen is left out. What is done again after a failure counts again."""
+        """The number of records that were moved to the dead-letter topic, skipped because they failed, or dropped, in
+        these words. Counts of 0 are left out. Records that are processed again after a failure count again."""
         return {} if self._context is None else self._context.left_out.totals()
 
     @property
     def task_count(self) -> int:
-        """How many tasks the application has, in all its processes together; 0 before the start."""
+        """The number of tasks of the application, in all its processes together; 0 before the start."""
         return 0 if self._context is None else len(self._context.inputs)
 
     def metadata_for_local_threads(self) -> tuple[ThreadProgress, ...]:
@@ -280,11 +280,11 @@ class Streams:
         return self.progress().threads
 
     def caught_up(self) -> bool:
-        """True if the whole application has processed and committed everything there is: in every input topic, external
+        """True if the whole application has processed and committed all records: in every input topic, external
         and internal, the committed offset is the end offset, and no task of this client is being restored.
 
-        What records have brought about is committed then, cached results included. Wall-clock punctuators, which never
-        come to an end, do not count."""
+        The results of all records are committed then, including cached ones. Wall-clock punctuators do not count,
+        because they never end."""
         if self._state is not ClientState.RUNNING or self._context is None:
             return False
         if not all(self._settled(thread) for thread in list(self._threads)):
@@ -292,20 +292,20 @@ class Streams:
         return self._context.everything_is_committed()
 
     def request_commit(self) -> None:
-        """Have every thread commit soon."""
+        """Request that every thread commits soon."""
         for thread in list(self._threads):
             thread.request_commit()
 
     def store(
         self, name: str, *, headers: bool = False, partitioner: KeyPartitioner | None = None
     ) -> LocalStore:
-        """Read a store of the tasks that run in this process. ``headers``: entries of a store that keeps headers
-        (``dsl_store_format``) are shown with them, else as those of any store.
+        """Read a store of the tasks that run in this process. With ``headers``, entries of a store that keeps
+        headers (``dsl_store_format``) include them; otherwise they do not.
 
-        ``partitioner(key bytes, number of partitions)`` says how whoever wrote the input has spread its keys, so that
-        one can be said to be absent though other processes have other partitions
-        (``pystreams.partitioning.partition_for_key``: as Java's producers do). Where the application itself has
-        repartitioned the records, it knows.
+        ``partitioner(key bytes, number of partitions)`` is the partitioner of the program that wrote the input
+        (``pystreams.partitioning.partition_for_key`` is that of Java's producers). It is needed to know that a key is
+        absent although other processes have other partitions. If the application itself has repartitioned the
+        records, it is not needed.
 
         Raises ``StateError`` for an unknown name.
         """
@@ -322,7 +322,7 @@ class Streams:
         except (StreamsError, TimeoutError):
             return False
 
-    # What threads tell
+    # Methods that threads call
 
     def thread_changed(self, thread: StreamThread, old: ThreadState, new: ThreadState) -> None:
         with self._changed:
@@ -336,7 +336,7 @@ class Streams:
             self._changed.notify_all()
 
     def thread_failed(self, thread: StreamThread, error: BaseException) -> bool:
-        """Let the exception handler decide; True if the thread is to ask the whole application to stop."""
+        """Let the exception handler decide. True if the thread must ask the whole application to stop."""
         if self._state not in _GOING:
             self.failure = self.failure or error
             self._log_failure(thread, error)
@@ -359,7 +359,7 @@ class Streams:
             return True
 
     def _log_failure(self, thread: StreamThread, error: BaseException) -> None:
-        """What ``run`` raises is told there: its traceback need not be seen twice."""
+        """Log the failure; at level INFO if ``run`` raises the error, so that users do not see its traceback twice."""
         told_elsewhere = self._raises and error is self.failure
         level = logging.INFO if told_elsewhere else logging.ERROR
         log.log(level, "[%s] failed: %s", thread.name, error, exc_info=error)
@@ -391,7 +391,7 @@ class Streams:
             self._context.cleanup.now_and_then()
             self._context.left_out.tell(self._clock.monotonic_ms())
 
-    # Inside
+    # Internals
 
     def _require_created(self, what: str) -> None:
         if self._state is not ClientState.CREATED:
@@ -402,7 +402,7 @@ class Streams:
             )
 
     def _new_thread(self) -> StreamThread:
-        """A thread with the least free number; the caller starts it."""
+        """Create a thread with the least free number. The caller starts it."""
         assert self._context is not None
         context = self._context
         prefix = f"{self.config.application_id}-{context.process_id}-{context.worker.number}"
@@ -469,5 +469,5 @@ class Streams:
             try:
                 self._state_listener(state, old)
             except Exception:
-                # It must not stop what the change is part of, such as the end of the client.
+                # An error of the listener must not stop the change of state, such as the end of the client.
                 log.exception("the state listener failed at %s -> %s", old.name, state.name)

@@ -1,4 +1,4 @@
-"""What is to happen when a stream thread has failed: the user's handler decides."""
+"""The user's handler decides what happens after a stream thread has failed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 class UncaughtExceptionResponse(Enum):
-    """What is to happen when a stream thread has failed. Source: StreamsUncaughtExceptionHandler."""
+    """The possible responses to the failure of a stream thread. Source: StreamsUncaughtExceptionHandler."""
 
     REPLACE_THREAD = "replace_thread"
     SHUTDOWN_CLIENT = "shutdown_client"
@@ -21,12 +21,12 @@ UncaughtExceptionHandler = Callable[[BaseException], UncaughtExceptionResponse]
 
 
 def shut_down_client(_error: BaseException) -> UncaughtExceptionResponse:
-    """The handler of clients that were not given another one."""
+    """The default handler."""
     return UncaughtExceptionResponse.SHUTDOWN_CLIENT
 
 
 def response_to(error: BaseException, handler: UncaughtExceptionHandler) -> UncaughtExceptionResponse:
-    """What ``handler`` says. One that fails itself shuts the client down."""
+    """The response of ``handler``. If the handler itself fails, the client shuts down."""
     try:
         return handler(error)
     except Exception:

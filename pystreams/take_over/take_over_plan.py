@@ -31,7 +31,7 @@ _UNPROCESSED = "records in it are not processed yet"
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """What happens to stored data when a topology takes over from ``last``.
+    """The changes of stored data when a topology takes over from ``last``.
 
     ``dropped`` stores start empty, or are removed; ``carried`` maps renamed stores to the former names whose content
     they get; the user has accepted the losses of the ``accepted`` stores. ``losses`` describes the lost content,

@@ -1,7 +1,7 @@
 """Tests of topologies and processors without a broker.
 
-Begin with ``driver``: ``TopologyTestDriver`` runs a topology in the thread of the test, on the same engine as a live
-application. ``topics`` are its inputs and outputs, ``producer`` keeps its output records, ``java_order`` processes
+Begin with ``driver``: ``TopologyTestDriver`` runs a topology in the thread of the test, with the engine of live
+applications. ``topics`` are its inputs and outputs, ``producer`` keeps its output records, ``java_order`` processes
 records of equal timestamps in Java's order. ``mock_context`` tests one processor alone. ``play`` shows in a notebook
 the results of a topology for a few records.
 """

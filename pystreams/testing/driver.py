@@ -1,8 +1,8 @@
 """Runs a topology in the test's own thread, without a broker.
 
-The model is that of Kafka Streams' TopologyTestDriver: one task holds all sub-topologies, every topic has one
+It works like Kafka Streams' TopologyTestDriver: one task holds all sub-topologies, every topic has one
 partition, and after each record the caches are flushed and everything is committed. So a cache never collects several
-updates here: its effect on the output can only be seen on a log.
+updates of a key here: its effect on the output can only be seen in a running application.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pystreams.topology.built import BuiltTopology
 from pystreams.topology.nodes import Node, ProcessorNode, SinkNode, SourceNode
 from pystreams.topology.topology import Topology
 
-#: The application's name if the test gives none.
+#: The application id if the test does not give one.
 DEFAULT_APPLICATION_ID = "topology-test-driver"
 
 _TASK = TaskId(0, 0)
@@ -55,7 +55,7 @@ LogChange = Callable[[bytes, bytes | None, int | None, Headers], None]
 class TopologyTestDriver:
     """Processes piped records at once and keeps the output.
 
-    Use it in a ``with`` statement; it deletes its state on the way out::
+    Use it in a ``with`` statement; it deletes its state at the end::
 
         with TopologyTestDriver(app) as driver:
             lines = driver.create_input_topic("lines", value=str)
@@ -63,8 +63,8 @@ class TopologyTestDriver:
             lines.pipe_input("hello hello")
             assert counts.read_map() == {"hello": 2}
 
-    ``topology`` is a ``Topology``, or a ``StreamsBuilder`` or ``App`` to build one from; ``config`` a ``StreamsConfig``
-    or a mapping of settings (over those of an ``App``). The wall clock stands still until ``advance_wall_clock_time``.
+    ``topology`` is a ``Topology``, a ``StreamsBuilder`` or an ``App``; ``config`` is a ``StreamsConfig`` or a mapping
+    of settings, which override those of an ``App``. The wall clock stands still until ``advance_wall_clock_time``.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class TopologyTestDriver:
         )
         self._nodes = _in_order(plan, built)
         sources = [node for node in self._nodes if isinstance(node, SourceNode)]
-        #: A pattern is read as one topic, with the pattern's own text as its name.
+        #: The patterns of sources, by their text. All topics of a pattern are read as one topic with this name.
         self._patterns = {node.pattern.pattern: node.pattern for node in sources if node.pattern is not None}
         topics = {topic for source in sources for topic in source.topics}
         #: The next offset of each topic that is read.
@@ -158,7 +158,7 @@ class TopologyTestDriver:
         auto_advance: Duration = 0,
     ) -> InputTopic[Any, Any]:
         """A topic to write to. ``key`` and ``value`` are types or serdes. ``start`` is its first record's timestamp, by
-        default the wall clock, and ``auto_advance`` what each record adds to it."""
+        default the wall clock's time; ``auto_advance`` is added for each later record."""
         first = self._clock.now_ms() if start is None else start
         return InputTopic(self, topic, self._serde(key), self._serde(value), first, auto_advance)
 
@@ -175,12 +175,12 @@ class TopologyTestDriver:
     def create_output_topic(
         self, topic: str, *, key: Any = bytes, value: Any = bytes
     ) -> OutputTopic[Any, Any]:
-        """A topic to read from: a sink's, or an internal one by its full name. Reading from one that nothing writes to
-        raises ``TopicError``."""
+        """A topic to read from: the topic of a sink, or an internal one by its full name. Reading from a topic that the
+        topology does not write to raises ``TopicError``."""
         return OutputTopic(self, topic, self._serde(key), self._serde(value))
 
     def _serde(self, given: Any) -> AnySerde:
-        """The serde, with the application's schema registry if it needs one."""
+        """The serde. If it needs a schema registry, it gets that of the application."""
         return serde_for(given).configured(self.config.serde_settings)
 
     def pipe_bytes(
@@ -191,7 +191,7 @@ class TopologyTestDriver:
         timestamp: int,
         headers: Headers = NO_HEADERS,
     ) -> None:
-        """Write a record as arbitrary bytes, and process it and all its consequences.
+        """Write a record of arbitrary bytes, and process it and all records that result from it.
 
         The timestamp (ms) may be negative. Raises ``TopicError`` for a topic that no source reads, and ``StateError``.
         """
@@ -203,7 +203,7 @@ class TopologyTestDriver:
         self._complete()
 
     def advance_wall_clock_time(self, duration: Duration) -> None:
-        """Move the wall clock and run the punctuators that are due, each once."""
+        """Advance the wall clock and call each punctuator that is due once."""
         self._check_open()
         self._clock.advance_ms(to_ms(duration))
         with self._working():
@@ -213,23 +213,23 @@ class TopologyTestDriver:
 
     @property
     def produced_topics(self) -> frozenset[str]:
-        """Topics that something was written to, internal ones with their full names."""
+        """The topics that records were written to, internal ones with their full names."""
         return frozenset(self._outputs)
 
     def next_record(self, topic: str) -> ProducedRecord | None:
-        """Take the oldest record of a topic as bytes; None if there is none."""
+        """Remove and return the oldest record of a topic, as bytes; None if there is none."""
         queue = self._output_queue(topic)
         return queue.popleft() if queue else None
 
     def read_raw(self, topic: str) -> list[ProducedRecord]:
-        """Take all records of a topic as bytes."""
+        """Remove and return all records of a topic, as bytes."""
         queue = self._output_queue(topic)
         records = list(queue)
         queue.clear()
         return records
 
     def queue_size(self, topic: str) -> int:
-        """Records of a topic that have not been read."""
+        """The number of a topic's records that have not been read."""
         return len(self._output_queue(topic))
 
     @property
@@ -237,7 +237,7 @@ class TopologyTestDriver:
         return frozenset(self._state.stores) | (self._globals.stores.keys() if self._globals else set())
 
     def store(self, name: str) -> Any:
-        """A store, to check its content or to prepare it. Raises ``StateError`` if the topology has none of that
+        """A store, to check its content or to fill it. Raises ``StateError`` if the topology has no store of that
         name."""
         if self._globals is not None and name in self._globals.stores:
             return self._globals.written_store(name)
@@ -259,7 +259,7 @@ class TopologyTestDriver:
         return int(self.metrics.total(DROPPED_RECORDS))
 
     def close(self) -> None:
-        """Flush, close all processors and delete the state. Does nothing the second time."""
+        """Flush, close all processors and delete the state. A second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -281,7 +281,7 @@ class TopologyTestDriver:
     ) -> None:
         self.close()
 
-    # The model
+    # Processing
 
     def _check_open(self) -> None:
         if self._closed:
@@ -297,10 +297,10 @@ class TopologyTestDriver:
             )
 
     def _complete(self) -> None:
-        """Process until nothing is left, one record after the other, with a commit after each."""
+        """Process all buffered records one by one, with a commit after each."""
         self._collect()
         with self._working():
-            # Idling for an empty partition begins when there is a record that could be processed.
+            # The time to wait for empty partitions (``max_task_idle_ms``) begins when a record could be processed.
             while self._has_buffered() and self._task.process(1, self._clock.now_ms()):
                 self._commit()
                 self._collect()
@@ -309,7 +309,7 @@ class TopologyTestDriver:
         commit([self._hosted], self._producer)
 
     def _collect(self) -> None:
-        """Keep what was produced, and queue again what a source reads."""
+        """Keep the produced records as output, and queue those that a source reads."""
         for record in self._producer.take():
             self._outputs.setdefault(record.topic, deque()).append(record)
             if record.timestamp is not None and record.topic in self._global_offsets:
@@ -334,7 +334,7 @@ class TopologyTestDriver:
     def _apply_globally(
         self, topic: str, key: bytes | None, value: bytes | None, timestamp: int, headers: Headers
     ) -> None:
-        """Apply a record to the global store that its topic fills, at once."""
+        """Write a record to the global store of its topic at once."""
         assert self._globals is not None
         offset = self._global_offsets[topic]
         self._global_offsets[topic] = offset + 1
@@ -347,7 +347,7 @@ class TopologyTestDriver:
             self._globals.close()
 
     def _input_for(self, topic: str) -> str | None:
-        """The queue that a topic's records go to: its own, or that of a pattern which it matches."""
+        """The name of the queue for a topic's records: the topic itself, or the text of a pattern that it matches."""
         if topic in self._offsets:
             return topic
         return next((text for text, pattern in self._patterns.items() if pattern.fullmatch(topic)), None)
@@ -357,8 +357,8 @@ class TopologyTestDriver:
 
     @contextmanager
     def _working(self) -> Iterator[None]:
-        """Marks the task as failed if the block raises: then close does not commit it, and no more records are
-        processed."""
+        """Mark the task as failed if the block raises. ``close`` then does not commit it, and it processes no more
+        records."""
         try:
             yield
         except BaseException as error:
@@ -441,6 +441,6 @@ def _configuration(
 
 
 def _in_order(plan: Topology, built: BuiltTopology) -> Sequence[Node]:
-    """The nodes of all sub-topologies in the order in which they were added: stores are flushed in that order."""
+    """The nodes of all sub-topologies in the order in which they were added, which is the order of flushing stores."""
     nodes = {node.name: node for sub in built.subtopologies for node in sub.nodes}
     return [nodes[name] for name in plan.nodes if name in nodes]

@@ -1,4 +1,4 @@
-"""The order in which Kafka Streams' test driver takes queues whose heads have the same timestamp."""
+"""The order in which Kafka Streams' test driver processes queues whose heads have the same timestamp."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pystreams.engine.processors.java_heap import JavaHeap
 
 
 class JavaOrder:
-    """Record by record from the queue whose head has the least timestamp; ties as ``java.util.PriorityQueue`` has them.
+    """Takes one record at a time from the queue with the least head timestamp, ties as in ``java.util.PriorityQueue``.
 
-    They are frequent: one record may feed two repartition topics. Implements ``partition_group.HeadOrder``.
+    Ties are frequent: one record may write to two repartition topics. Implements ``partition_group.HeadOrder``.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A context to test one processor alone: it records the processor's calls, and does nothing else.
+"""A context to test one processor alone: it records the processor's calls and does nothing else.
 
 Source: org.apache.kafka.streams.processor.api.MockProcessorContext.
 """
@@ -72,9 +72,9 @@ class CapturedPunctuator:
 
 
 class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
-    """Shows what a processor does: initialize it with this context, hand it records, and look.
+    """Records the calls of a processor: initialize the processor with this context, pass it records, check the results.
 
-    As in::
+    For example::
 
         context = MockProcessorContext[str, int]()
         counts = context.add_store(Stores.key_value_store("counts", str, int))
@@ -83,9 +83,9 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
         processor.process(Record("a", "x", 10))
         assert context.forwarded() == [CapturedForward(Record("a", 1, 10))]
 
-    Nothing happens by itself: punctuators are captured and do not fire, times and the place of a record are those that
-    the test sets. Stores are in memory, without changelog and cache. ``config`` are settings; ``state_dir`` is the
-    folder that the processor sees, if it needs one. For topologies there is ``TopologyTestDriver``.
+    Nothing happens by itself: punctuators are captured and do not fire, and the test sets the times and the metadata of
+    a record. Stores are in memory, without changelog and cache. ``config`` are settings; ``state_dir`` is the
+    processor's state directory, if it needs one. To test topologies use ``TopologyTestDriver``.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
     # Methods that the processor calls
 
     def forward(self, record: Record[K, V], child: str | None = None) -> None:
-        """Keep the record. Any child name is accepted."""
+        """Record the forwarded record. Any child name is accepted."""
         time: object = getattr(record, "timestamp", None)
         if type(time) is not int or time < 0:
             raise wrong_record(record, _STEP, self.task_id)
@@ -129,7 +129,7 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
         *,
         start_time: datetime | int | None = None,
     ) -> CapturedPunctuator:
-        """Keep the punctuator. Raises ``ConfigError`` and ``TopologyError`` as a task's context does."""
+        """Record the punctuator. Raises ``ConfigError`` and ``TopologyError`` as a task's context does."""
         super().schedule(interval, type, punctuator, start_time=start_time)
         interval_ms = interval // timedelta(milliseconds=1) if isinstance(interval, timedelta) else interval
         captured = CapturedPunctuator(interval_ms, type, punctuator, start_time)
@@ -139,7 +139,7 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
     # Methods that the test calls
 
     def add_store(self, store: StoreSpec[S] | StoreOf[S]) -> S:
-        """Open a store for the processor, in memory. Returns it, to prepare it or to check its content."""
+        """Open a store in memory for the processor. Returns it, so that the test can fill it or check its content."""
         return self._mock.add_store(checked_store(store))  # type: ignore[no-any-return]
 
     def forwarded(self, child: str | None = None) -> list[CapturedForward[K, V]]:
@@ -165,17 +165,17 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
         self._mock.timing.commit_requested = False
 
     def set_record_metadata(self, topic: str | None, partition: int = 0, offset: int = 0) -> None:
-        """Set the origin of the current record; topic None: there is no record, as in punctuation."""
+        """Set topic, partition and offset of the current record; topic None: there is no record, as in punctuation."""
         _, _, _, timestamp, headers = self._cell.record
         known = topic is not None
         self._cell.record = (topic, partition if known else -1, offset if known else -1, timestamp, headers)
 
     def set_current_stream_time_ms(self, time_ms: int) -> None:
-        """-1 unless set."""
+        """Set the stream time; without a call it is -1."""
         self._mock.timing.stream_time = time_ms
 
     def set_current_system_time_ms(self, time_ms: int) -> None:
-        """0 unless set."""
+        """Set the wall-clock time; without a call it is 0."""
         self._mock.clock = ManualClock(time_ms)
 
     def close(self) -> None:
@@ -184,7 +184,7 @@ class MockProcessorContext(TaskContext, ProcessorContext[K, V]):
 
 
 class _MockTask:
-    """A task of one processor, which does not run. Implements ``runtime.processor_context.TaskView``."""
+    """A task of one processor, which does not run. Implements ``engine.processors.processor_context.TaskView``."""
 
     def __init__(self, config: StreamsConfig, task_id: TaskId, state_dir: Path | None) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""Shows the results of a topology for a few records: for notebooks, for experiments, and for the manual."""
+"""Shows the results of a topology for a few records, in notebooks, experiments and documentation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pystreams.topology.nodes import SinkNode, SourceNode
 from pystreams.topology.topology import Topology
 from pystreams.windowed import Windowed
 
-#: (topic, key, value, timestamp), or the same and headers.
+#: (topic, key, value, timestamp), or (topic, key, value, timestamp, headers).
 Piped: TypeAlias = "tuple[str, Any, Any, int] | tuple[str, Any, Any, int, Headers]"
 
 
@@ -29,11 +29,12 @@ def play(
     *steps: Piped | timedelta,
     config: StreamsConfig | Mapping[str, Any] | None = None,
 ) -> str:
-    """The results as a table: below each input record, indented, the output records that it causes, topic by topic,
-    each with key, value, timestamp (after ``@``, in ms) and headers, and how many were dropped.
+    """Show the results as a table. Below each input record are the output records that it causes, indented, topic by
+    topic, each with key, value, timestamp (after ``@``, in ms) and headers, and the number of dropped records.
 
-    A step is a record, as (topic, key, value, timestamp) or with headers behind, or a timedelta, by which the wall
-    clock moves on. Types are those of the sources and sinks; internal topics are not shown. As in a notebook::
+    A step is a record, (topic, key, value, timestamp) or (topic, key, value, timestamp, headers), or a timedelta, by
+    which the wall clock advances. Types are those of the sources and sinks; internal topics are not shown. For
+    example::
 
         print(play(app, ("lines", None, "to be or not to be", 0)))
 
@@ -78,7 +79,7 @@ class _Topics:
         self._sinks = [node for node in nodes if isinstance(node, SinkNode)]
 
     def written(self, topic: str, key: Any, value: Any) -> tuple[bytes | None, bytes | None]:
-        """Key and value as bytes."""
+        """Serialize key and value."""
         source = _source(self._built, topic)
         if source is None:
             raise TopicError(f"no source reads topic {topic!r}")
@@ -139,7 +140,7 @@ def _told(content: Any) -> str:
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterable[str]:
-    """Columns under each other. A row of one cell is a remark, which takes the room that it needs."""
+    """Align the rows in columns. A row of one cell is a remark, whose length does not count."""
     columns = [row for row in rows if len(row) > 1]
     widths = [max(len(row[at]) for row in columns) for at in range(3)] if columns else []
     for row in rows:

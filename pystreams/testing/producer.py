@@ -1,4 +1,4 @@
-"""A producer that writes to lists."""
+"""A producer that keeps records in memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pystreams.record import Headers
 
 
 class ProducedRecord(NamedTuple):
-    """A record as it would be written to the log. ``timestamp`` is None where the log is to choose it."""
+    """A record as it would be written to the log. ``timestamp`` is None if the log chooses it."""
 
     topic: str
     partition: int | None
@@ -22,7 +22,7 @@ class ProducedRecord(NamedTuple):
 
 
 class MemoryProducer:
-    """Keeps what it is given. Implements ``broker.port.Producer``."""
+    """Keeps all records in memory. Implements ``broker.port.Producer``."""
 
     def __init__(self) -> None:
         self.records: list[ProducedRecord] = []
@@ -63,7 +63,7 @@ class MemoryProducer:
         return dict(self._changelog_ends)
 
     def take(self) -> list[ProducedRecord]:
-        """What was written since the last call."""
+        """Remove and return the records written since the last call."""
         records, self.records = self.records, []
         return records
 
@@ -71,4 +71,4 @@ class MemoryProducer:
         self.records.clear()
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""

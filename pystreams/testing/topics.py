@@ -1,4 +1,4 @@
-"""The test driver's ends: topics to write to and topics to read from, with types."""
+"""The test driver's input and output topics, with types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 class Pipe(Protocol):
-    """What an input topic needs of the driver."""
+    """The methods of the driver that an input topic needs."""
 
     def pipe_bytes(
         self,
@@ -30,7 +30,7 @@ class Pipe(Protocol):
 
 
 class Produced(Protocol):
-    """What an output topic needs of the driver."""
+    """The methods of the driver that an output topic needs."""
 
     def next_record(self, topic: str) -> ProducedRecord | None: ...
 
@@ -68,8 +68,8 @@ class InputTopic(Generic[K, V]):
     def pipe_input(
         self, *key_and_value: Any, timestamp: Time | None = None, headers: Headers = NO_HEADERS
     ) -> None:
-        """Write ``(value)`` without a key, or ``(key, value)``. Raises ``SerializationError`` for what is not of the
-        topic's types."""
+        """Write ``(value)`` without a key, or ``(key, value)``. Raises ``SerializationError`` for keys and values
+        that are not of the topic's types."""
         if not 1 <= len(key_and_value) <= 2:
             raise TypeError(
                 f"pipe_input takes a value, or a key and a value, not {len(key_and_value)} arguments"
@@ -86,8 +86,8 @@ class InputTopic(Generic[K, V]):
     def pipe_values(
         self, values: Iterable[V | None], *, start: Time | None = None, advance: Duration | None = None
     ) -> None:
-        """Write values without keys: at ``start``, each ``advance`` after the one before it; without a start at the
-        topic's own time."""
+        """Write values without keys. The first timestamp is ``start``, each later one is ``advance`` greater. Without
+        ``start``, timestamps are those of the topic."""
         self.pipe_key_values(((None, value) for value in values), start=start, advance=advance)
 
     def pipe_key_values(
@@ -97,7 +97,7 @@ class InputTopic(Generic[K, V]):
         start: Time | None = None,
         advance: Duration | None = None,
     ) -> None:
-        """Write pairs of key and value, timed as ``pipe_values`` does."""
+        """Write pairs of key and value, with timestamps as in ``pipe_values``."""
         time_ms = None if start is None else to_ms(start)
         for pair in pairs:
             if not isinstance(pair, tuple | list):
@@ -116,7 +116,7 @@ class InputTopic(Generic[K, V]):
         start: Time | None = None,
         advance: Duration | None = None,
     ) -> None:
-        """Write records one by one, with ``start`` timed as ``pipe_values`` does, else with their own times."""
+        """Write records one by one: with ``start``, timestamps are as in ``pipe_values``, else the records' own."""
         time_ms = None if start is None else to_ms(start)
         for record in records:
             self.pipe_record(record if time_ms is None else record.with_timestamp(time_ms))
@@ -124,7 +124,7 @@ class InputTopic(Generic[K, V]):
                 time_ms += to_ms(advance or 0)
 
     def advance_time(self, duration: Duration) -> None:
-        """Move the topic's time forward."""
+        """Advance the topic's time."""
         if to_ms(duration) < 0:
             raise ValueError(f"time cannot go back: {duration}")
         self._time_ms += to_ms(duration)
@@ -136,7 +136,7 @@ class InputTopic(Generic[K, V]):
 
 
 class OutputTopic(Generic[K, V]):
-    """Reads what the topology has written to a topic, oldest first. Reading takes a record away.
+    """Reads the records that the topology has written to a topic, oldest first. Reading removes a record.
 
     Reading from an empty topic raises ``LookupError``.
     """
@@ -148,7 +148,7 @@ class OutputTopic(Generic[K, V]):
         self._read_value = reading(serde_for(value), name)
 
     def __len__(self) -> int:
-        """Records not read yet."""
+        """The number of records not read yet."""
         return self._driver.queue_size(self.name)
 
     @property
@@ -173,17 +173,17 @@ class OutputTopic(Generic[K, V]):
         return record.key, record.value
 
     def read_records(self) -> list[Record[K, V]]:
-        """All that is left."""
+        """All remaining records."""
         return [self.read_record() for _ in range(len(self))]
 
     def read_values(self) -> list[V]:
-        """The values of all that is left."""
+        """The values of all remaining records."""
         return [record.value for record in self.read_records()]
 
     def read_key_values(self) -> list[tuple[K, V]]:
-        """Keys and values of all that is left."""
+        """Keys and values of all remaining records."""
         return [(record.key, record.value) for record in self.read_records()]
 
     def read_map(self) -> dict[K, V]:
-        """The last value of each key in all that is left."""
+        """The last value of each key in all remaining records."""
         return dict(self.read_key_values())

@@ -26,7 +26,7 @@ _PROCESS = "Process"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step without the names in it. ``told`` is its JSON, ``name`` is for people."""
+    """A step, to be compared without its names. ``told`` is its JSON without them, ``name`` is for messages."""
 
     name: str
     told: str

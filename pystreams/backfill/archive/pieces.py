@@ -20,7 +20,8 @@ from pystreams.backfill.sources.source import Source
 FILE_SCHEMA: Final[Arrow] = pa.schema(
     [column for column in RECORD_SCHEMA if column.name not in ("topic", "partition")]
 )
-#: Not of values: footers would not tell how large equal ones are, and readers take as many rows as fit into memory.
+#: Columns with dictionaries. Values have none: readers choose the rows that fit into memory by the sizes in footers,
+#: and with dictionaries these would be too small for equal values.
 _DICTIONARIES: Final[Any] = ["key", "headers.list.element.name"]
 _GROUP_ROWS: Final = 100_000
 _GROUP_BYTES: Final = 64 << 20

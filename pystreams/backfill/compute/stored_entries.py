@@ -1,7 +1,7 @@
 """Converts the content of a task's stores to the format of their changelogs, and back.
 
-A plain store does not keep the timestamp that its changelog has: ``ChangeTimes`` does, beside it. A versioned store is
-told version by version, in the order of time: that of its changelog.
+A plain store does not keep the timestamps of its changelog; ``ChangeTimes`` keeps them beside the store. The versions
+of a versioned store are converted one by one in the order of time, which is the order of the changelog.
 """
 
 from __future__ import annotations

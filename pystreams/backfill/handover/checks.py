@@ -63,7 +63,7 @@ def handed_over_before(
 
 
 def was_complete(told: HandOverRecord | None, manifest: Manifest, admin: Admin) -> bool:
-    """Whether a record tells of this very backfill's complete hand-over, and the log has not lost its offsets since."""
+    """Whether the record says that this backfill was handed over completely, and the log still has its offsets."""
     if told is None or not told.complete or told.backfill_id != manifest.backfill_id:
         return False
     return not told.lost(admin.group_offsets(manifest.application_id))
@@ -179,8 +179,9 @@ def _require_read(input: InputRange, end: int, where: str) -> None:
 def _require_same_records(
     manifest: Manifest, beginnings: Mapping[TopicPartition, int], broker: Broker
 ) -> None:
-    """The offsets fit: now whether the records before them are those that were read. One is looked at in each
-    partition; where retention or compaction took it, or the source could not tell it, nobody knows."""
+    """Raises ``TopicError`` if the log has other records than those that the backfill read. It compares the last record
+    before the cut in each partition. It does not check partitions where retention or compaction has deleted this
+    record, or whose source did not give it."""
     lasts = {input.partition: input.last for input in manifest.inputs if input.last is not None}
     spans = {p: (o.offset, o.offset + 1) for p, o in lasts.items() if beginnings[p] <= o.offset}
     found = last_within(broker, spans)

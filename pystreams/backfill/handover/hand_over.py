@@ -2,7 +2,7 @@
 
     check      no member in the group, topics as the topology needs them, retention long enough, offsets that are there,
                the right to write everything
-    tell       that a hand-over has begun; from now on the application refuses to start
+    announce   write to the log that a hand-over has begun; from now on the application refuses to start
     publish    each store partition where the executor works, in fenced transactions of its own (publishing.py)
     emit       the records for output topics, if that is asked for (emit.py)
     commit     one last transaction: the offsets with their metadata, and that the hand-over is complete
@@ -138,8 +138,8 @@ class _HandOver:
         return self._broker.group_committer("backfill", self._application_id, id)
 
     def _probe_writers(self) -> None:
-        """Find out what the cluster does not permit: once a hand-over is told, the application cannot start before it
-        is complete. It also ends what a former attempt has begun."""
+        """Check that the cluster permits all writes, before the log records that the hand-over has begun: from then on
+        the application cannot start until it is complete. It also ends transactions of a former attempt."""
         ids = [
             transactional_id(self._application_id, store, partition)
             for store, _, partitions in self._logged()

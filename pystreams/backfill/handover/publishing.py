@@ -185,5 +185,5 @@ class _Publishing:
         self._sent += 1
         limit = self._producer.transaction_records_max
         if limit is not None and self._sent % limit == 0:
-            # Readers may see a part: that the whole is there is told when the hand-over is complete.
+            # Readers may see a part of the records: the log records later that the hand-over is complete.
             self._producer.commit()

@@ -2,8 +2,8 @@
 
 Records of an earlier run cannot be removed one by one, so a topic that is not empty is created again.
 
-Kafka tells by the records' own timestamps whether they are old enough to be compacted, and the end of a transaction
-closes a segment: versions of last year would be gone seconds after they were handed over, all but the last of each key.
+Kafka decides by the records' own timestamps whether they are old enough to be compacted, and the end of a transaction
+closes a segment. So of last year's versions all but the last of each key would be deleted within seconds.
 So ``min.compaction.lag.ms`` becomes as much longer as the store's time is behind the clock.
 """
 

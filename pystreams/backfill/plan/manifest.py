@@ -193,7 +193,7 @@ def _slice_json(result: SliceResult) -> dict[str, Any]:
 def _store_result(
     entries: int, digest: str, oldest_ms: int | None, reached_ms: int | None = None
 ) -> StoreResult:
-    # Manifests of before do not tell what was reached: it was the oldest entry's time at least.
+    # Older manifests do not have the time that was reached: it was at least the oldest entry's time.
     return StoreResult(entries, digest, oldest_ms, oldest_ms if reached_ms is None else reached_ms)
 
 
@@ -223,6 +223,6 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
         },
         folders={int(index): folder for index, folder in content["folders"].items()},
         rules=content["rules"],
-        # Manifests of before stores could keep headers do not tell of it.
+        # Older manifests, from before stores could keep headers, do not have this field.
         with_headers=tuple(content.get("with_headers", ())),
     )

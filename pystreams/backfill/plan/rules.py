@@ -46,8 +46,8 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def rules_of(loaded: LoadedApplication, source: Source) -> dict[str, str]:
-    """By name what a result depends on. A source is told as a digest: its description may be long, and a secret may
-    stand in it."""
+    """The properties that a result depends on, by name. The source is given as a digest, because its description may be
+    long and may contain a secret."""
     config = loaded.config
     settings = {name: _text(getattr(config, name)) for name in SETTINGS}
     settings |= {name: value for name, value in config.serde_settings.items() if name in SERDE_SETTINGS}
@@ -87,7 +87,7 @@ def _text(value: Any) -> str:
     """A setting as text that is the same in every process. The code of functions and classes is not compared, and
     modules are left out: a program that is run has another than one that is imported."""
     if value is None or isinstance(value, bool | int | str | Serde):
-        # A serde of the user's may tell where it is in memory.
+        # The text of a user's serde may contain its address in memory.
         return _ADDRESS.sub("", str(value))
     value = inspect.unwrap(value) if callable(value) else value
     if isinstance(value, type) or inspect.isroutine(value):

@@ -63,7 +63,7 @@ class BackfillPlan:
     slices: tuple[Slice, ...]
     partitions: Mapping[str, int]
     global_topics: Mapping[str, str] = field(default_factory=dict)
-    #: The stores whose values have headers with them, sorted. The fingerprint does not tell: live may change it.
+    #: The stores whose values include headers, sorted. It is not part of the fingerprint: a live run may change it.
     with_headers: tuple[str, ...] = ()
 
     @property

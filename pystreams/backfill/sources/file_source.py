@@ -37,8 +37,8 @@ class FileSource:
 
     ``path`` may be a URI that Arrow knows (``s3://...``). ``topic`` is that of records that do not name one. Each file
     has a partition's records in order of offsets, and files of one partition do not overlap. With ``approximate``
-    records are numbered as they stand, in the order of the files' names; whatever offsets there are do not count, and
-    the partition is 0 where none is told.
+    records are numbered as they are in the files, in the order of the files' names. Offsets in the files are ignored,
+    and records without a partition get partition 0.
 
     The folder is listed once: only a new source sees later files.
     """

@@ -89,7 +89,8 @@ def _read(consumer: Consumer, spans: Spans) -> dict[TopicPartition, LastRecord]:
                 found[partition] = last_record(
                     batch.offsets[at], batch.timestamps[at], batch.keys[at], batch.values[at]
                 )
-        # All of them only if nothing came: of thousands one tells at a time.
+        # Without batches, check the positions of all partitions; otherwise only of those that were read, since
+        # there may be thousands.
         over = {p for p in (read or waiting) & waiting if consumer.position(p) >= spans[p][1]}
         consumer.unassign(over)
         waiting -= over

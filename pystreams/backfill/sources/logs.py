@@ -175,8 +175,8 @@ def _ends(broker: KafkaBroker, partitions: Collection[TopicPartition]) -> dict[T
 
 
 def read_log(broker: Broker, input: InputRange, purpose: ConsumerPurpose = "main") -> Iterator[Arrow]:
-    """Read a range of a log. Compacted records and transaction markers are holes: the position tells the end. For the
-    ``purpose`` ``restore`` it reads what is committed.
+    """Read a range of a log. The consumer's position decides about its end, because compacted records and transaction
+    markers leave gaps. For the ``purpose`` ``restore`` it reads committed records only.
 
     Raises ``OffsetOutOfRangeError`` for records that are gone, ``BrokerUnavailableError`` if the log falls silent.
     """

@@ -142,7 +142,7 @@ def _batch_rows(footer: Any) -> int:
 
 
 class _Statistics:
-    """The least and greatest values of a row group's columns, as far as its footer tells."""
+    """The least and greatest values of a row group's columns, as far as the footer has them."""
 
     def __init__(self, footer: Any) -> None:
         columns = (footer.column(number) for number in range(footer.num_columns))
@@ -151,7 +151,7 @@ class _Statistics:
         }
 
     def of(self, name: str, given: str | None) -> tuple[Any, Any]:
-        """Least and greatest, both None if nobody knows; ``given`` for a column that the file does not have."""
+        """Least and greatest, both None if they are not known; ``given`` for a column that the file does not have."""
         if name not in self._of:
             return given, given
         statistics = self._of[name]

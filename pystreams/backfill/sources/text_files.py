@@ -24,8 +24,8 @@ def packed(*suffixes: str) -> tuple[str, ...]:
 @dataclass(frozen=True)
 class TextSource(FileSource):
     """``key_encoding`` and ``value_encoding`` say how bytes are written as text: ``text`` (UTF-8), ``json``,
-    ``base64``, ``hex``, or ``int`` and ``float``, which become the eight bytes of those serdes. Text tells nothing
-    about what stands where: a file is read once to know what is in it, and once for each partition that it has."""
+    ``base64``, ``hex``, or ``int`` and ``float``, which become the eight bytes of those serdes. Text files
+    have no index: a file is read once to find the partitions in it, and once for each of these partitions."""
 
     key_encoding: str = field(default="text", kw_only=True)
     value_encoding: str = field(default="text", kw_only=True)

@@ -12,7 +12,7 @@ from pystreams.state.spec import WINDOWED_KINDS, StoreKind
 
 Spans = Literal["", "windows", "sessions"]
 
-#: The columns that tell them, all of moments.
+#: The columns that contain the bounds of the spans. All are timestamps.
 COLUMNS: Final[Mapping[Spans, tuple[str, ...]]] = {
     "": (),
     "windows": ("window_start",),

@@ -70,7 +70,7 @@ def read_json_line(line: str) -> JsonRecord:
 
 
 def content_of(raw: msgspec.Raw, format_: Format, *, told: bool) -> bytes | None:
-    """The bytes of a key or value in a line; ``told``: the line itself names the format. Raises ``ValueError``."""
+    """The bytes of a key or value in a line. ``told``: whether the line names the format. Raises ``ValueError``."""
     if bytes(raw) == b"null" and not (told and format_.name == "json"):
         return None
     if format_.name == "json":

@@ -25,7 +25,7 @@ class Exit(IntEnum):
 
 
 def exit_of(error: StreamsError) -> Exit:
-    """The exit code that tells scripts what kind of error it was."""
+    """The exit code for an error, by which scripts can distinguish kinds of errors."""
     if isinstance(error, ConfigError):
         return Exit.USAGE
     if isinstance(error, AppLoadError | TopologyError):

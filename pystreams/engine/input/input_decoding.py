@@ -33,8 +33,8 @@ def input_decoder(
 
 
 class InputForStore:
-    """Reads an input partition that a store is restored from, as the task has processed it: without refused records, and
-    with the extracted timestamps."""
+    """Reads an input partition that a store is restored from, as the task has processed it: without refused records,
+    and with the extracted timestamps."""
 
     def __init__(
         self, source: SourceNode, topic: str, config: StreamsConfig, now_ms: Callable[[], int]
@@ -76,8 +76,8 @@ class InputForStore:
         )
 
     def _written_anew(self, batch: RecordBatch, rows: Rows) -> RecordBatch:
-        """The batch with keys and values serialized as the task has stored them, and without the headers that said how to
-        deserialize the original bytes."""
+        """The batch with keys and values serialized as the task has stored them, and without the headers that said how
+        to deserialize the original bytes."""
         keys, values = list(batch.keys), list(batch.values)
         for place in range(len(batch)):
             if place not in rows.refused and rows.headers is not None:

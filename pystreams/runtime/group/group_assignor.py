@@ -29,7 +29,7 @@ class GroupAssignor:
     topology: bytes
 
     def __call__(self, members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:
-        """Members that cannot take part get no partitions and are told why; the others share the tasks."""
+        """Assign the tasks to the members that can take part. The others get no partitions, and the reason."""
         told, unreadable = self._read(members)
         refused = {member_id: AssignmentInfo(error=error) for member_id, error in unreadable.items()}
         fingerprint = _fingerprint_in_force(members, told)

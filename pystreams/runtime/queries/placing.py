@@ -61,7 +61,7 @@ class Placing:
             return None
         try:
             data = self.spec.key_serde.serializer(f"{self.spec.name}-changelog")(key)
-        except Exception:  # noqa: BLE001 - the store itself tells what is wrong with a key, where there is one
+        except Exception:  # noqa: BLE001 - the store itself raises for a key that it cannot serialize
             return None
         return partitioner(data, self.partitions)
 

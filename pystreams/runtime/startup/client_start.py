@@ -1,4 +1,4 @@
-"""What happens before the first thread runs: build, check, create topics, open the state directory."""
+"""Prepares a client before its first thread runs: builds, checks, creates topics, opens the state directory."""
 
 from __future__ import annotations
 

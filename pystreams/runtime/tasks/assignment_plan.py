@@ -1,8 +1,8 @@
-"""What a thread does about a new assignment, as a list of instructions made by a pure function.
+"""Plans the response of a thread to a new assignment: a pure function makes a list of instructions.
 
-The order is the protocol's: tasks that leave are committed and closed before anything is claimed, since another member
-may start on their partitions right after the claim; and a task is opened before the claim, too, so that its committed
-offsets are read while nobody can be joining.
+The protocol requires the order. Tasks that leave are committed and closed before anything is claimed, because another
+member may start on their partitions right after the claim. New tasks are opened before the claim, too, so that their
+committed offsets are read while no member can be joining.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def plan_assignment(
     staying = current.keys() - closing
     plan: list[Instruction] = [CloseTask(task) for task in closing]
     if any(current[task][0] is TaskStatus.RUNNING for task in closing):
-        # What processors write while they are closed came too late for the commit: it must not go with the next one.
+        # Records that processors write while they are closed come after the commit. They must not be part of the next.
         plan = [CommitAll(), *plan, AbortAll()]
     plan += [OpenTask(task, target[task]) for task in sorted(target.keys() - staying)]
     plan.append(Claim(available))
@@ -84,6 +84,6 @@ def plan_assignment(
 
 
 def plan_loss(current: Collection[TaskId]) -> list[Instruction]:
-    """The membership is gone: nothing may be committed any more. What waits to be sent is forgotten first, because to
-    close takes its time, and once more at the end, because processors may write while they are closed."""
+    """The plan after the loss of membership, when nothing may be committed any more. Unsent records are discarded
+    first, because closing takes time, and once more at the end, because processors may write while they are closed."""
     return [AbortAll(), *(CloseTask(task) for task in sorted(current)), AbortAll(), Claim(frozenset())]

@@ -40,7 +40,7 @@ _ANY_TIME: Final = -1
 #: Value, timestamp (None: the store keeps none) and headers of a record, as a changelog holds them.
 Logged = tuple[bytes | None, int | None, Headers]
 
-#: What a stretch of a changelog says last of each key; of a store of versions, of each key at each time.
+#: The last record of each key in a stretch of a changelog; for a versioned store, of each key and time.
 Found = dict[tuple[bytes, int], Logged]
 
 
@@ -172,7 +172,8 @@ class ChangelogGuard:
         return repaired
 
     def _read(self, task: ActiveTask, store: str, partition: TopicPartition, end: int) -> Found:
-        """What a changelog says last of every key, from where it is known to hold what the task wrote up to ``end``."""
+        """The last record of every key in a changelog, from the offset up to which it is known to match the store, to
+        ``end``."""
         found: Found = {}
         versions = task.state.keeps_versions(store)
         # Retention may have taken the first of them.
@@ -206,7 +207,7 @@ def _others(task: ActiveTask, store: str, found: Found) -> list[tuple[bytes, Log
         if current is None:
             continue
         value, timestamp, headers = current
-        # What the store does not know may be as it is.
+        # A timestamp or headers that the store does not keep may have any value.
         told = (value, last[1] if timestamp is None else timestamp, last[2] if headers is None else headers)
         if told != last:
             others.append((key, (value, timestamp, headers or NO_HEADERS)))

@@ -1,4 +1,4 @@
-"""What all threads of a client share."""
+"""The objects that all threads of a client share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ClientContext:
     restore_listener: RestoreListener | None = None
     #: The records that tasks have left out.
     left_out: LeftOut = field(init=False)
-    #: What tasks see of the global stores, once these are filled.
+    #: Read-only views of the global stores for tasks, once these stores are filled.
     global_stores: dict[str, GlobalStoreView] = field(default_factory=dict)
     #: Tasks with stores.
     stateful: frozenset[TaskId] = field(init=False)

@@ -1,4 +1,4 @@
-"""What restoring needs of a task."""
+"""The interface of a task that restoring needs."""
 
 from __future__ import annotations
 

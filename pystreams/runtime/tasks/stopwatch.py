@@ -18,7 +18,7 @@ _LOOK_S = 0.05
 
 
 class Hurried(Protocol):
-    """What can be cut short."""
+    """Work that can be ended early."""
 
     def hurry(self) -> None:
         """End after the record at work. Called again until it has ended."""

@@ -54,7 +54,7 @@ _STARTED = TaskStatus.STARTING, TaskStatus.RUNNING
 
 @dataclass(frozen=True, slots=True)
 class ThreadClients:
-    """What a thread owns towards the broker."""
+    """The clients of the broker that a thread owns."""
 
     member: Member
     consumer: Consumer
@@ -96,7 +96,7 @@ class TaskManager:
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
 
-    # What there is
+    # The tasks
 
     @property
     def running(self) -> Sequence[ActiveTask]:
@@ -417,8 +417,8 @@ class TaskManager:
         self._committer.commit(self.running)
 
     def upkeep(self) -> None:
-        """What is to be done now and then, after a commit: see whether somebody else has written to changelogs, also to
-        those that lie still, and delete what internal topics need not keep."""
+        """Periodic work after a commit: check whether another process has written to changelogs, also to those without
+        new records, and delete processed records from internal topics."""
         if self._guard is not None:
             self._guard.now_and_then(self.running)
         self._purge.now_and_then(self.running)

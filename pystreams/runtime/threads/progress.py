@@ -1,4 +1,4 @@
-"""What can be seen of a running application from outside: threads, tasks, how far they are."""
+"""The progress of a running application, as shown to users: threads, tasks, positions."""
 
 from __future__ import annotations
 

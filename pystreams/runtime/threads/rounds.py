@@ -312,7 +312,7 @@ class Rounds:
         self.tasks.wipe({working.task_id: error})
 
     def _retry(self, error: StreamsError, working: ActiveTask | None) -> None:
-        """What stopped in the middle of a record starts again from the last commit."""
+        """Pause and try again. A task that failed in the middle of a record starts again from its last commit."""
         if working is None:
             self._note_trouble(error, until_commit=self.tasks.commit_needed)
             self._pause()
@@ -333,7 +333,7 @@ class Rounds:
     def _pause(self) -> None:
         self._requests.stop.wait(_RETRY_PAUSE_MS / 1000)
 
-    # What others see
+    # Reports to other threads
 
     def _publish_now_and_then(self) -> None:
         now = self._clock.monotonic_ms()

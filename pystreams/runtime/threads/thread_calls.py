@@ -1,4 +1,4 @@
-"""What other threads ask a stream thread to do for them, between two rounds."""
+"""Functions that a stream thread calls between two rounds on behalf of other threads."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def placed(error: BaseException, working: TaskId | None, thread: str) -> BaseExc
 
 
 def asked_to_stop(application_id: str) -> StreamsError:
-    """What ends a client because another one has failed."""
+    """The error that ends a client because another client has failed."""
     return StreamsError(
         "a member of the group asked the whole application to stop",
         where=f"application {application_id}",

@@ -1,4 +1,4 @@
-"""What a thread says about itself now and then. Source: log.summary.interval.ms."""
+"""Logs a summary of a thread's work periodically. Source: log.summary.interval.ms."""
 
 from __future__ import annotations
 

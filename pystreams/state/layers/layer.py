@@ -57,7 +57,7 @@ class Layer:
 
     def as_logged(self, changelog_key: bytes, time: int) -> AsLogged | None:
         """The last record that the changelog should have for one of its keys; in a versioned store, for the key and
-        that time. None if the store cannot tell, because the entry has expired."""
+        that time. None if the store does not know it, because the entry has expired."""
         physical = self.physical(changelog_key)
         if physical is None:
             return None
