@@ -27,7 +27,7 @@ class Context:
         self._unnamed_places[str(caller() or "")] = None
 
     def unnamed_store(self, name: str, *, logged: bool = True) -> None:
-        """The same for a store, and for its changelog if it is ``logged``."""
+        """Record that a store has a generated name, and so has its changelog if it is ``logged``."""
         self.unnamed("store", name)
         if logged:
             self.unnamed("changelog topic", f"{name}-changelog")

@@ -111,7 +111,7 @@ def run(
 
 
 def _begun(planned: Planned, staging: Staging, *, resume: bool, overwrite: bool) -> Planned:
-    """The same with the manifest that counts: one that is found was cut before."""
+    """The plan with its manifest: with ``resume`` the one in the staging folder, if there is one, else a new one."""
     found, rules = staging.read_manifest(), rules_of(planned.loaded, planned.source)
     if found is not None and found.backfill_id == planned.manifest.previous_id:
         raise StateError(

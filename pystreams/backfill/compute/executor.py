@@ -1,4 +1,4 @@
-"""Where the tasks of a backfill run: in this process (inline.py), or on Spark (spark/executor.py).
+"""Executors run the tasks of a backfill: in this process (inline.py), or on Spark (spark/executor.py).
 
 The part that both share is the driver (driver.py): begin or resume, slice after slice, the result.
 """

@@ -12,7 +12,7 @@ from pystreams.record import RecordBatch
 
 #: The maximum number of rows that a task gets at once: all their results are in memory.
 CHUNK_ROWS = 2_048
-#: About: what its records take as they came.
+#: Approximate maximum size of these rows, measured by the bytes of their records.
 _CHUNK_BYTES = 4 * 1024 * 1024
 
 

@@ -165,8 +165,8 @@ def _fill(state: GlobalState, input: InputRange, source: Source | None) -> None:
 
 @contextmanager
 def _locked(folder: Path, digest: str) -> Iterator[Path]:
-    """Where the stores are that all tasks of a machine take copies of, or are to be. One task at a time builds them or
-    copies them; a task that dies lets go."""
+    """Lock the folder of the stores that all tasks of a machine copy, and give its path; it may not exist yet. One task
+    at a time builds or copies them. The operating system releases the lock of a task that dies."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -141,7 +141,7 @@ class CollectingProducer:
 
     @property
     def sequences(self) -> dict[TopicPartition, tuple[int, int]]:
-        """Where every queue stands, for a later visit to go on from."""
+        """The position of every queue, from which a later visit continues."""
         reached = {
             queue.partition: (queue.sequence, queue.queue_time)
             for queues in self._queues.values()

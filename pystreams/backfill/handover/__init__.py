@@ -2,7 +2,7 @@
 
 - ``hand_over``: the steps, from the checks to the last transaction. Begin here.
 - ``checks``: whatever can be refused before anything is written.
-- ``publishing``: the changelog of one store partition; ``last_values``: what an earlier run has left in it;
+- ``publishing``: the changelog of one store partition; ``last_values``: the records of an earlier run in it;
   ``version_topics``: the changelogs of versioned stores, which are made anew.
 - ``emit``: records for output topics, to the topics themselves (``emit_to_topics``) or to Parquet (``emit_to_files``).
 

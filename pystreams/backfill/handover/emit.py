@@ -47,7 +47,7 @@ def emit(
 
 
 def emit_to_topics(result: BackfillResult, broker: Broker, *, attempt: str | None = None) -> dict[str, int]:
-    """The same, to topics that were checked. ``attempt`` is that of the hand-over within which it is done.
+    """Write the records to output topics that were checked. ``attempt`` is that of the hand-over that does it.
 
     Raises ``StateError`` if another hand-over has begun since.
     """

@@ -24,10 +24,11 @@ _MARKS: Final = {"cleanup.policy": "compact", "retention.ms": "-1"}
 
 
 def make_marks(admin: Admin, application_id: str, topic: str) -> int:
-    """Have a topic where it stands how far each partition of a topic is, by backfill; gives its partition count.
+    """Create the topic that records, by backfill, how far each partition of an output topic is; returns its partition
+    count.
 
-    It is made with a partition for each of the topic's: what somebody left open who was killed at one holds back nobody
-    at another. A topic that has been widened since shares them.
+    It gets as many partitions as the output topic: an open transaction of a killed writer then blocks only the writers
+    of the same partition. If the output topic gets more partitions later, several of them share one.
     """
     name = emitted_topic(application_id, topic)
     found = admin.describe_topics([topic, name])

@@ -119,7 +119,8 @@ class _HandOver:
                 return self._write(admin, committer, topics, versions, before_commit)
 
     def _before(self, told: HandOverRecord) -> HandedOver:
-        """Nothing is done. Raises ``StateError`` if records are to be emitted that were not."""
+        """The result if the backfill was handed over before. Raises ``StateError`` if its records must also be emitted
+        and were not."""
         log.info("backfill %s was already handed over", told.backfill_id)
         if self._emit and told.emitted is None:
             raise StateError(

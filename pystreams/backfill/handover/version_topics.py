@@ -26,7 +26,7 @@ _SPARE_MS = 12 * 60 * 60 * 1000
 
 
 class VersionTopics:
-    """Those of a backfill's result, on a log whose clock shows ``now_ms``."""
+    """The changelogs of versioned stores of a backfill's result, on a log whose clock shows ``now_ms``."""
 
     def __init__(self, result: BackfillResult, broker: Broker, topics: TopicPlan, now_ms: int) -> None:
         loaded = result.loaded
@@ -46,7 +46,7 @@ class VersionTopics:
         return [self._specs.get(spec.name, spec) for spec in missing]
 
     def unfit(self, admin: Admin) -> set[str]:
-        """Those that hold anything, or would be compacted too soon."""
+        """The changelogs that have records already, or would be compacted too soon."""
         there = [spec for spec in self._specs.values() if spec.name in self._found]
         partitions = [
             TopicPartition(spec.name, number) for spec in there for number in range(spec.partitions)

@@ -30,7 +30,7 @@ DEFAULT_COMMIT_RECORDS: Final = 10_000
 
 
 class Status(Enum):
-    """How far a backfill has come."""
+    """The last step that a backfill has completed."""
 
     CUT = "cut"
     COMPUTED = "computed"
@@ -96,7 +96,7 @@ class Manifest:
     with_headers: tuple[str, ...] = ()
 
     def end_of(self, partition: TopicPartition) -> int:
-        """Where reading of an external partition ends."""
+        """The offset at which reading of an external partition ends."""
         return next(input.end for input in self.inputs if input.partition == partition)
 
     def with_slice(self, index: int, folder: str, result: SliceResult) -> Manifest:

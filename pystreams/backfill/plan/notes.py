@@ -16,8 +16,9 @@ from pystreams.timestamps import WallClockTimestamp, resolve_extractor
 from pystreams.topology.built import SubTopology
 from pystreams.topology.nodes import Process, ProcessorNode, SinkNode, SourceNode
 
-#: ``one legal result``: live has several, and the backfill gives one of them. ``exempt``: what it does not reproduce.
-#: ``side effect``: what the outside sees of it. ``not handed over``: what the live application starts without.
+#: ``one legal result``: a live run has several possible results, and the backfill gives one of them. ``exempt``: the
+#: backfill does not reproduce this. ``side effect``: the backfill has this effect outside. ``not handed over``: the
+#: live application starts without this.
 NoteKind = Literal["one legal result", "exempt", "side effect", "not handed over"]
 
 _ARRIVAL = (

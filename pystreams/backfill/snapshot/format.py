@@ -22,7 +22,7 @@ _VERSION: Final = Struct(">?qi")
 
 @dataclass(frozen=True, slots=True)
 class StoredAs:
-    """Where the entries of a store are: in the task's database, or beside it."""
+    """The place of a store's entries: in the task's database, or beside it."""
 
     name: str
     slice: int

@@ -70,7 +70,7 @@ class SnapshotStaging:
         return Manifest.from_json(json.dumps(self._content["backfill"]), self.location)
 
     def outcomes(self, slice: int) -> list[TaskOutcome]:
-        """Those of last visits; none for other slices."""
+        """The outcomes of the last visits of a slice's tasks; none for other slices."""
         found = self._content["outcomes"].get(str(slice), [])
         return [TaskOutcome.from_json(json.dumps(outcome).encode()) for outcome in found]
 

@@ -187,12 +187,12 @@ class ArchiveLog:
 
 
 def draft_of(drafts: str, file: str) -> str:
-    """Where a run writes a file."""
+    """The path to which a run writes a file."""
     return f"{_DRAFTS}/{drafts}/{file}"
 
 
 def settled(file: str) -> str:
-    """Where a draft goes once it is committed; any other file stays where it is."""
+    """The path of a draft after its commit; other files keep their path."""
     return file.removeprefix(f"{_DRAFTS}/").partition("/")[2] if file.startswith(f"{_DRAFTS}/") else file
 
 

@@ -31,7 +31,7 @@ class TopicSources:
         return any(source.approximate for source in self._sources())
 
     def of(self, topic: str) -> Source:
-        """Where a topic comes from. Raises ``TopicError`` if that is not said."""
+        """The source of a topic. Raises ``TopicError`` if there is none."""
         source = self.by_topic.get(topic, self.otherwise)
         if source is None:
             known = ", ".join(sorted(self.by_topic)) or "none"

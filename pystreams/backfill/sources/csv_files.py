@@ -70,7 +70,7 @@ class CsvSource(TextSource):
                 ) from None
 
     def _columns(self, file: str) -> list[str]:
-        """Those columns of a file that a record has; none of a file without a record."""
+        """The columns of a file that belong to records; none for a file without a record."""
         try:
             with self.open_text(file) as opened:
                 names, ended = _names(opened)

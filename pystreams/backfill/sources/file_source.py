@@ -1,4 +1,4 @@
-"""Archives in files: what the formats have in common.
+"""The common part of all archives in files.
 
 A file holds records of any partitions. An index, made at the first question and pickled along, says which files hold
 what of a partition; then only those are read.

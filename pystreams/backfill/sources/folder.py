@@ -56,7 +56,7 @@ class Folder:
         return self._names(folder, fs.FileType.File)
 
     def folders(self, folder: str) -> list[str]:
-        """The same of the folders in it."""
+        """The names of all folders right in a folder within, sorted; none if there is no such folder."""
         return self._names(folder, fs.FileType.Directory)
 
     def _names(self, folder: str, kind: Any) -> list[str]:

@@ -24,7 +24,7 @@ _Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class _Place(msgspec.Struct):
-    """A line without what it says: what that is is skipped, not decoded."""
+    """The place of a line's record, without its content, which the decoder skips."""
 
     topic: str | None = None
     partition: _Int64 | None = None

@@ -136,7 +136,7 @@ class KafkaSource:
 
     def offsets_at(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
         with closing(self.connect()) as broker:
-            # Ends first: what arrives in between lies at or after them, as does what is not committed yet.
+            # Ends first: records that arrive in between are at or after them, as are uncommitted ones.
             ends = _ends(broker, partitions)
             found = broker.admin().offsets_for_times(dict.fromkeys(partitions, time_ms))
         return {partition: min(found[partition], end) for partition, end in ends.items()}
@@ -169,7 +169,7 @@ class KafkaSource:
 
 
 def _ends(broker: KafkaBroker, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-    """Where a consumer of the broker ends. Past that lie transactions that are still open: nobody can wait for them."""
+    """The offsets at which a consumer of the broker stops. Open transactions after them are not waited for."""
     admin = broker.admin()
     return admin.stable_end_offsets(partitions) if broker.reads_committed else admin.end_offsets(partitions)
 

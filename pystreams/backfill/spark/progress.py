@@ -1,8 +1,8 @@
 """Reports the progress of running tasks to the driver: one datagram per second, which may be lost.
 
-Spark's own counters reach the driver when a task ends, and a task may run for hours. Nothing waits for a datagram and
-nothing depends on one: what a slice has done is counted by its outcomes. Where the driver cannot listen, or workers do
-not reach it, there is no live progress.
+Spark's own counters reach the driver when a task ends, and a task may run for hours. Nothing waits for a datagram or
+depends on it: the outcomes of a slice have the final counts. If the driver cannot listen, or workers do not reach it,
+there is no live progress.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Where to report to; picklable. ``address`` None: nobody listens."""
+    """Makes reports to the driver's address; picklable. ``address`` None: the driver does not listen."""
 
     address: tuple[str, int] | None
     token: bytes = field(repr=False)
@@ -81,7 +81,7 @@ class Reporter:
 
 
 def addresses_of(context: SparkContext) -> tuple[str, str]:
-    """Where the driver listens, and where workers reach it: in containers, and behind a service, these differ."""
+    """The address on which the driver listens, and the one by which workers reach it. In containers they may differ."""
     if (context.master or "").startswith("local"):
         return "127.0.0.1", "127.0.0.1"
     conf = context.getConf()

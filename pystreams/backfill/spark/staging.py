@@ -84,7 +84,7 @@ class SparkStaging(StagingFolder):
         return mapped(self.selected(selection), plain_rows, _PLAIN_DDL)
 
     def selected(self, selection: Selection) -> DataFrame:
-        """The same as packed rows."""
+        """The rows of all partitions, in no order, as packed rows."""
         kind, topic = sql.col("kind") == int(selection.kind), sql.col("topic") == selection.topic
         return self.packed(selection.slices, kind & topic)
 

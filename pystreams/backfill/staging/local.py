@@ -69,8 +69,8 @@ class LocalStaging(StagingFolder):
         return other
 
     def folder_of(self, slice: int) -> Path:
-        """Where a slice is staged. Its tasks keep their stores there while they run, so that nothing of them is left
-        once it is deleted."""
+        """The folder of a staged slice. Its tasks keep their stores there while they run, so that deleting the folder
+        removes these, too."""
         return self.path / self._folders[slice]
 
     def write_task(self, slice: int, task: int, rows: Iterable[Arrow]) -> TaskOutcome:
@@ -112,7 +112,7 @@ class LocalStaging(StagingFolder):
         return merged(self.queues(selection, partition))
 
     def queues(self, selection: Selection, partition: int) -> list[tuple[QueueId, Iterator[Arrow]]]:
-        """The same, queue by queue: one for each task that wrote to the partition, over all its visits."""
+        """The rows of one partition by queue: a queue for each task that wrote to it, with the rows of all visits."""
         visits: dict[int, list[Iterator[Arrow]]] = {}
         for slice in selection.slices:
             for task, outcome in self._outcomes(slice).items():

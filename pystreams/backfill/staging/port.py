@@ -42,7 +42,7 @@ class Staged(Protocol):
 
     @property
     def folders(self) -> Mapping[int, str]:
-        """By slice, where it is in the folder: what a manifest names."""
+        """The folder of each slice within the staging folder, as manifests name it."""
         ...
 
     def rows(self, selection: Selection, partition: int) -> Iterator[Arrow]:
@@ -54,7 +54,7 @@ class Staging(Staged, Protocol):
     """The staging folder of one backfill, as one driver works with it."""
 
     def with_slices(self, folders: Mapping[int, str]) -> Self:
-        """The same with the slices that a manifest names."""
+        """This staging folder with the slices that a manifest names."""
         ...
 
     def read_manifest(self) -> Manifest | None:

@@ -57,7 +57,7 @@ class StagingFolder:
 
 
 def new_folder(slice: int) -> str:
-    """Where an attempt of a slice is staged."""
+    """A new name for the folder of an attempt of a slice."""
     return f"slice-{slice:02}-{uuid4().hex}"
 
 

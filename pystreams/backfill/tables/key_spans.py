@@ -21,7 +21,7 @@ COLUMNS: Final[Mapping[Spans, tuple[str, ...]]] = {
 
 
 def spans_of(kind: StoreKind) -> Spans:
-    """Those of a kind of store."""
+    """The spans in the keys of a kind of store."""
     if kind in WINDOWED_KINDS:
         return "windows"
     return "sessions" if kind == "session" else ""

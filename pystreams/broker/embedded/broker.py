@@ -88,7 +88,7 @@ class EmbeddedBroker:
         )
 
     def fence(self, group: str, tasks: Collection[TaskId]) -> None:
-        """Nothing to do: a commit looks, in its own transaction, whether the member still has the partitions."""
+        """Does nothing: a commit checks in its own transaction whether the member still has the partitions."""
 
     def member(
         self,

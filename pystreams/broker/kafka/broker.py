@@ -142,8 +142,8 @@ class KafkaBroker:
         )
 
     def fence(self, group: str, tasks: Collection[TaskId]) -> None:
-        """Nothing to do at least once: the group refuses the offsets of whoever was replaced, and nothing could
-        refuse the records; a changelog that they spoil is set right (``ChangelogGuard``)."""
+        """Does nothing with at-least-once: the group refuses the offsets of a replaced member. Its records cannot be
+        refused; ``ChangelogGuard`` repairs changelogs that they have changed."""
 
     def member(
         self,

@@ -91,7 +91,7 @@ class Tokens:
 
 
 class MemberTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """The same for kafka-python."""
+    """The tokens for kafka-python."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._tokens = tokens

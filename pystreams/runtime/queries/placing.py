@@ -1,4 +1,4 @@
-"""Where the keys of a store are: the partition of a key, and the member of the group that has it."""
+"""Finds the place of a key in a store: its partition, and the member of the group that has this partition."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ KeyPartitioner: TypeAlias = Callable[[bytes, int], int]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where a store's partitions are: ``here`` are the partitions of tasks that run in this process, ``arriving`` those
-    that were assigned to it and do not run yet; ``owners`` names the member of each, as far as the group has announced
-    it."""
+    """The places of a store's partitions. ``here``: of tasks that run in this process. ``arriving``: of tasks that were
+    assigned to it and do not run yet. ``owners``: the member of each partition, if the group has announced it."""
 
     here: Collection[int] = ()
     arriving: Collection[int] = ()

@@ -106,7 +106,7 @@ class ChangelogGuard:
         return repaired
 
     def check_all(self, tasks: Collection[ActiveTask], timeout_ms: float = ANSWER_TIMEOUT_MS) -> int:
-        """The same for all changelogs, also for those to which nothing was written lately. Also raises
+        """Like ``check``, for all changelogs, including those without new records. Also raises
         ``BrokerUnavailableError``."""
         partitions = [partition for task in tasks for partition in task.changelogs.values()]
         return self.check(tasks, self._admin.end_offsets(partitions, timeout_ms)) if partitions else 0

@@ -51,7 +51,7 @@ class ClientContext:
     global_stores: dict[str, GlobalStoreView] = field(default_factory=dict)
     #: Tasks with stores.
     stateful: frozenset[TaskId] = field(init=False)
-    #: Tasks with stores, and those that feed one through internal topics: what they miss is missing in state.
+    #: Tasks with stores, and those that feed one through internal topics: records that these lose are missing in state.
     feeding_state: frozenset[TaskId] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class ClientContext:
         return None if given is None else f"{given}-{self.worker.number}-{thread}"
 
     def local_state(self) -> dict[str, int]:
-        """How far the state of each task on this machine's disk has got: the sum of its changelog offsets."""
+        """The sum of changelog offsets of each task whose state is on this machine's disk."""
         return {str(task): sum(offsets.values()) for task, offsets in self.directory.local_tasks().items()}
 
 

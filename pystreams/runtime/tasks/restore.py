@@ -50,7 +50,7 @@ class RestoreListener(Protocol):
 
 @dataclass(slots=True)
 class StoreRestore:
-    """How far one store's restore is."""
+    """The progress of one store's restore."""
 
     task_id: TaskId
     store: str

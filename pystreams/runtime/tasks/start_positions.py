@@ -1,4 +1,4 @@
-"""Where a task starts to read its inputs."""
+"""The offsets from which a task starts to read its inputs."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def reset_position(
     end: int,
     offset_ago: Callable[[TopicPartition, int], int],
 ) -> int:
-    """Where a partition without a committed offset begins by its ``auto_offset_reset``; with ``none`` nothing of it is
-    read."""
+    """The offset at which a partition without a committed offset starts, by its ``auto_offset_reset``. With ``none`` it
+    is the end: nothing is read."""
     duration_ms = reset_duration_ms(reset)
     if duration_ms is not None:
         return offset_ago(partition, duration_ms)

@@ -151,7 +151,7 @@ class TaskManager:
         return sum(task.stream.buffered(partition) for partition in task.inputs)
 
     def tasks(self) -> list[ActiveTask]:
-        """Those whose stores are open."""
+        """The tasks whose stores are open."""
         return [task for task in self._tasks if task.status is not TaskStatus.CREATED]
 
     def task_ids(self) -> list[TaskId]:
@@ -269,7 +269,7 @@ class TaskManager:
         self._take_back([task for task in started if task is not spoilt])
         for task in started:
             self._begin_anew(task)
-        # Last: what a processor writes while it is closed is forgotten, too.
+        # This is last, so that records are discarded that processors write while they are closed.
         self._producer.abort()
 
     def _take_back(self, tasks: Sequence[ActiveTask]) -> None:

@@ -47,7 +47,7 @@ class ThreadOwner(Protocol):
         ...
 
     def thread_ended(self, thread: StreamThread) -> None:
-        """Everything that the thread held is released."""
+        """The thread has ended and has released all its resources."""
         ...
 
     def application_shutdown(self) -> None:

@@ -28,7 +28,7 @@ class _JoinItems(PlainItems[tuple[bytes, int]]):
 
 
 class _JoinHeaderItems(TimestampedHeaderItems[tuple[bytes, int]]):
-    """The same, with the headers and timestamps of the records also in the store."""
+    """Values whose headers and timestamps are both in the store and in the changelog."""
 
     __slots__ = ()
 

@@ -157,7 +157,7 @@ def _input_rows(planned: Planned) -> list[list[str]]:
 
 
 def _place(planned: Planned, input: InputRange) -> str:
-    """Where a partition is read."""
+    """The place from which a partition is read."""
     from pystreams.backfill.sources import TopicSources
 
     source = planned.source
