@@ -20,7 +20,7 @@ def local_folder(task: int) -> str | None:
 
 
 def linked_copy(directory: Path, to: Path) -> None:
-    """Copy a task's directory, which nobody works on. The tables of its database never change, so links do for them."""
+    """Copy a task's directory that is not in use. The tables of its database never change, so they can be links."""
     shutil.copytree(directory, to, copy_function=_link_or_copy, ignore=shutil.ignore_patterns(LOCK_FILE))
 
 

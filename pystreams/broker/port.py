@@ -411,8 +411,8 @@ class Broker(Protocol):
         ...
 
     def fence(self, group: str, tasks: Collection[TaskId]) -> None:
-        """Before the committed offsets of tasks are read that were just taken on: see to it that whoever had them
-        before commits nothing for them any more, as far as the log can. Raises ``BrokerUnavailableError``."""
+        """Prevent further commits of the former owners of ``tasks``, as far as the log can. Called for newly assigned
+        tasks before their committed offsets are read. Raises ``BrokerUnavailableError``."""
         ...
 
     def member(

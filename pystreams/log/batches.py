@@ -14,7 +14,7 @@ from pystreams.record import Headers
 #: The maximum number of records in a batch.
 BATCH_RECORDS: Final = 10_000
 BATCH_BYTES: Final = 16 << 20
-#: The maximum delay of a record: somebody who writes a few, in a notebook, finds them in the topic.
+#: The maximum delay of a record, so that a few records that a notebook writes are soon in the topic.
 LINGER_MS: Final = 100
 
 

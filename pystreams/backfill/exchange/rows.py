@@ -56,7 +56,7 @@ EXCHANGE_SCHEMA: Arrow = pa.schema(
 
 #: ``upstream`` of records from an external topic.
 EXTERNAL = -1
-#: ``upstream`` of rows that are not records, where nobody asks for it.
+#: ``upstream`` of rows that are not records and do not need one.
 NO_UPSTREAM = -1
 
 _INT64_MIN = -(1 << 63)

@@ -46,7 +46,7 @@ _PROBES = 8
 
 
 class HandOverInterrupted(KeyboardInterrupt):
-    """Somebody stopped a hand-over. Its text says what the application can do now, and what to run next."""
+    """The user stopped a hand-over. The text says what the application can do now, and which command to run next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,8 @@ def hand_over(
     """Publish and commit; the same backfill a second time changes nothing. With ``emit`` the records for output topics
     are written to them, before the application can start.
 
-    ``before_commit`` is called with the name of the attempt once the changelogs hold the result, and nobody can start.
+    ``before_commit`` is called with the name of the attempt once the changelogs hold the result, while the application
+    cannot start.
 
     Raises ``BrokerError`` while the group has members, if another hand-over takes over, and for what the cluster does
     not permit; ``TopicError`` for topics that do not fit or are another log's, ``RetentionError`` where one would
@@ -106,7 +107,7 @@ class _HandOver:
             if self._emit:
                 check_emit(self._result, self._broker, admin, self._clock)
             self._probe_writers()
-            # From here on whoever was handing over can commit nothing any more; what it has done by now counts.
+            # From here on another hand-over cannot commit any more. If it has completed before, its result counts.
             committer = stack.enter_context(closing(self._committer()))
             told = read_record(self._broker, admin, self._application_id, self._clock)
             if told is not None and was_complete(told, manifest, admin):

@@ -93,7 +93,7 @@ class PublishStore:
 
 
 def transactional_id(application_id: str, store: str, partition: int) -> str:
-    """Under which a store partition is written: one that was given up is ended by whoever takes it over."""
+    """The transactional id of a store partition's writer. A new writer with this id ends the old one's transaction."""
     return f"{application_id}-backfill-{store}-{partition}"
 
 

@@ -40,8 +40,8 @@ def restore_snapshot(
 
 
 def _install(folder: Path, result: BackfillResult, broker: Broker, admin: Admin, attempt: str) -> None:
-    """While the changelogs hold what the snapshot has, and the application cannot start yet. A task that somebody has
-    open all the same is left to be restored from its changelogs."""
+    """Install the stores of the snapshot in the state directory, while the changelogs hold the same entries and the
+    application cannot start yet. A task whose directory is in use is skipped: it is restored from its changelogs."""
     config = result.loaded.config
     directory = StateDirectory(config.state_dir, config.application_id)
     origin = state_origin(broker, attempt)

@@ -127,8 +127,8 @@ def _is_ours(path: Path) -> bool:
 
 
 def _empty(target: Path) -> None:
-    """Delete what was begun and not finished, and what may be replaced: its manifest first, so that nobody takes the
-    rest for a snapshot."""
+    """Delete an unfinished or replaced snapshot. Its manifest is deleted first, so that the rest is never taken for a
+    snapshot."""
     (target / MANIFEST_FILE).unlink(missing_ok=True)
     (target / _DRAFT).unlink(missing_ok=True)
     for left in [*target.iterdir()] if target.exists() else ():

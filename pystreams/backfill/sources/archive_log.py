@@ -1,11 +1,11 @@
 """The log of an archive: one file for each commit, beside the Parquet files.
 
     <archive>/_pystreams_archive/00000003.json                              an entry; its appearance is the commit
-    <archive>/_pystreams_archive/drafts/<run>/topic=.../partition=.../...   what a run writes, before it is committed
-    <archive>/topic=lines/partition=0/...parquet                            where it goes once it is
+    <archive>/_pystreams_archive/drafts/<run>/topic=.../partition=.../...   the files of a run before its commit
+    <archive>/topic=lines/partition=0/...parquet                            their place after the commit
 
-Names that begin with ``_`` are seen by no reader of Parquet folders. Committed files move to their place right after
-the commit; whoever comes next (a reader, the next run) finds those that did not get there where they were written.
+Readers of Parquet folders ignore names that begin with ``_``. Committed files are moved to their place right after the
+commit. If this fails for some, readers and the next run find them among the drafts.
 """
 
 from __future__ import annotations

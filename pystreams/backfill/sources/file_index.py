@@ -68,7 +68,7 @@ class Index:
         if partition in self.covered:
             return self.covered[partition]
         pieces = self.pieces.get(partition, ())
-        # Without a log of what was archived, holes may be what compaction left: nobody knows.
+        # Without an archive log it is not known whether a gap is due to compaction, so gaps count as covered.
         return [(pieces[0].first_offset, pieces[-1].last_offset + 1)] if pieces else []
 
 

@@ -15,12 +15,12 @@ from pystreams.backfill.locations import shown
 from pystreams.backfill.spark.failures import reason_of
 from pystreams.errors import StateError
 
-#: On object stores, which make a file when it is closed: make it then if there is none, not if there was none before.
+#: For object stores, which create a file when it is closed: check then, not earlier, that the file does not exist.
 #: Source: org.apache.hadoop.fs.Options.CreateFileOptionKeys; S3A has it since Hadoop 3.4.2 (HADOOP-19256).
 _ONCE = "fs.option.create.conditional.overwrite"
 
-#: Hadoop's errors for a file that exists: when it looks; when an object store refuses to make another; on HDFS, when
-#: somebody is making it.
+#: Hadoop's errors for a file that exists: if Hadoop finds it, if an object store refuses to replace it, or if another
+#: HDFS client is creating it.
 _FILE_EXISTS = ("FileAlreadyExistsException", "RemoteFileChangedException", "AlreadyBeingCreatedException")
 
 
@@ -40,8 +40,8 @@ class HadoopFolder:
             #: The URL of the folder, the same wherever it is looked at from.
             self.location: str = files.makeQualified(self._path).toString()
             self._path = self._jvm.org.apache.hadoop.fs.Path(self.location)
-            # On local disks Hadoop leaves a file with a check sum beside each, which says that the file is damaged once
-            # anybody else has written it.
+            # On local disks Hadoop writes a checksum file beside each file. If another program then changes the file,
+            # Hadoop takes it for damaged.
             summed = is_instance_of(context._gateway, files, "org.apache.hadoop.fs.ChecksumFileSystem")
             self._files = files.getRawFileSystem() if summed else files
 

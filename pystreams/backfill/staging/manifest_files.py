@@ -84,7 +84,7 @@ class LocalFolder:
     def delete(self, name: str) -> None:
         path = self._path / name
         if path.is_dir():
-            # Whoever still works there may make files while they are deleted: they are of no use to anybody.
+            # A task that still runs may create files during the deletion. They do no harm, because they are not used.
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)

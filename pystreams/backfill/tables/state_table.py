@@ -169,7 +169,7 @@ def _stored(staging: SnapshotStaging, store: str) -> tuple[StoredAs, int]:
 
 
 def _copy(directory: Path, to: Path) -> None:
-    """Copy a task's directory while nobody works there: opening a database changes it."""
+    """Copy a task's directory under its lock. It is copied because opening a database changes it."""
     lock = _locked(directory)
     try:
         if not (directory / OFFSETS_FILE).exists():

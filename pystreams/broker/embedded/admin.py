@@ -86,7 +86,7 @@ class EmbeddedAdmin:
                 catalog.remove_topic(self._database, name)
 
     def require_remaking(self, names: Collection[str]) -> None:
-        """Never raises: whoever can open the file may do everything."""
+        """Never raises: a user who can open the file may do everything."""
 
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Deletion:
         """Delete all records before the given offsets, at once.

@@ -5,7 +5,7 @@ that are assigned, and is the only place that changes a state. ``task_manager`` 
 group decides (``assignment_plan``). ``task_opening`` makes and opens a task, ``restore`` fills the stores of a
 ``restorable`` task from changelogs, ``start_positions`` returns the offsets at which a task begins to read. ``commit``
 puts the checks of a group's member around ``engine.commit``. ``changelog_guard`` finds records in changelogs that
-somebody else has written, ``repartition_purge`` deletes processed records of repartition topics. ``stopwatch`` ends
-a stretch of processing that takes too long. ``client_context`` is what all tasks of a client share. ``state_cleanup``
-deletes old directories of tasks that run elsewhere.
+another process has written, ``repartition_purge`` deletes processed records of repartition topics. ``stopwatch`` ends
+a stretch of processing that takes too long. ``client_context`` holds the objects that all tasks of a client share.
+``state_cleanup`` deletes old directories of tasks that run elsewhere.
 """

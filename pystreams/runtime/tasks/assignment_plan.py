@@ -58,10 +58,10 @@ def plan_assignment(
     assigned: Collection[TopicPartition],
     inputs_of: Mapping[TaskId, Inputs],
 ) -> list[Instruction]:
-    """From the tasks at hand to those whose inputs are all assigned. A task of which another member still holds an
-    input comes with a later assignment.
+    """The instructions that lead from the current tasks to those whose inputs are all assigned. If another member still
+    holds an input of a task, the task comes with a later assignment.
 
-    Raises ``TopicError`` for a partition of which this member knows no task: nobody would ever read it.
+    Raises ``TopicError`` for a partition of which this member knows no task: no member would ever read it.
     """
     available = frozenset(assigned)
     unknown = available.difference(*inputs_of.values())

@@ -45,10 +45,10 @@ Found = dict[tuple[bytes, int], Logged]
 
 
 class Undone(NamedTuple):
-    """A stretch of the changelog of a store of versions that holds what was taken back and nothing of anybody else.
+    """A stretch of a versioned store's changelog that holds only records of this task that were undone.
 
-    No version can be taken out of a log of versions, and another one at its time would stand behind those that come
-    when the same is done again. A store that is restored without the stretch is the one of before.
+    A version cannot be removed from such a changelog, and a new record for its time would come after the versions that
+    are written when the work is done again. So the store is restored without the stretch.
     """
 
     partition: TopicPartition

@@ -28,7 +28,7 @@ class Committer:
     def __init__(
         self, producer: Producer, member: Member, working: Working, guard: ChangelogGuard | None = None
     ) -> None:
-        """Without ``guard`` nobody else can write to the changelogs."""
+        """``guard`` is None if no other process can write to the changelogs."""
         self._producer = producer
         self._member = member
         self._working = working

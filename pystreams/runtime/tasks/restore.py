@@ -295,7 +295,7 @@ def _planned(task_id: TaskId, wanted: ToRestore, beginning: int, end: int) -> St
     ``StateCorruptedError`` if the store lies outside of it."""
     store, partition, start, limit, tells_gaps = wanted
     if limit is not None:
-        # An input is read as far as the log has it. If it has not all of that, the task will refuse to start.
+        # An input is read as far as the log has its records. If some are missing, the task refuses to start.
         end = min(max(beginning, limit), end)
     if start is not None and not beginning <= start <= end:
         raise _outside(task_id, store, partition, start, beginning, end)

@@ -24,12 +24,12 @@ def start_positions(
     *,
     stateful: bool,
 ) -> dict[TopicPartition, int]:
-    """The committed offsets, and what ``auto_offset_reset`` (by topic) says where there are none. ``offset_ago`` gives
-    the first offset whose record is at most so many milliseconds old, the end offset if there is none.
+    """The committed offsets, or where there are none, those that ``auto_offset_reset`` (by topic) gives. ``offset_ago``
+    gives the first offset whose record is at most so many milliseconds old, or the end offset if there is none.
 
     Raises ``OffsetOutOfRangeError`` for a committed offset that the log does not hold any more if the task has state:
-    the records in between would be missing from it for ever, without anybody knowing. A task without state goes on at
-    the nearest end with a warning.
+    the records in between would be missing from it for ever, and no error would show it. A task without state continues
+    at the nearest end with a warning.
     """
     positions: dict[TopicPartition, int] = {}
     for partition, offset in committed.items():

@@ -62,7 +62,7 @@ class ThreadClients:
 
 
 class TaskManager:
-    """The tasks that are assigned to a thread. Tasks whose directory is locked by somebody else wait to be opened."""
+    """The tasks that are assigned to a thread. A task is opened later if its directory is locked by another owner."""
 
     def __init__(
         self,

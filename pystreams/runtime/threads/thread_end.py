@@ -20,8 +20,8 @@ _POLL_MS: Final = 10.0
 
 
 def placed(error: BaseException, working: TaskId | None, thread: str) -> BaseException:
-    """The error with the task that was at work. A call of ``sys.exit`` is one, too: it would end a thread here, and
-    nobody would hear of it."""
+    """The error with the task that was at work. A call of ``sys.exit`` is an error, too: otherwise it would end the
+    thread silently."""
     place = thread if working is None else f"task {working}"
     if isinstance(error, StreamsError):
         if working is not None and place not in error.where:
