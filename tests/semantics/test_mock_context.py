@@ -137,7 +137,7 @@ def test_mistakes_are_told_as_a_task_tells_them() -> None:
     with pytest.raises(ConfigError, match="every 0"):
         context.schedule(0, PunctuationType.STREAM_TIME, print)
     context.add_store(Stores.key_value_store("x", str, str))
-    with pytest.raises(StateError, match="has a store x already"):
+    with pytest.raises(StateError, match="already has a store x"):
         context.add_store(Stores.key_value_store("x", str, str))
 
 
