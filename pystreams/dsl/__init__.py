@@ -4,9 +4,9 @@ Begin with ``builder``: topics become streams (``stream``) and tables (``table``
 
 - Grouping and aggregating: ``grouped``, ``windowed``, ``session_windowed``, ``table_grouped``, ``cogroup``;
   ``windows`` and ``suppressed`` say when results are emitted.
-- Joins: ``joins`` has the methods of streams, ``joined_tables`` those of tables. ``stream_joins`` (with
-  ``join_windows``) builds joins of two streams, ``table_joins`` of two tables, ``foreign_key_joins`` of tables with
-  different keys; ``table_grace`` lets a stream's records wait for their table. ``global_table`` builds joins with
+- Joins: ``stream_join_methods`` has the methods of streams, ``table_join_methods`` those of tables. ``stream_joins``
+  (with ``join_windows``) builds joins of two streams, ``table_joins`` of two tables, ``foreign_key_joins`` of tables
+  with different keys; ``table_grace`` lets a stream's records wait for their table. ``global_table`` builds joins with
   global tables.
 - ``branches``, ``repartition``, ``processing``: splitting a stream, writing it under another key, processing it with
   classes of the user.
@@ -75,8 +75,7 @@ Topics:
 Joins with rows of another key:
 
 ``foreign_key=``           of two tables: a function of the value, or key and value, that returns the key of a row of
-the
-                           other table; ``partitioner=`` and ``other_partitioner=`` are those of the tables' topics
+                           the other table; ``partitioner=`` and ``other_partitioner=`` are those of the tables' topics
 ``key_fn=``                of a stream with a global table: a function that returns the key of a row
 
 Processors: ``stores=`` names the stores that a ``Processor`` may use.

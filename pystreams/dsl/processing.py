@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pystreams.dsl.context import Place
-from pystreams.dsl.joins import Joins
 from pystreams.dsl.serdes import TypeOrSerde, computed
+from pystreams.dsl.stream_join_methods import Joins
 from pystreams.functions import locate
 from pystreams.processor import Processor
 from pystreams.state.spec import StoreSpec

@@ -25,7 +25,7 @@ from pystreams.topology.graph import JoinGraphNode, ProcessorGraphNode
 from pystreams.topology.names import checked
 
 if TYPE_CHECKING:
-    from pystreams.dsl.joins import Joins
+    from pystreams.dsl.stream_join_methods import Joins
 
 _METHODS = {JoinKind.INNER: "join", JoinKind.LEFT: "left_join", JoinKind.OUTER: "outer_join"}
 

@@ -8,12 +8,12 @@ from typing import Any, TypeVar, Unpack, cast, overload
 from pystreams.dsl import stream, suppressed, table_grouped
 from pystreams.dsl.annotations import Returned
 from pystreams.dsl.context import Place
-from pystreams.dsl.joined_tables import TableJoins
 from pystreams.dsl.materialized import StoreArguments, StoreOptions
 from pystreams.dsl.operators.table import TableFilter, TableMapValues, TableRepartition, TableToStream
 from pystreams.dsl.operators.transform_values import TableTransformValues
 from pystreams.dsl.origins import Derivation, DerivedOrigin, TableOrigin
 from pystreams.dsl.serdes import TypeOrSerde, computed, given_or, returned_by
+from pystreams.dsl.table_join_methods import TableJoins
 from pystreams.functions import UserFunction
 from pystreams.processor import ValueTransformer
 from pystreams.state.spec import StoreSpec

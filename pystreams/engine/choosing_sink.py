@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-from pystreams.engine.failures.failures import Failures, Send
+from pystreams.engine.failures.handling import Failures, Send
 from pystreams.errors import ProductionError
 from pystreams.functions import UserFunction
 from pystreams.partitioning import partition_for_key

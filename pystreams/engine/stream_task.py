@@ -18,7 +18,7 @@ from pystreams.broker.port import Producer
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.engine.codegen import CompiledCode, compile_nodes
-from pystreams.engine.failures.failures import Failures, Handlers
+from pystreams.engine.failures.handling import Failures, Handlers
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.failures.origins import Origins
 from pystreams.engine.input.decoding import Refusal, Rows

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pystreams.clock import ManualClock
 from pystreams.config import StreamsConfig
-from pystreams.engine.failures.failures import Failures, Handlers
+from pystreams.engine.failures.handling import Failures, Handlers
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.failures.origins import Origins
 from pystreams.engine.processors.processor_context import TaskContext, Timing, wrong_record

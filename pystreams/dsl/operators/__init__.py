@@ -8,7 +8,8 @@ Begin with ``base``: the interface between an operator and compiled code. Steps 
   ``forgotten`` look after aggregators that change their argument; ``window_close`` emits a window once, at its end.
 - Tables: ``table``, ``transform_values``, ``suppress``, ``pass_through``. ``changes`` decides when a change is
   forwarded, ``value_getter`` reads the current value of a table that may have no store.
-- Joins: ``join`` (stream and table), ``stream_join``, ``table_join``, ``foreign_key_join``, ``global_table_join``.
+- Joins: ``stream_table_join``, ``stream_join`` (two streams), ``table_join``, ``foreign_key_join``,
+  ``global_table_join``.
 - ``process``: steps that users write as classes.
 
 To add a join or another operator: write the operator here, a builder for it in ``pystreams.dsl``, and scenarios with

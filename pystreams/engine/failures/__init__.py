@@ -1,5 +1,5 @@
 """Errors of records: calls of exception handlers, messages, and counts of the records that were left out.
 
-``failures`` asks the configured handlers and raises what stops a task, ``origins`` finds the user's function behind a
+``handling`` asks the configured handlers and raises what stops a task, ``origins`` finds the user's function behind a
 step, ``left_out`` logs and counts the records that were skipped, dropped or moved to the dead-letter topic.
 """

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
-from pystreams.engine.failures.failures import Failures
+from pystreams.engine.failures.handling import Failures
 from pystreams.engine.processors.punctuation import PunctuationQueue, Schedule
 from pystreams.engine.processors.same_key import same_key
 from pystreams.errors import (

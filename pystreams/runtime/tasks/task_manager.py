@@ -33,7 +33,7 @@ from pystreams.runtime.tasks.assignment_plan import (
 )
 from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
 from pystreams.runtime.tasks.client_context import ClientContext
-from pystreams.runtime.tasks.commit import Committer
+from pystreams.runtime.tasks.committer import Committer
 from pystreams.runtime.tasks.repartition_purge import Purge
 from pystreams.runtime.tasks.restore import Restorer
 from pystreams.runtime.tasks.start_positions import start_positions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystreams import KStream, KTable, StreamsBuilder
-from pystreams.dsl.operators.join import StreamTableJoin
+from pystreams.dsl.operators.stream_table_join import StreamTableJoin
 from pystreams.dsl.operators.table import TableFilter, TableMapValues, TableSource
 from pystreams.dsl.operators.value_getter import FilterGetter, MapValuesGetter, StoreGetter, WindowStoreGetter
 from pystreams.topology.nodes import ProcessorNode

@@ -10,7 +10,7 @@ from pystreams.dsl.context import Place
 from pystreams.dsl.durations import Duration
 from pystreams.dsl.global_table import GlobalKTable, joined_with_global, refuse_key_fn
 from pystreams.dsl.join_windows import JoinWindows
-from pystreams.dsl.operators.join import StreamTableJoin
+from pystreams.dsl.operators.stream_table_join import StreamTableJoin
 from pystreams.dsl.operators.value_getter import JoinKind
 from pystreams.dsl.repartition import repartition_node
 from pystreams.dsl.serdes import TypeOrSerde, check_keys_meet, returned_by

@@ -14,7 +14,7 @@ from pystreams.engine.stream_task import Position
 from pystreams.errors import BrokerUnavailableError, TaskMigratedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.tasks.active_task import ActiveTask
-from pystreams.runtime.tasks.commit import Committer
+from pystreams.runtime.tasks.committer import Committer
 from pystreams.state.cache.thread_cache import ThreadCache
 
 IN = TopicPartition("in", 0)
