@@ -198,6 +198,10 @@ class BrokerUnavailableError(BrokerError):
     action = "retry"
 
 
+class SupersededError(BrokerError):
+    """Another process has taken over the transactional id: this writer can write nothing more."""
+
+
 class TopicError(BrokerError):
     """A topic is missing, or its partition count is not the one that the topology needs."""
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pystreams.broker.kafka.producer import KafkaProducer
-from pystreams.errors import (
-    ProductionError,
-)
+from pystreams.errors import ProductionError, SupersededError
 from tests.broker.kit import P0, P1, send
 from tests.kafka.support import Cluster
+from tests.live.support import eventually
 
 
 def test_more_records_than_the_local_queue_holds_wait_and_all_arrive(
@@ -43,3 +42,22 @@ def test_a_timestamp_of_0_is_written_as_1_because_librdkafka_takes_it_for_now(
     producer.send("t", 0, b"k", b"v", 0, ())
     producer.commit({}, None)
     assert [record.timestamp for record in cluster.read("t", value=bytes)] == [1]
+
+
+def test_a_writer_whose_id_another_one_took_over_says_so_when_it_sends(cluster: Cluster):
+    cluster.create("t")
+    first, second = (cluster.broker.transactional_producer("c", "id") for _ in range(2))
+
+    def refused() -> SupersededError | None:
+        try:
+            first.send("t", 0, b"k", b"never", 1, ())
+        except SupersededError as error:
+            return error
+        return None
+
+    assert "another process writes as id now" in str(eventually(refused, "a record is refused"))
+    first.close()
+    second.send("t", 0, b"k", b"second", 1, ())
+    second.commit()
+    second.close()
+    assert [record.value for record in cluster.read("t", value=bytes)] == [b"second"]

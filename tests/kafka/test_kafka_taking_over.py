@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ from pystreams.errors import BrokerError, StreamsError, TopologyError
 from pystreams.runtime.startup import carry_over
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
-from tests.live.support import caught_up, run_to_the_end
+from tests.live.support import TIMEOUT_S, caught_up, run_to_the_end
 from tests.live.taking_over_kit import One, Two, kept, lines, summing, write
 
 
@@ -111,14 +112,52 @@ def test_who_starts_while_content_is_copied_lets_that_end(
     # In all the copy takes longer than who is dead is waited for, and no step of it does.
     monkeypatch.setattr(carry_over, "_BY_ANOTHER_MS", 2_500.0)
     run_to_the_end(cluster, summing(cluster, One))
-    slow: Any = Slow(cluster.broker)
+    slow = Slow(cluster.broker)
+    start_together(cluster, [slow, slow])
+
+
+class Late:
+    """A cluster on which the member that first asks for a producer of copies gets it after the second one, which sends
+    nothing before that."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self._asked = itertools.count()
+        self._created = [threading.Event(), threading.Event()]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def transactional_producer(self, client_id: str, transactional_id: str) -> Any:
+        number = next(self._asked)
+        if number == 0:
+            assert self._created[1].wait(TIMEOUT_S)
+        producer = self._inner.transactional_producer(client_id, transactional_id)
+        if number < 2:
+            self._created[number].set()
+        if number == 1:
+            assert self._created[0].wait(TIMEOUT_S)
+        return producer
+
+
+def test_who_is_superseded_by_a_member_that_gives_up_tries_again(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(carry_over, "_BY_ANOTHER_MS", 500.0)
+    run_to_the_end(cluster, summing(cluster, One))
+    late = Late(cluster.broker)
+    start_together(cluster, [late, late])
+
+
+def start_together(cluster: Cluster, brokers: list[Any]) -> None:
+    """All members start, and the content is there once."""
     failures: list[StreamsError] = []
     clients = [
         Streams(
             summing(cluster, One, "totals", {"state_dir": cluster.path / f"machine-{number}"}, was="sums"),
-            broker=slow,
+            broker=broker,
         )
-        for number in range(2)
+        for number, broker in enumerate(brokers)
     ]
 
     def start(client: Streams) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 import time
 from collections import Counter
 from random import Random
@@ -19,7 +20,7 @@ from pystreams.ids import TopicPartition
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster
 from tests.kafka.trouble_support import failure_of
-from tests.live.support import KEPT, caught_up
+from tests.live.support import KEPT, TIMEOUT_S, caught_up
 
 LIMIT = 5_000
 #: Larger than the limit of the topic, or than what the producer itself takes.
@@ -188,8 +189,16 @@ def test_records_that_expire_while_the_broker_is_silent_are_written_again(
         client_settings={"producer.delivery.timeout.ms": "2000", "producer.request.timeout.ms": "1000"},
         session_timeout_ms=20_000,
     )
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def held(value: int) -> int:
+        if value == 1_500:
+            at_work.set()
+            assert go_on.wait(TIMEOUT_S)
+        return value
+
     app = fragile.app("copying")
-    app.stream("in", key=str, value=int).map_values(lambda value: value).to("out", value=int)
+    app.stream("in", key=str, value=int).map_values(held).to("out", value=int)
     fragile.write("in", [(f"k{i}", i, i + 1) for i in range(1_000)])
     streams = fragile.start(app)
     caught_up(streams)
@@ -200,16 +209,23 @@ def test_records_that_expire_while_the_broker_is_silent_are_written_again(
         fragile.write("in", [(f"k{i}", i, i + 1) for i in range(written, written + 1_000)])
         written += 1_000
 
+    def silent_for_longer_than_a_record_may_wait() -> None:
+        os.kill(fragile_server.pid, signal.SIGSTOP)
+        try:
+            go_on.set()
+            time.sleep(4.0)
+        finally:
+            os.kill(fragile_server.pid, signal.SIGCONT)
+
     with caplog.at_level(logging.WARNING):
-        # At random moments of its work, for longer than a record may wait: that is what this test is about.
-        for pause_s in (0.0, 0.03, 0.06):
+        # Once while records are at work, then at random moments, which may find none.
+        write_more()
+        assert at_work.wait(TIMEOUT_S)
+        silent_for_longer_than_a_record_may_wait()
+        for pause_s in (0.0, 0.03):
             write_more()
             time.sleep(pause_s)
-            os.kill(fragile_server.pid, signal.SIGSTOP)
-            try:
-                time.sleep(4.0)
-            finally:
-                os.kill(fragile_server.pid, signal.SIGCONT)
+            silent_for_longer_than_a_record_may_wait()
     caught_up(streams)
     assert {record.key for record in fragile.read("out")} == {f"k{i}" for i in range(written)}
     assert "could not be written in time" in caplog.text

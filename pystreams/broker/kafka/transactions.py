@@ -20,6 +20,7 @@ from pystreams.errors import (
     ConfigError,
     ProductionError,
     StreamsError,
+    SupersededError,
 )
 from pystreams.record import Headers
 
@@ -177,6 +178,8 @@ class KafkaTransactionalProducer:
             self._failure = self._refused(error, f"{self._where}, topic {message.topic()}")
 
     def _refused(self, error: KafkaError, where: str) -> StreamsError:
+        if error.code() == KafkaError._FATAL:
+            error = self._fatal(error)
         if error.code() in _FENCED:
             return superseded(self._id, where, text(error))
         if is_unavailable(error):
@@ -190,10 +193,18 @@ class KafkaTransactionalProducer:
         refusal = failure(error, "A record was not accepted", where=where, needs="WRITE")
         return ProductionError(refusal.what, where=refusal.where, why=refusal.why, hint=refusal.hint)
 
+    def _fatal(self, error: KafkaError) -> KafkaError:
+        """Why the client does not work any more: producing says only that it does not, other calls say why."""
+        try:
+            self._client.begin_transaction()
+        except KafkaException as exception:
+            return error_of(exception)
+        return error
 
-def superseded(transactional_id: str, where: str, why: str) -> BrokerError:
+
+def superseded(transactional_id: str, where: str, why: str) -> SupersededError:
     """The error of a writer whose id another writer has taken over."""
-    return BrokerError(
+    return SupersededError(
         f"another process writes as {transactional_id} now; all records since the last commit are void",
         where=where,
         why=why,

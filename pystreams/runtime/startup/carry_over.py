@@ -26,8 +26,8 @@ from pystreams.engine.offset_metadata import OffsetMetadata
 from pystreams.errors import (
     BrokerError,
     BrokerUnavailableError,
-    ProductionError,
     StreamsError,
+    SupersededError,
     TopicError,
 )
 from pystreams.ids import TopicPartition
@@ -86,8 +86,7 @@ class CarryOver:
                 return done
             try:
                 return self._alone(last_run, plan)
-            # Sending raises the second one when another member takes over.
-            except (BrokerError, ProductionError) as error:
+            except BrokerError as error:
                 if self._is_own(error, last_run()):
                     raise
                 failure = error
@@ -96,7 +95,7 @@ class CarryOver:
     def _is_own(self, error: StreamsError, last: LastRun | None) -> bool:
         """Whether a failure cannot be due to another member, so that a retry is useless."""
         mine = last is not None and last.unfinished is not None and last.unfinished == self._begun
-        return mine and not isinstance(error, BrokerUnavailableError)
+        return mine and not isinstance(error, (BrokerUnavailableError, SupersededError))
 
     def _by_another(
         self,
@@ -154,8 +153,7 @@ class CarryOver:
             self._require(begun)
             self._make_anew(todo, [] if last.unfinished is None else self._spoilt(last.unfinished))
             for new, old in todo.carried.items():
-                self._require(begun)
-                self._copy(old, new)
+                self._copy(old, new, begun)
             then = self._with_beginnings(todo)
             committer.commit([self._kept.record(then)], self._offsets(todo.carried))
         self._kept.remember(then)
@@ -189,7 +187,7 @@ class CarryOver:
         self._delete(used)
         self._admin.create_topics([self._specs[topic] for topic in sorted(used) if topic in self._specs])
 
-    def _copy(self, old: str, new: str) -> None:
+    def _copy(self, old: str, new: str, begun: Unfinished) -> None:
         was, now = self._built.changelog(old), self._built.changelog(new)
         there = self._admin.partition_counts()
         if was not in there or now not in there:
@@ -206,6 +204,8 @@ class CarryOver:
         copied = 0
         id = f"{self._application_id}-take-over-copy"
         with closing(self._broker.transactional_producer("take-over", id)) as producer:
+            # Only now: this producer may have superseded that of a member which began later.
+            self._require(begun)
             for partition in range(there[was]):
                 copied += self._copy_partition(TopicPartition(was, partition), now, producer)
         log.info(

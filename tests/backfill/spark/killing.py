@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,9 @@ def kill_session(session: int) -> None:
     def left() -> list[int]:
         found = list(_of_session(session))
         for pid in found:
-            os.kill(pid, signal.SIGKILL)
+            # One that has ended by itself since then is not there to be killed.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         return found
 
     eventually(lambda: not left(), "the driver's processes end")
