@@ -18,7 +18,8 @@ from pystreams.backfill.exchange.rows import (
     repeated,
     running_maximum,
 )
-from pystreams.broker.port import CommittedOffset, Member, check_headers, no_bytes, why_no_topic_name
+from pystreams.broker.port import check_headers, no_bytes, why_no_topic_name
+from pystreams.engine.no_producer import NoProducer
 from pystreams.errors import ProductionError
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
@@ -105,8 +106,11 @@ class _Queue:
         return headers_column([self.headers.get(i, NO_HEADERS) for i in range(size)], size)
 
 
-class CollectingProducer:
-    """Implements ``broker.port.Producer``. ``inputs`` are topics of the backfill that must not be written.
+class CollectingProducer(NoProducer):
+    """Collects what is sent. Changes of stores are discarded: a backfill publishes their final content. An abort does
+    nothing: a task that fails starts again, and its output is discarded.
+
+    ``inputs`` are topics of the backfill that must not be written.
 
     A record without a key goes to the partition of the task's own number, where a producer would choose any.
 
@@ -193,25 +197,6 @@ class CollectingProducer:
         self._bytes = size = self._bytes + size
         if size >= _BYTES:
             self._spill_all()
-
-    def send_to_changelog(
-        self,
-        topic: str,
-        partition: int,
-        key: bytes,
-        value: bytes | None,
-        timestamp: int | None,
-        headers: Headers,
-    ) -> None:
-        """Does nothing: a backfill publishes the final content of a store, not its changes."""
-
-    def commit(
-        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
-    ) -> dict[TopicPartition, int]:
-        return {}
-
-    def abort(self) -> None:
-        """Does nothing: a task that fails starts again, and its output is discarded."""
 
     def close(self) -> None:
         """Close the file."""

@@ -115,14 +115,8 @@ class BarDisplay:
         )
 
 
-class LineDisplay:
-    """A line when processing or restoring begins, and after that every 30 s if something has changed."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._states: set[str] = set()
-        self._told: tuple[str, int, int | None] = ("", 0, None)
-        self._told_ms = clock.monotonic_ms()
+class NoDisplay:
+    """Shows nothing, for ``--quiet``."""
 
     def __enter__(self) -> Self:
         return self
@@ -131,6 +125,19 @@ class LineDisplay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Nothing to take down."""
+
+    def update(self, state: str, processed: int, lag: int | None) -> None:
+        """Nothing to show."""
+
+
+class LineDisplay(NoDisplay):
+    """A line when processing or restoring begins, and after that every 30 s if something has changed."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._states: set[str] = set()
+        self._told: tuple[str, int, int | None] = ("", 0, None)
+        self._told_ms = clock.monotonic_ms()
 
     def update(self, state: str, processed: int, lag: int | None) -> None:
         """Print a line if it is time for one."""
@@ -146,21 +153,6 @@ class LineDisplay:
         self._told, self._told_ms = now, now_ms
         fields = {"state": state, "records": processed, "records_per_s": round(rate), "lag": lag}
         command_log.info("%-11s %s", state, _numbers(processed, rate, lag), extra={"fields": fields})
-
-
-class NoDisplay:
-    """Shows nothing, for ``--quiet``."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Nothing to take down."""
-
-    def update(self, state: str, processed: int, lag: int | None) -> None:
-        """Nothing to show."""
 
 
 def _numbers(processed: int, rate: float, lag: int | None) -> str:

@@ -87,10 +87,9 @@ class ActiveTask:
 
     def to_restore(self) -> list[ToRestore]:
         """The stores, and the partitions to fill them from."""
-        # A store without a changelog holds what was read of its input: up to what was committed.
-        read = {p: self.committed[p].offset for p in self.source_changelogs.values() if p in self.committed}
+        read = self._read_by_stores()
         return [
-            *(self._to_restore(store, p, read.get(p, 0)) for store, p in self.source_changelogs.items()),
+            *(self._to_restore(store, p, read.get(store, 0)) for store, p in self.source_changelogs.items()),
             *(self._to_restore(store, p, None) for store, p in self.changelogs.items()),
         ]
 
@@ -187,12 +186,15 @@ class ActiveTask:
     def _restore_offsets(self, end_offsets: Mapping[TopicPartition, int]) -> dict[str, int]:
         """By store, from where to restore it after a commit that ``end_offsets`` of the changelogs came from."""
         written = {store: end_offsets[p] for store, p in self.changelogs.items() if p in end_offsets}
-        read = {
+        return written | self._read_by_stores()
+
+    def _read_by_stores(self) -> dict[str, int]:
+        """What a store without a changelog holds of its input: everything up to the last commit."""
+        return {
             store: self.committed[p].offset
             for store, p in self.source_changelogs.items()
             if p in self.committed
         }
-        return written | read
 
     def close(self) -> None:
         """Close processors, then stores; what was not committed is forgotten."""

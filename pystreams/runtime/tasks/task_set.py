@@ -47,7 +47,9 @@ class TaskSet(Generic[T]):
 
     def become(self, task: T, status: TaskStatus) -> None:
         """Change a task's state; a closed task leaves the set. Raises ``IllegalTransitionError``."""
+        was = task.status
         task.become(status)
         if status is TaskStatus.CLOSED:
             del self._tasks[task.task_id]
-        self._running = sorted(self.having(TaskStatus.RUNNING), key=lambda one: one.task_id)
+        if TaskStatus.RUNNING in (was, status):
+            self._running = sorted(self.having(TaskStatus.RUNNING), key=lambda one: one.task_id)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pystreams.ids import TaskId
 from pystreams.record import NO_HEADERS, ContextCell, RecordBatch
 from pystreams.serde import INT, STR
@@ -15,6 +17,20 @@ from pystreams.state.spec import StoreSpec
 from pystreams.state.task_stores import TaskStores
 
 RESOURCES = RocksResources(8 * 1024 * 1024, 8 * 1024 * 1024)
+
+#: The settings of a store in a test of what holds for each of them.
+VARIANTS = pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"cached": True},
+        {"persistent": False},
+        {"persistent": False, "cached": True},
+        {"on_disk": True},
+        {"on_disk": True, "cached": True},
+    ],
+    ids=str,
+)
 
 
 def key_value(name: str = "store", **settings: Any) -> StoreSpec:

@@ -10,20 +10,7 @@ from pystreams.errors import StateError
 from pystreams.serde import BYTES, INT
 from pystreams.state.formats import ValueAndTimestamp
 from pystreams.state.iterators import StoreIterator
-from tests.unit.state.state_kit import Task, key_value, read_all, timestamped
-
-VARIANTS = pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"cached": True},
-        {"persistent": False},
-        {"persistent": False, "cached": True},
-        {"on_disk": True},
-        {"on_disk": True, "cached": True},
-    ],
-    ids=str,
-)
+from tests.unit.state.state_kit import VARIANTS, Task, key_value, read_all, timestamped
 
 
 def open_task(settings: dict[str, bool], tmp_path: Path, make: object = key_value, **more: object) -> Task:

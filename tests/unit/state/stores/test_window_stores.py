@@ -8,20 +8,8 @@ import pytest
 
 from pystreams.serde import BYTES
 from pystreams.windowed import Windowed
-from tests.unit.state.state_kit import Task, batch_of, read_all, timestamped_window, window
+from tests.unit.state.state_kit import VARIANTS, Task, batch_of, read_all, timestamped_window, window
 
-VARIANTS = pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"cached": True},
-        {"persistent": False},
-        {"persistent": False, "cached": True},
-        {"on_disk": True},
-        {"on_disk": True, "cached": True},
-    ],
-    ids=str,
-)
 MINUTE = 60_000
 DAY = 86_400_000
 
