@@ -36,7 +36,7 @@ class Point(NamedTuple):
 _TASKS, _STATE, _LOG = "pystreams.runtime.tasks", "pystreams.state", "pystreams.broker.embedded"
 
 COMMIT = {
-    "commit-begins": Point("before", f"{_TASKS}.commit", "Committer.commit", 4),
+    "commit-begins": Point("before", f"{_TASKS}.committer", "Committer.commit", 4),
     "caches-of-a-task-flushed": Point("after", "pystreams.engine.hosted_task", "HostedTask.flush", 12),
     "log-commit-begins": Point("before", f"{_LOG}.producer", "EmbeddedProducer.commit", 4),
     "records-appended": Point("after", f"{_LOG}.log", "append", 20),
@@ -45,7 +45,7 @@ COMMIT = {
     "store-commit-begins": Point("before", f"{_STATE}.task_stores", "TaskStores.commit", 12),
     "between-slices-of-a-store": Point("before", "rocksdict", "WriteBatch", 60),
     "store-committed": Point("after", f"{_STATE}.task_stores", "TaskStores.commit", 12),
-    "commit-ended": Point("after", f"{_TASKS}.commit", "Committer.commit", 4),
+    "commit-ended": Point("after", f"{_TASKS}.committer", "Committer.commit", 4),
 }
 
 RESTORE = {

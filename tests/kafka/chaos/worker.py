@@ -21,7 +21,7 @@ _TASKS, _STATE, _KAFKA = "pystreams.runtime.tasks", "pystreams.state", "pystream
 
 #: Moments of a commit on Kafka, where outputs, changelogs, offsets and stores become durable one after the other.
 COMMIT = {
-    "commit-begins": Point("before", f"{_TASKS}.commit", "Committer.commit", 6),
+    "commit-begins": Point("before", f"{_TASKS}.committer", "Committer.commit", 6),
     "caches-of-a-task-flushed": Point("after", "pystreams.engine.hosted_task", "HostedTask.flush", 20),
     "nothing-delivered-yet": Point("before", f"{_KAFKA}.producer", "KafkaProducer.commit", 6),
     "all-delivered": Point("before", f"{_KAFKA}.member", "KafkaMember.commit", 6),
@@ -29,7 +29,7 @@ COMMIT = {
     "store-commit-begins": Point("before", f"{_STATE}.task_stores", "TaskStores.commit", 20),
     "between-slices-of-a-store": Point("before", "rocksdict", "WriteBatch", 60),
     "store-committed": Point("after", f"{_STATE}.task_stores", "TaskStores.commit", 20),
-    "commit-ended": Point("after", f"{_TASKS}.commit", "Committer.commit", 6),
+    "commit-ended": Point("after", f"{_TASKS}.committer", "Committer.commit", 6),
 }
 
 #: Moments of a rebalance: the join, what comes with a new assignment, and its claim.
