@@ -8,7 +8,7 @@ import operator
 import pytest
 
 from tests.chaos import aim
-from tests.kafka import backfill_driver
+from tests.kafka.backfill import backfill_driver
 from tests.kafka.chaos import worker
 
 POINTS = {

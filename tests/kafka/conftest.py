@@ -14,28 +14,10 @@ from tests.kafka.server import KafkaServer
 with warnings.catch_warnings():
     # kafka-python reads its message schemas by a function that is deprecated since Python 3.11.
     warnings.simplefilter("ignore", DeprecationWarning)
-    from pystreams.broker.kafka.consumer import KafkaConsumer
-    from pystreams.broker.kafka.producer import KafkaProducer
     from tests.kafka.secure_server import Certificates, SecureServer
     from tests.kafka.secure_server import why_not as no_certificates
     from tests.kafka.support import Cluster
     from tests.kafka.trouble_support import AUTHORIZER, cluster_on
-
-
-@pytest.fixture
-def producer(cluster: Cluster) -> Iterator[KafkaProducer]:
-    """Of topic ``t``, which has two partitions."""
-    cluster.create("t", partitions=2)
-    producer = cluster.broker.producer("p", "p")
-    yield producer
-    producer.close()
-
-
-@pytest.fixture
-def consumer(cluster: Cluster) -> Iterator[KafkaConsumer]:
-    consumer = cluster.broker.consumer("c")
-    yield consumer
-    consumer.close()
 
 
 @pytest.fixture(scope="session")

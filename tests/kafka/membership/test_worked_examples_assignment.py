@@ -20,12 +20,10 @@ from pystreams.app import App
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.group.assignor import AssignorMember, assign_tasks
 from pystreams.runtime.streams import Streams
-from tests.kafka import examples
-from tests.kafka.server import KafkaServer
+from tests.kafka.membership import examples
+from tests.kafka.server import ROOT, KafkaServer
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
 from tests.live.support import eventually, running
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.slow
 
@@ -88,7 +86,7 @@ def start_process(cluster: Cluster, app: str) -> subprocess.Popen[bytes]:
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     with (cluster.path / "second.log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "pystreams", "run", f"tests.kafka.examples:{app}", *options]
+            [sys.executable, "-m", "pystreams", "run", f"tests.kafka.membership.examples:{app}", *options]
             + ["--bootstrap-servers", cluster.bootstrap_servers],
             cwd=ROOT,
             stdout=log,

@@ -12,7 +12,7 @@ from pystreams.app import App
 from pystreams.broker.port import TopicSpec
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
-from tests.kafka.test_kafka_trouble_records import Ahead
+from tests.kafka.trouble.test_kafka_trouble_records import Ahead
 from tests.live.support import KEPT, TIMEOUT_S, caught_up
 
 KEYS = [f"k{number}" for number in range(7)]

@@ -1,6 +1,6 @@
 """Hands a computed backfill over to Kafka, in a process that may kill itself at a chosen call:
 
-    python -m tests.kafka.backfill_driver BOOTSTRAP_SERVERS FOLDER UNTIL AIM
+    python -m tests.kafka.backfill.backfill_driver BOOTSTRAP_SERVERS FOLDER UNTIL AIM
 
 FOLDER holds the staging folder and the application's state, UNTIL is a time in ms, AIM is ``POINT:N`` (SIGKILL at the
 N-th passing of a point).

@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import (
@@ -29,13 +28,11 @@ from pystreams.errors import BrokerError, StreamsError
 from tests.backfill.kit import Backfill
 from tests.backfill.live import append, create, raw
 from tests.backfill.programs import history, word_count
-from tests.kafka.server import free_port
+from tests.kafka.backfill.test_backfill_versions import CHANGELOG, PAST, computed, program
+from tests.kafka.server import ROOT, free_port
 from tests.kafka.support import Cluster
-from tests.kafka.test_backfill_versions import CHANGELOG, PAST, computed, program
 from tests.kafka.trouble_support import Counting, failure_of
 from tests.live.support import caught_up, eventually, run_to_the_end
-
-ROOT = Path(__file__).parents[2]
 
 
 def run(address: str, *settings: str) -> tuple[int, str, float]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from pystreams.app import App
-from tests.kafka.faust_program import Line, Order, Total, order
+from tests.kafka.applications.faust_program import Line, Order, Total, order
 from tests.kafka.support import Cluster
 from tests.live.support import run_to_the_end
 
@@ -18,7 +18,7 @@ def faust(cluster: Cluster, what: str, number: int) -> list[str]:
     command = [
         sys.executable,
         "-m",
-        "tests.kafka.faust_program",
+        "tests.kafka.applications.faust_program",
         cluster.bootstrap_servers,
         what,
         str(number),

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.cli.workers.workers_kit import WorkersRun
+from tests.cli.workers.workers_kit import ROOT, WorkersRun
 from tests.kafka.support import Cluster
-from tests.kafka.test_kafka_workers import ROOT
 
 pytestmark = pytest.mark.slow
 

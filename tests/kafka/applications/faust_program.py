@@ -1,7 +1,7 @@
 """A Faust application, run as a process of its own: it writes orders, and tells what it reads of totals.
 
-python -m tests.kafka.faust_program BOOTSTRAP_SERVERS write NUMBER
-python -m tests.kafka.faust_program BOOTSTRAP_SERVERS read NUMBER
+python -m tests.kafka.applications.faust_program BOOTSTRAP_SERVERS write NUMBER
+python -m tests.kafka.applications.faust_program BOOTSTRAP_SERVERS read NUMBER
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from pystreams.take_over import hand_over_record as hand_over_check
 from tests.backfill.kit import History
 from tests.backfill.live import Left, append, create, left_on, raw, split, with_sinks_before
 from tests.backfill.programs import history
-from tests.kafka.backfill_driver import computed, program
+from tests.kafka.backfill.backfill_driver import computed, program
 from tests.kafka.support import Cluster
 from tests.live.support import KEPT, Line, Log, caught_up, eventually, run_to_the_end
 
@@ -100,7 +100,7 @@ def test_going_on_behind_it_equals_live_with_a_stop(cluster: Cluster, live: Left
 def killed(cluster: Cluster, aim: str) -> None:
     arguments = [cluster.bootstrap_servers, str(cluster.path), str(UNTIL_MS), aim]
     process = subprocess.run(
-        [sys.executable, "-m", "tests.kafka.backfill_driver", *arguments], timeout=120, check=False
+        [sys.executable, "-m", "tests.kafka.backfill.backfill_driver", *arguments], timeout=120, check=False
     )
     assert process.returncode == -signal.SIGKILL
 

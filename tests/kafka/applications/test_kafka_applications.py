@@ -9,7 +9,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,10 +17,10 @@ from apps.flights_feed import data_folder, feed, read_rows
 from apps.flights_report import read_results
 from pystreams import Streams, open_log
 from pystreams.errors import TopologyError
+from tests.kafka.server import ROOT
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
 from tests.live.support import caught_up, eventually
 
-ROOT = Path(__file__).parents[2]
 READ = ("lines", "wordcount-counts-repartition")
 WORDS = ["to", "be", "or", "not", "that", "is", "the", "question", "whether", "tis", "nobler", "in", "mind"]
 
