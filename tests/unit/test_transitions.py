@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
-from pystreams.runtime.threads.thread_state import THREAD_SUCCESSORS, ThreadState
+from pystreams.runtime.threads.thread_state import (
+    GLOBAL_THREAD_SUCCESSORS,
+    THREAD_SUCCESSORS,
+    GlobalThreadState,
+    ThreadState,
+)
 from pystreams.transitions import IllegalTransitionError, check_transition
 
 
@@ -15,11 +20,13 @@ def test_final_states_have_no_successors() -> None:
         ClientState.ERROR,
     ]
     assert [s for s, after in THREAD_SUCCESSORS.items() if not after] == [ThreadState.DEAD]
+    assert [s for s, after in GLOBAL_THREAD_SUCCESSORS.items() if not after] == [GlobalThreadState.DEAD]
 
 
 def test_every_state_has_an_entry() -> None:
     assert CLIENT_SUCCESSORS.keys() == set(ClientState)
     assert THREAD_SUCCESSORS.keys() == set(ThreadState)
+    assert GLOBAL_THREAD_SUCCESSORS.keys() == set(GlobalThreadState)
 
 
 def test_an_illegal_step_names_both_states() -> None:

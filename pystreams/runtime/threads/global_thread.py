@@ -14,25 +14,29 @@ from pystreams.broker.port import Consumer
 from pystreams.clock import Deadline
 from pystreams.engine.global_state import GlobalState
 from pystreams.errors import (
+    Action,
     BrokerUnavailableError,
     OffsetOutOfRangeError,
-    SchemaRegistryUnavailableError,
     StateCorruptedError,
     StreamsError,
 )
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.runtime.tasks.client_context import ClientContext
-from pystreams.runtime.threads.thread_end import placed
+from pystreams.runtime.threads.thread_end import close_all, placed
+from pystreams.runtime.threads.thread_state import GLOBAL_THREAD_SUCCESSORS, GlobalThreadState
+from pystreams.runtime.threads.trouble import Trouble
 from pystreams.take_over.hand_over_record import state_origin
 from pystreams.topology.built import BuiltTopology
+from pystreams.transitions import check_transition
 
 log = logging.getLogger(__name__)
 
 _POLL_MS: Final = 100.0
-#: How long to wait for a log that does not answer before it is asked again.
+#: How long to wait before a log or a schema registry that does not answer is asked again.
 _PAUSE_S: Final = 0.5
 _WAIT_S: Final = 0.1
+_CREATED, _RUNNING = GlobalThreadState.CREATED, GlobalThreadState.RUNNING
 
 
 class GlobalThread:
@@ -42,76 +46,95 @@ class GlobalThread:
     """
 
     def __init__(
-        self,
-        name: str,
-        context: ClientContext,
-        on_failure: Callable[[BaseException], None],
+        self, name: str, context: ClientContext, on_failure: Callable[[BaseException], None]
     ) -> None:
-        """``on_failure`` is called, from the thread, with the error that ended it after it had started."""
+        """``on_failure`` is called, from the thread, with the error that ended it while it was ``RUNNING``."""
         self.name = name
+        self.state = GlobalThreadState.CREATED
         self.failure: BaseException | None = None
-        #: The stores hold what their topics held when the thread started.
-        self.filled = False
         self._context = context
         self._on_failure = on_failure
-        self._filling: GlobalState | None = None
-        self._stopping = threading.Event()
-        self._ready = threading.Event()
+        #: Notified when the state changes.
+        self._changed = threading.Condition()
+        self._stores: GlobalState | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._trouble = Trouble(context.clock, context.config.task_timeout_ms)
+        #: The answers to errors of reading, by what they ask for. One that is not answered ends the thread.
+        self._answers: Mapping[Action, Callable[[StreamsError], None]] = {
+            "retry": self._retry,
+            "redo": self._redo,
+        }
 
     def start(self) -> None:
-        """Begin to read. Wait for ``ready`` then."""
+        """Begin to read. Call ``wait_ready`` then."""
         self._thread.start()
 
     def wait_ready(self, timeout_s: float) -> bool:
         """Whether the stores are filled, or never will be, within a time. Raises what went wrong."""
-        ready = self._ready.wait(timeout_s)
+        ready = self._wait_while(_CREATED, timeout_s=timeout_s)
         if self.failure is not None:
             raise self.failure
         return ready
 
     def stop(self) -> None:
         """End soon. May be called at any time."""
-        self._stopping.set()
-        if self._filling is not None:
-            self._filling.interrupt()
+        with self._changed:
+            if self._going:
+                self._enter(GlobalThreadState.PENDING_SHUTDOWN)
+        if self._stores is not None:
+            self._stores.interrupt()
 
     def join(self) -> None:
         """Wait until the thread has ended."""
         self._thread.join()
 
-    def _run(self) -> None:
-        try:
-            self._work()
-        except BaseException as error:  # noqa: BLE001 - raised where the stores are waited for, or by the client
-            self.failure = self.failure or placed(error, None, self.name)
-        finally:
-            self._ready.set()
+    # Life
 
-    def _work(self) -> None:
-        context = self._context
-        consumer = context.broker.consumer(self.name, "global")
+    def _run(self) -> None:
+        closing: list[Callable[[], None]] = []
         try:
-            state = self._filling = self._open()
-            try:
-                self._fill(state, consumer)
-                if not self._stopping.is_set():
-                    context.global_stores.update(state.stores)
-                    self.filled = True
-                self._ready.set()
-                self._keep_up(state, consumer)
-            except BaseException as error:
-                self.failure = placed(error, None, self.name)
-                if self._ready.is_set():
-                    self._on_failure(self.failure)
-                    # Tasks may read the stores until they are closed, which comes first.
-                    self._stopping.wait()
-                raise
-            finally:
-                context.global_stores.clear()
-                state.close(wipe=isinstance(self.failure, StateCorruptedError))
+            consumer = self._context.broker.consumer(self.name, "global")
+            closing.append(consumer.close)
+            state = self._stores = self._open()
+            closing.append(lambda: state.close(wipe=isinstance(self.failure, StateCorruptedError)))
+            self._fill(state, consumer)
+            closing.append(self._context.global_stores.clear)
+            with self._changed:
+                if self._going:
+                    self._context.global_stores.update(state.stores)
+                    self._enter(_RUNNING)
+            while self._going:
+                self._round(state, consumer)
+        except BaseException as error:  # noqa: BLE001 - raised where the stores are waited for, or by the client
+            self._fail(error)
         finally:
-            consumer.close()
+            close_all(closing, self.name)
+            self._enter(GlobalThreadState.DEAD)
+
+    def _fail(self, error: BaseException) -> None:
+        self.failure = placed(error, None, self.name)
+        if self.state is _RUNNING:
+            self._on_failure(self.failure)
+            # Tasks may read the stores until they are closed, which comes first.
+            self._wait_while(_RUNNING)
+        else:
+            self.stop()
+
+    @property
+    def _going(self) -> bool:
+        return self.state in (_CREATED, _RUNNING)
+
+    def _enter(self, state: GlobalThreadState) -> None:
+        with self._changed:
+            old = self.state
+            self.state = check_transition(f"thread {self.name}", GLOBAL_THREAD_SUCCESSORS, old, state)
+            log.debug("[%s] %s -> %s", self.name, old.name, state.name)
+            self._changed.notify_all()
+
+    def _wait_while(self, *states: GlobalThreadState, timeout_s: float | None = None) -> bool:
+        """Wait until the thread is in another state; False if it is not within the time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.state not in states, timeout_s)
 
     # Opening
 
@@ -174,63 +197,67 @@ class GlobalThread:
             for p in partitions:
                 listener.on_restore_start(p, state.store_of[p.topic], starts[p], ends[p])
         counts = dict.fromkeys(partitions, 0)
-        deadline = self._patience()
-        while missing and not self._stopping.is_set():
-            read = self._step(state, consumer)
+        clock, patience_ms = self._context.clock, self._context.config.task_timeout_ms
+        deadline = Deadline(clock, patience_ms)
+        while missing and self._going:
+            read = self._round(state, consumer)
             for partition, count in read.items():
                 counts[partition] += count
                 if listener is not None and count:
                     store = state.store_of[partition.topic]
                     listener.on_batch_restored(partition, store, consumer.position(partition), count)
             missing = {p for p in missing if consumer.position(p) < ends[p]}
-            deadline = self._patience() if read else deadline
+            deadline = Deadline(clock, patience_ms) if read else deadline
             if deadline.expired():
                 raise _silent(state, missing)
         if listener is not None:
             for p in partitions:
                 listener.on_restore_end(p, state.store_of[p.topic], counts[p])
 
-    def _patience(self) -> Deadline:
-        return Deadline(self._context.clock, self._context.config.task_timeout_ms)
-
-    def _keep_up(self, state: GlobalState, consumer: Consumer) -> None:
-        while not self._stopping.is_set():
-            self._step(state, consumer)
-
-    def _step(self, state: GlobalState, consumer: Consumer) -> Mapping[TopicPartition, int]:
-        """Apply what has arrived; how many records of which partitions that was."""
+    def _round(self, state: GlobalState, consumer: Consumer) -> Mapping[TopicPartition, int]:
+        """Apply what has arrived; how many records of which partitions that was. Only reading can be tried again: an
+        error while records are applied ends the thread, because some of them have been applied."""
         try:
             batches = consumer.poll(_POLL_MS)
-        except BrokerUnavailableError as error:
-            log.warning("[%s] the topics of global stores cannot be read now: %s", self.name, error)
-            self._stopping.wait(_PAUSE_S)
-            return {}
         except OffsetOutOfRangeError as error:
-            raise StateCorruptedError(
-                "the topic of a global store has lost records that were not read yet",
-                where=error.where,
-                why="they were deleted by its retention, or the topic was made anew",
-                hint="start again: the stores are deleted, and read anew from the topic; it should be compacted, "
-                "without a time limit",
-            ) from error
+            raise _unread(error) from error
+        except StreamsError as error:
+            self._answer(error)
+            return {}
+        for batch in batches:
+            self._add(state, batch)
         if batches:
-            for batch in batches:
-                self._add(state, batch)
             state.apply()
         return {TopicPartition(batch.topic, batch.partition): len(batch) for batch in batches}
 
     def _add(self, state: GlobalState, batch: RecordBatch) -> None:
-        """Have a batch read; where that takes a schema registry which is away, until it is back."""
-        deadline = self._patience()
-        while True:
+        """Decode and buffer a batch. If that takes a schema registry that is away, wait until it is back."""
+        while self._going:
             try:
                 state.add(batch)
+                self._trouble.over()
                 return
-            except SchemaRegistryUnavailableError as error:
-                if deadline.expired() or self._stopping.is_set():
-                    raise
-                log.warning("[%s] a global store waits: %s", self.name, error)
-                self._stopping.wait(_PAUSE_S)
+            except StreamsError as error:
+                self._answer(error)
+
+    # Answers to errors
+
+    def _answer(self, error: StreamsError) -> None:
+        """Answer an error of reading by its own ``action``. Raises what has no answer."""
+        answer = self._answers.get(error.action)
+        if answer is None:
+            raise error
+        log.warning("[%s] the topics of global stores cannot be read now: %s", self.name, error)
+        answer(error)
+
+    def _retry(self, error: StreamsError) -> None:
+        self._wait_while(_CREATED, _RUNNING, timeout_s=_PAUSE_S)
+
+    def _redo(self, error: StreamsError) -> None:
+        """Pause and try again, for up to ``task_timeout_ms``."""
+        if self._trouble.failed(until_commit=False):
+            raise error
+        self._retry(error)
 
 
 class GlobalStores:
@@ -254,7 +281,7 @@ class GlobalStores:
         while not thread.wait_ready(_WAIT_S):
             if stopped():
                 thread.stop()
-        return thread.filled
+        return thread.state is _RUNNING
 
     def close(self) -> None:
         """Stop the thread and wait for its end."""
@@ -279,6 +306,16 @@ def _silent(state: GlobalState, missing: set[TopicPartition]) -> StreamsError:
         ),
         why="nothing arrived for task_timeout_ms",
         hint="is the log reachable, and may this application read these topics?",
+    )
+
+
+def _unread(error: OffsetOutOfRangeError) -> StateCorruptedError:
+    return StateCorruptedError(
+        "the topic of a global store has lost records that were not read yet",
+        where=error.where,
+        why="they were deleted by its retention, or the topic was made anew",
+        hint="start again: the stores are deleted, and read anew from the topic; it should be compacted, "
+        "without a time limit",
     )
 
 

@@ -24,7 +24,7 @@ from pystreams.runtime.tasks.task_opening import TaskOpener
 from pystreams.runtime.threads.progress import ThreadProgress, restore_progress, task_progress
 from pystreams.runtime.threads.requests import Requests
 from pystreams.runtime.threads.rounds import Rounds, ThreadParts
-from pystreams.runtime.threads.thread_end import ask_all_to_stop, placed
+from pystreams.runtime.threads.thread_end import ask_all_to_stop, close_all, placed
 from pystreams.runtime.threads.thread_state import THREAD_SUCCESSORS, ThreadState
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.transitions import check_transition
@@ -226,12 +226,8 @@ class StreamThread:
             ask_all_to_stop(rounds.clients.member, self._context.clock, self.name)
 
     def _release(self, closing: list[Callable[[], None]]) -> None:
-        # In reverse: the member leaves first, while what it worked with is still there.
-        for close in reversed(closing):
-            try:
-                close()
-            except Exception:
-                log.exception("[%s] a failure while closing %s", self.name, close.__qualname__)
+        # The member leaves first, while what it worked with is still there.
+        close_all(closing, self.name)
         self.enter(ThreadState.DEAD)
         self.publish()
         self._requests.calls.refuse()

@@ -1,9 +1,10 @@
-"""The end of a stream thread that fails: the error that it reports, and how it asks all others to stop."""
+"""The end of a thread: the error that it reports, how it closes what it has opened, how it asks others to stop."""
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pystreams.broker.port import Assigned, Member
@@ -36,6 +37,15 @@ def placed(error: BaseException, working: TaskId | None, thread: str) -> BaseExc
     )
     failure.__cause__ = error
     return failure
+
+
+def close_all(closing: Sequence[Callable[[], None]], thread: str) -> None:
+    """Close what a thread has opened, the last first. A failure is logged, so that the others are closed, too."""
+    for close in reversed(closing):
+        try:
+            close()
+        except Exception:
+            log.exception("[%s] a failure while closing %s", thread, close.__qualname__)
 
 
 def asked_to_stop(application_id: str) -> StreamsError:

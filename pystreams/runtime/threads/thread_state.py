@@ -1,9 +1,16 @@
-r"""The states of a stream thread, as data: each with the states that may follow.
+r"""The states of threads, as data: each with the states that may follow.
+
+A stream thread:
 
     CREATED -> STARTING -> PARTITIONS_REVOKED <-> PARTITIONS_ASSIGNED <-> RUNNING
                                          \-> PENDING_SHUTDOWN -> DEAD
 
-Source: StreamThread.State.
+The thread of global stores:
+
+    CREATED -> RUNNING -> PENDING_SHUTDOWN -> DEAD
+         \-----------------^
+
+Source: StreamThread.State, GlobalStreamThread.State.
 """
 
 from __future__ import annotations
@@ -36,4 +43,26 @@ THREAD_SUCCESSORS: Mapping[ThreadState, frozenset[ThreadState]] = {
     _T.RUNNING: _REBALANCE,
     _T.PENDING_SHUTDOWN: frozenset({_T.DEAD}),
     _T.DEAD: frozenset(),
+}
+
+
+class GlobalThreadState(Enum):
+    """The state of the thread of global stores."""
+
+    #: The stores are opened and filled; nobody reads them.
+    CREATED = "created"
+    #: The stores hold what their topics held at the start, and can be read. A thread that fails stays here until it is
+    #: stopped, because tasks may read the stores until then.
+    RUNNING = "running"
+    PENDING_SHUTDOWN = "pending_shutdown"
+    DEAD = "dead"
+
+
+_G = GlobalThreadState
+
+GLOBAL_THREAD_SUCCESSORS: Mapping[GlobalThreadState, frozenset[GlobalThreadState]] = {
+    _G.CREATED: frozenset({_G.RUNNING, _G.PENDING_SHUTDOWN}),
+    _G.RUNNING: frozenset({_G.PENDING_SHUTDOWN}),
+    _G.PENDING_SHUTDOWN: frozenset({_G.DEAD}),
+    _G.DEAD: frozenset(),
 }
