@@ -173,6 +173,9 @@ class Streams:
             return
         self._set_state(ClientState.REBALANCING)
         with self._changed:
+            if self._global.failure is not None:
+                # It may have failed just before the state changed.
+                self._global_thread_failed(self._global.failure)
             if self._state not in _GOING or not filled:
                 return  # closed meanwhile, or to be closed by the caller, who has set ``stop``
             # A topology of global stores alone has no tasks.

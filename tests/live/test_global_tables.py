@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -17,6 +17,7 @@ from pystreams.processor import Processor, ProcessorContext
 from pystreams.record import Record
 from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
+from pystreams.runtime.threads.global_thread import GlobalStores
 from tests.live.support import Log, caught_up, eventually, run_to_the_end, running
 
 
@@ -152,6 +153,25 @@ def test_a_row_that_cannot_be_read_later_stops_the_client(log: Log) -> None:
     streams = log.start(shop(log))
     running(streams)
     log.write("prices", [("tea", "no number of eight bytes", 1_000)], value=str)
+    eventually(lambda: streams.finished, "the client ends")
+    assert streams.state is ClientState.ERROR
+    assert isinstance(streams.failure, SerializationError)
+
+
+def test_a_row_that_cannot_be_read_between_filling_and_running_stops_the_client(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.create("prices", "sales", "sold")
+    fill = GlobalStores.fill
+
+    def fill_and_fail(stores: GlobalStores, *arguments: Any) -> bool:
+        filled = fill(stores, *arguments)
+        log.write("prices", [("tea", "no number of eight bytes", 1_000)], value=str)
+        eventually(lambda: stores.failure is not None, "the thread fails")
+        return filled
+
+    monkeypatch.setattr(GlobalStores, "fill", fill_and_fail)
+    streams = log.start(shop(log))
     eventually(lambda: streams.finished, "the client ends")
     assert streams.state is ClientState.ERROR
     assert isinstance(streams.failure, SerializationError)

@@ -283,6 +283,11 @@ class GlobalStores:
                 thread.stop()
         return thread.state is _RUNNING
 
+    @property
+    def failure(self) -> BaseException | None:
+        """The error that has ended the thread."""
+        return None if self._thread is None else self._thread.failure
+
     def close(self) -> None:
         """Stop the thread and wait for its end."""
         if self._thread is not None:
