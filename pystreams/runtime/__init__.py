@@ -7,7 +7,8 @@ Begin with ``streams``, the client that users start. The packages, from the top 
 - ``supervisor/`` decides whether and when a failed worker process is started again;
 - ``threads/``    the stream thread, whose rounds do all its work, and the thread of global stores;
 - ``tasks/``      the tasks of one thread: opened, restored, run, committed, closed;
-- ``group/``      membership: the data that members exchange, and the assignment of tasks to members.
+- ``group/``      membership: the data that members exchange, and the assignment of tasks to members;
+- ``catching_up/`` what keeps records from being late while an application works off what its topics held before.
 
 ``run_client`` runs a client until a signal or the end of the input, ``client_state`` holds the states of a client,
 ``uncaught`` the handler of errors that end a thread. ``signals`` stops the client on Ctrl-C and SIGTERM.

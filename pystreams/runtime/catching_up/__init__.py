@@ -1,0 +1,8 @@
+"""What catching up needs to know: how an application processes what its topics held before it came.
+
+While it does, some tasks are ahead of others, and what they write meets in the topics between sub-topologies. Records
+of the slower ones would be late there. These modules are pure: they know topologies and offsets, but no tasks.
+
+``subtopology_graph`` tells which sub-topologies write what others read, ``time_steps`` which steps of a sub-topology
+depend on stream time, and how late their records may be.
+"""

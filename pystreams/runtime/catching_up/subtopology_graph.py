@@ -1,0 +1,40 @@
+"""Which sub-topologies write what others read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pystreams.topology.built import BuiltTopology
+
+
+def topics_between(built: BuiltTopology) -> frozenset[str]:
+    """The topics that the application both writes and reads: its repartition topics, and the user's topics through
+    which one part of the program continues another. Topics that are chosen for each record are not known."""
+    written = {topic for sub in built.subtopologies for topic in sub.sink_topics}
+    return frozenset(
+        topic for topic in written if any(sub.source_for(topic) is not None for sub in built.subtopologies)
+    )
+
+
+def writers(built: BuiltTopology) -> dict[int, frozenset[int]]:
+    """By sub-topology: the other ones that write to topics that it reads."""
+    return {
+        reader.id: frozenset(
+            writer.id
+            for writer in built.subtopologies
+            if writer.id != reader.id and any(reader.source_for(topic) for topic in writer.sink_topics)
+        )
+        for reader in built.subtopologies
+    }
+
+
+def upstream(writers_of: Mapping[int, frozenset[int]], subtopologies: Iterable[int]) -> frozenset[int]:
+    """All sub-topologies from which a way leads to one of ``subtopologies``, which are themselves among them only if
+    they are before another one, or in a circle. ``writers_of`` comes from ``writers``."""
+    found: set[int] = set()
+    unvisited = list(subtopologies)
+    while unvisited:
+        new = writers_of[unvisited.pop()] - found
+        found |= new
+        unvisited += new
+    return frozenset(found)
