@@ -111,7 +111,7 @@ def dead_letter_record(context: ErrorContext) -> tuple[bytes | None, bytes | Non
     """Key, value, timestamp and headers of the dead-letter record: the input record unchanged, with headers
     ``__streams.errors.*`` that describe the failure. Source: KIP-1034, ExceptionHandlerUtils."""
     error = context.exception
-    told = {
+    texts = {
         "exception": f"{type(error).__module__}.{type(error).__qualname__}",
         "message": str(error),
         "stacktrace": "".join(traceback.format_exception(error)),
@@ -121,7 +121,7 @@ def dead_letter_record(context: ErrorContext) -> tuple[bytes | None, bytes | Non
     }
     headers = tuple(
         (f"__streams.errors.{name}", None if text is None else text.encode("utf-8", "replace"))
-        for name, text in told.items()
+        for name, text in texts.items()
     )
     return context.raw_key, context.raw_value, context.timestamp, context.headers + headers
 

@@ -76,7 +76,7 @@ class ClientSetting:
         return self.default.get(role or client, self.default.get(client))
 
 
-def told(
+def passed_on(
     clients: tuple[Client, ...],
     parse: Parse,
     default: str | Mapping[Client | Role, str] | None,

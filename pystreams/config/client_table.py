@@ -17,9 +17,9 @@ from pystreams.config.client_setting import (
     PRODUCER,
     ClientSetting,
     own,
+    passed_on,
     refused,
     same,
-    told,
 )
 from pystreams.config.offset_reset import offset_reset
 from pystreams.config.security_table import SECURITY_SETTINGS
@@ -93,54 +93,54 @@ _CONNECTION: Final[Mapping[str, ClientSetting]] = {
         held_by="client_id",
         only="each client's id consists of it and the client's purpose: give it without {prefix}",
     ),
-    "client.dns.lookup": told(
+    "client.dns.lookup": passed_on(
         ALL,
         choice("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
         "use_all_dns_ips",
         "client.dns.lookup",
         "client_dns_lookup",
     ),
-    "connections.max.idle.ms": told(
+    "connections.max.idle.ms": passed_on(
         ALL,
         duration(1, -1, INT_MAX),
         {"consumer": "540000", "producer": "540000", "admin": "300000"},
         {"connections.max.idle.ms": _no_negative},
         "connections_max_idle_ms",
     ),
-    "enable.metrics.push": told(ALL, flag, "true", "enable.metrics.push"),
-    "metadata.max.age.ms": told(
+    "enable.metrics.push": passed_on(ALL, flag, "true", "enable.metrics.push"),
+    "metadata.max.age.ms": passed_on(
         ALL,
         duration(1, maximum=_HOUR_MS),
         "300000",
         {"topic.metadata.refresh.interval.ms": same, "metadata.max.age.ms": _thrice},
         "metadata_max_age_ms",
     ),
-    "metadata.recovery.strategy": told(
+    "metadata.recovery.strategy": passed_on(
         ALL, choice("rebootstrap", "none"), "rebootstrap", "metadata.recovery.strategy"
     ),
-    "metadata.recovery.rebootstrap.trigger.ms": told(
+    "metadata.recovery.rebootstrap.trigger.ms": passed_on(
         ALL, duration(0, maximum=INT_MAX), "300000", "metadata.recovery.rebootstrap.trigger.ms"
     ),
-    "receive.buffer.bytes": told(
+    "receive.buffer.bytes": passed_on(
         ALL, size(0, -1, 100_000_000), "-1", {"socket.receive.buffer.bytes": _no_negative}
     ),
-    "send.buffer.bytes": told(
+    "send.buffer.bytes": passed_on(
         ALL, size(0, -1, 100_000_000), "-1", {"socket.send.buffer.bytes": _no_negative}
     ),
-    "reconnect.backoff.ms": told(
+    "reconnect.backoff.ms": passed_on(
         ALL, duration(0, maximum=_HOUR_MS), "50", "reconnect.backoff.ms", "reconnect_backoff_ms"
     ),
-    "reconnect.backoff.max.ms": told(
+    "reconnect.backoff.max.ms": passed_on(
         ALL, duration(0, maximum=_HOUR_MS), "1000", "reconnect.backoff.max.ms", "reconnect_backoff_max_ms"
     ),
-    "request.timeout.ms": told(
+    "request.timeout.ms": passed_on(
         ALL, duration(10, maximum=300_000), "30000", "socket.timeout.ms", "request_timeout_ms"
     ),
-    "retry.backoff.ms": told(
+    "retry.backoff.ms": passed_on(
         ALL, duration(1, maximum=300_000), "100", "retry.backoff.ms", "retry_backoff_ms"
     ),
-    "retry.backoff.max.ms": told(ALL, duration(1, maximum=300_000), "1000", "retry.backoff.max.ms"),
-    "socket.connection.setup.timeout.ms": told(
+    "retry.backoff.max.ms": passed_on(ALL, duration(1, maximum=300_000), "1000", "retry.backoff.max.ms"),
+    "socket.connection.setup.timeout.ms": passed_on(
         ALL,
         duration(1_000, maximum=INT_MAX),
         "10000",
@@ -186,20 +186,20 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
         held_by="auto_offset_reset",
         only=_MEMBER_ONLY,
     ),
-    "check.crcs": told(CONSUMER, flag, "true", "check.crcs"),
-    "client.rack": told(CONSUMER, any_text, "", "client.rack"),
-    "fetch.max.bytes": told(
+    "check.crcs": passed_on(CONSUMER, flag, "true", "check.crcs"),
+    "client.rack": passed_on(CONSUMER, any_text, "", "client.rack"),
+    "fetch.max.bytes": passed_on(
         CONSUMER,
         size(1_024, maximum=2_147_483_135),
         "52428800",
         {"fetch.max.bytes": same, "message.max.bytes": _largest_message},
     ),
-    "fetch.max.wait.ms": told(CONSUMER, duration(0, maximum=300_000), "500", "fetch.wait.max.ms"),
-    "fetch.min.bytes": told(CONSUMER, size(1, maximum=100_000_000), "1", "fetch.min.bytes"),
-    "max.partition.fetch.bytes": told(
+    "fetch.max.wait.ms": passed_on(CONSUMER, duration(0, maximum=300_000), "500", "fetch.wait.max.ms"),
+    "fetch.min.bytes": passed_on(CONSUMER, size(1, maximum=100_000_000), "1", "fetch.min.bytes"),
+    "max.partition.fetch.bytes": passed_on(
         CONSUMER, size(1, maximum=1_000_000_000), "1048576", "max.partition.fetch.bytes"
     ),
-    "isolation.level": told(
+    "isolation.level": passed_on(
         CONSUMER,
         choice("read_uncommitted", "read_committed"),
         # Records that a killed or superseded hand-over wrote to a changelog are aborted: they are not state.
@@ -291,12 +291,12 @@ _CONSUMER: Final[Mapping[str, ClientSetting]] = {
 }
 
 _PRODUCER: Final[Mapping[str, ClientSetting]] = {
-    "acks": told(PRODUCER, _safe, "all", "acks"),
-    "batch.size": told(PRODUCER, size(0, maximum=INT_MAX), "1000000", {"batch.size": _at_least_one}),
-    "buffer.memory": told(
+    "acks": passed_on(PRODUCER, _safe, "all", "acks"),
+    "batch.size": passed_on(PRODUCER, size(0, maximum=INT_MAX), "1000000", {"batch.size": _at_least_one}),
+    "buffer.memory": passed_on(
         PRODUCER, size(1_024, maximum=2**40), "33554432", {"queue.buffering.max.kbytes": _kib}
     ),
-    "compression.type": told(
+    "compression.type": passed_on(
         PRODUCER, choice("none", "gzip", "snappy", "lz4", "zstd"), "none", "compression.type"
     ),
     "compression.gzip.level": own(
@@ -308,17 +308,19 @@ _PRODUCER: Final[Mapping[str, ClientSetting]] = {
     "compression.zstd.level": own(
         PRODUCER, number(1, maximum=12), None, "librdkafka `compression.level`, with zstd"
     ),
-    "delivery.timeout.ms": told(PRODUCER, duration(1, maximum=INT_MAX), "120000", "delivery.timeout.ms"),
-    "enable.idempotence": told(PRODUCER, _idempotent, "true", "enable.idempotence"),
-    "linger.ms": told(PRODUCER, duration(0, maximum=900_000), "100", "linger.ms"),
+    "delivery.timeout.ms": passed_on(PRODUCER, duration(1, maximum=INT_MAX), "120000", "delivery.timeout.ms"),
+    "enable.idempotence": passed_on(PRODUCER, _idempotent, "true", "enable.idempotence"),
+    "linger.ms": passed_on(PRODUCER, duration(0, maximum=900_000), "100", "linger.ms"),
     "max.block.ms": own(
         PRODUCER, duration(0), "60000", "how long a write waits for room in the full local queue"
     ),
-    "max.in.flight.requests.per.connection": told(
+    "max.in.flight.requests.per.connection": passed_on(
         PRODUCER, _ordered, "5", "max.in.flight.requests.per.connection"
     ),
-    "max.request.size": told(PRODUCER, size(1_000, maximum=1_000_000_000), "1048576", "message.max.bytes"),
-    "retries": told(PRODUCER, number(1, maximum=INT_MAX), str(INT_MAX), "message.send.max.retries"),
+    "max.request.size": passed_on(
+        PRODUCER, size(1_000, maximum=1_000_000_000), "1048576", "message.max.bytes"
+    ),
+    "retries": passed_on(PRODUCER, number(1, maximum=INT_MAX), str(INT_MAX), "message.send.max.retries"),
     **refused(
         PRODUCER,
         "metadata.max.idle.ms",

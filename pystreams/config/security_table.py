@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from pystreams.config.client_setting import ALL, ClientSetting, own, refused, told
+from pystreams.config.client_setting import ALL, ClientSetting, own, passed_on, refused
 from pystreams.config.values import choice, flag, text
 
 #: How to convert a Java keystore to PEM.
@@ -68,7 +68,7 @@ def _token_url(value: object) -> str:
 _OAUTH: Final = "a token is fetched there with the client's id and secret; `file:` reads one from a file"
 
 SECURITY_SETTINGS: Final[Mapping[str, ClientSetting]] = {
-    "security.protocol": told(
+    "security.protocol": passed_on(
         ALL,
         _protocol,
         "PLAINTEXT",
@@ -76,9 +76,9 @@ SECURITY_SETTINGS: Final[Mapping[str, ClientSetting]] = {
         "security_protocol",
     ),
     # Login
-    "sasl.mechanism": told(ALL, _mechanism, None, "sasl.mechanism", "sasl_mechanism"),
-    "sasl.username": told(ALL, text, None, "sasl.username", "sasl_plain_username"),
-    "sasl.password": told(ALL, text, None, "sasl.password", "sasl_plain_password"),
+    "sasl.mechanism": passed_on(ALL, _mechanism, None, "sasl.mechanism", "sasl_mechanism"),
+    "sasl.username": passed_on(ALL, text, None, "sasl.username", "sasl_plain_username"),
+    "sasl.password": passed_on(ALL, text, None, "sasl.password", "sasl_plain_password"),
     "sasl.jaas.config": own(
         ALL, text, None, "parsed: sasl.username and sasl.password, or the options of OAUTHBEARER"
     ),
@@ -88,13 +88,13 @@ SECURITY_SETTINGS: Final[Mapping[str, ClientSetting]] = {
     "sasl.oauthbearer.scope": own(ALL, text, None, _OAUTH),
     "sasl.oauthbearer.header.urlencode": own(ALL, flag, "false", _OAUTH),
     # Encryption
-    "ssl.ca.location": told(ALL, text, None, "ssl.ca.location"),
-    "ssl.certificate.location": told(ALL, text, None, "ssl.certificate.location"),
-    "ssl.key.location": told(ALL, text, None, "ssl.key.location"),
-    "ssl.key.password": told(ALL, text, None, "ssl.key.password"),
-    "ssl.crl.location": told(ALL, text, None, "ssl.crl.location"),
-    "ssl.cipher.suites": told(ALL, text, None, "ssl.cipher.suites"),
-    "ssl.endpoint.identification.algorithm": told(
+    "ssl.ca.location": passed_on(ALL, text, None, "ssl.ca.location"),
+    "ssl.certificate.location": passed_on(ALL, text, None, "ssl.certificate.location"),
+    "ssl.key.location": passed_on(ALL, text, None, "ssl.key.location"),
+    "ssl.key.password": passed_on(ALL, text, None, "ssl.key.password"),
+    "ssl.crl.location": passed_on(ALL, text, None, "ssl.crl.location"),
+    "ssl.cipher.suites": passed_on(ALL, text, None, "ssl.cipher.suites"),
+    "ssl.endpoint.identification.algorithm": passed_on(
         ALL, _host_check, "https", "ssl.endpoint.identification.algorithm"
     ),
     "ssl.truststore.type": own(ALL, _store_type, None, "PEM"),

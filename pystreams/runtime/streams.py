@@ -363,8 +363,8 @@ class Streams:
 
     def _log_failure(self, thread: StreamThread, error: BaseException) -> None:
         """Log the failure; at level INFO if ``run`` raises the error, so that users do not see its traceback twice."""
-        told_elsewhere = self._raises and error is self.failure
-        level = logging.INFO if told_elsewhere else logging.ERROR
+        raised_elsewhere = self._raises and error is self.failure
+        level = logging.INFO if raised_elsewhere else logging.ERROR
         log.log(level, "[%s] failed: %s", thread.name, error, exc_info=error)
 
     def thread_ended(self, thread: StreamThread) -> None:
@@ -392,7 +392,7 @@ class Streams:
     def housekeeping(self) -> None:
         if self._context is not None:
             self._context.cleanup.now_and_then()
-            self._context.left_out.tell(self._clock.monotonic_ms())
+            self._context.left_out.log_counts(self._clock.monotonic_ms())
 
     # Internals
 
@@ -456,7 +456,7 @@ class Streams:
                 opened.close()
         if self._context is not None:
             self._context.worker.release()
-            self._context.left_out.tell(self._clock.monotonic_ms(), 0)
+            self._context.left_out.log_counts(self._clock.monotonic_ms(), 0)
 
     def _set_state(self, state: ClientState) -> None:
         with self._changed:

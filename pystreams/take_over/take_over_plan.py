@@ -131,8 +131,8 @@ def plan_take_over(
         carried,
         # Stores that a killed start has dropped count as accepted.
         (*of_stores, *(name for name in _dropped_before(last) if name in accepted)),
-        tuple(map(_told, of_stores.values())),
-        tuple(_told(change) for change in found if _is_news(change)),
+        tuple(map(_sentence, of_stores.values())),
+        tuple(_sentence(change) for change in found if _is_news(change)),
     )
 
 
@@ -222,7 +222,7 @@ def _refusal(losing: Sequence[Change], application_id: str, where: str) -> Topol
     return TopologyError(
         f"stored content would be lost: {', '.join(change.name for change in losing)}",
         where=f"application {application_id}, {where}",
-        why="; ".join(_told(change) for change in losing),
+        why="; ".join(_sentence(change) for change in losing),
         hint="; or ".join(ways),
     )
 
@@ -233,6 +233,6 @@ def _is_news(change: Change) -> bool:
     )
 
 
-def _told(change: Change) -> str:
+def _sentence(change: Change) -> str:
     why = f": {change.why}" if change.why else ""
     return f"{change.kind} {change.name} {change.verdict.value}{why}"

@@ -127,11 +127,11 @@ def _known(serde: AnySerde | None) -> AnySerde:
 
 
 def _row(topic: str, key: Any, value: Any, timestamp: int | None, headers: Headers = ()) -> tuple[str, ...]:
-    told = tuple(f"{name}={_told(content)}" for name, content in headers)
-    return (topic, _told(key), _told(value), f"@{timestamp}", *((", ".join(told),) if told else ()))
+    shown = tuple(f"{name}={_text(content)}" for name, content in headers)
+    return (topic, _text(key), _text(value), f"@{timestamp}", *((", ".join(shown),) if shown else ()))
 
 
-def _told(content: Any) -> str:
+def _text(content: Any) -> str:
     if isinstance(content, str) and content and content.strip() == content:
         return content
     if isinstance(content, Windowed):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pystreams.serde.schemas import Effect, Finding, Schema
 
-_TOLD_MAX = 4
+_SHOWN_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ def change_of_keys(was: Schema, now: Schema) -> SchemaChange:
     found = _compared(was, now)
     if changes_keys(found):
         grave = [one for one in found if one.rewrites or one.effect is not Effect.READS_ON]
-        return SchemaChange(Effect.FAILS, told(grave, "key"), places(grave, "key"))
-    return SchemaChange(Effect.READS_ON, told(found, "key"))
+        return SchemaChange(Effect.FAILS, in_words(grave, "key"), places(grave, "key"))
+    return SchemaChange(Effect.READS_ON, in_words(found, "key"))
 
 
 def change_of_values(was: Schema, now: Schema) -> SchemaChange:
@@ -37,7 +37,7 @@ def change_of_values(was: Schema, now: Schema) -> SchemaChange:
     effect = max((finding.effect for finding in found), default=Effect.READS_ON)
     gravest = [finding for finding in found if finding.effect is effect]
     grave = [finding for finding in found if finding.effect is not Effect.READS_ON]
-    return SchemaChange(effect, told(gravest, "value"), places(grave, "value"))
+    return SchemaChange(effect, in_words(gravest, "value"), places(grave, "value"))
 
 
 def is_schema(part: object) -> bool:
@@ -49,7 +49,7 @@ def difference(was: Sequence[Schema], now: Sequence[Schema]) -> str:
     """All differences between the (key, value) schemas of a topic, for people; empty if there are none."""
     roots = ("key", "value")
     pairs = zip(roots, was, now, strict=True)
-    return "; ".join(text for root, one, other in pairs if (text := told(_compared(one, other), root)))
+    return "; ".join(text for root, one, other in pairs if (text := in_words(_compared(one, other), root)))
 
 
 def _compared(was: Schema, now: Schema) -> list[Finding]:
@@ -63,11 +63,11 @@ def _compared(was: Schema, now: Schema) -> list[Finding]:
     ]
 
 
-def told(findings: Sequence[Finding], root: str) -> str:
+def in_words(findings: Sequence[Finding], root: str) -> str:
     """Findings as one line: the first few in words, the others as a number."""
-    sentences = [finding.told(root) for finding in findings]
-    more = len(sentences) - _TOLD_MAX
-    return "; ".join([*sentences[:_TOLD_MAX], *([f"and {more} more"] if more > 0 else [])])
+    sentences = [finding.in_words(root) for finding in findings]
+    more = len(sentences) - _SHOWN_MAX
+    return "; ".join([*sentences[:_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])])
 
 
 def places(findings: Iterable[Finding], root: str) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class GraphNode:
         self.children.remove(child)
         child.parents.remove(self)
 
-    def told(self) -> str:
+    def name_and_place(self) -> str:
         """The name, and the place of its declaration."""
         return self.name if self.place is None else f"{self.name} ({self.place})"
 
@@ -323,7 +323,7 @@ class Graph:
                 if other.key() != key:
                     raise TopologyError(
                         f"topic {topic} is read by two streams whose topics overlap but are not equal",
-                        where=f"{other.told()} and {node.told()}",
+                        where=f"{other.name_and_place()} and {node.name_and_place()}",
                         hint="read the common topics as one stream and the others as another, and merge the two",
                     )
             main = first.setdefault(key, node)
@@ -337,13 +337,13 @@ def _merge(main: StreamSourceGraphNode, other: StreamSourceGraphNode) -> None:
     if main.source.auto_offset_reset != other.source.auto_offset_reset:
         raise TopologyError(
             "two streams of the same topics have different auto_offset_reset",
-            where=f"{main.told()} and {other.told()}",
+            where=f"{main.name_and_place()} and {other.name_and_place()}",
         )
     for what in ("key_serde", "value_serde", "timestamp_extractor"):
         if not same_setting(getattr(main.source, what), getattr(other.source, what)):
             raise TopologyError(
                 f"two streams of the same topics have different {what.replace('_serde', ' types')}",
-                where=f"{main.told()} and {other.told()}",
+                where=f"{main.name_and_place()} and {other.name_and_place()}",
                 hint="read the topics once, and use the stream twice",
             )
     for child in list(other.children):

@@ -26,10 +26,10 @@ _PROCESS = "Process"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step, to be compared without its names. ``told`` is its JSON without them, ``name`` is for messages."""
+    """A step, to be compared without its names. ``content`` is its JSON without them, ``name`` is for messages."""
 
     name: str
-    told: str
+    content: str
 
 
 class Steps:
@@ -71,13 +71,13 @@ class Steps:
         kind, _, where, *rest = self._nodes[name]
         if kind == "source":
             pattern = rest[0]
-            told = [kind, [self._nameless(topic) for topic in where], pattern]
+            content = [kind, [self._nameless(topic) for topic in where], pattern]
         elif kind == "sink":
             topic = rest[0]
-            told = [kind, len(where), self._nameless(topic)]
+            content = [kind, len(where), self._nameless(topic)]
         else:
-            told = [kind, len(where), self._nameless(rest[0])]
-        return Step(name, json.dumps(told, sort_keys=True))
+            content = [kind, len(where), self._nameless(rest[0])]
+        return Step(name, json.dumps(content, sort_keys=True))
 
     def _nameless(self, value: Any) -> Any:
         """``value`` with neutral words instead of the names of stores, internal topics and steps."""
@@ -100,14 +100,16 @@ class Steps:
 
 def first_change(was: Sequence[Step], now: Sequence[Step]) -> str:
     """The first difference between the steps before a store, for people; empty if there is none."""
-    matcher = SequenceMatcher(None, [step.told for step in was], [step.told for step in now], autojunk=False)
+    matcher = SequenceMatcher(
+        None, [step.content for step in was], [step.content for step in now], autojunk=False
+    )
     for what, i1, i2, j1, j2 in matcher.get_opcodes():
         if what == "insert":
             return f"{now[j1].name} is new before it"
         if what == "delete":
             return f"{was[i1].name} before it is removed"
         if what == "replace":
-            changed = _changed(json.loads(was[i1].told), json.loads(now[j1].told))
+            changed = _changed(json.loads(was[i1].content), json.loads(now[j1].content))
             if changed:
                 return f"{now[j1].name}: {changed}"
             old, new = (", ".join(step.name for step in steps) for steps in (was[i1:i2], now[j1:j2]))

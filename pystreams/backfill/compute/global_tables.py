@@ -107,8 +107,8 @@ class GlobalTables(Mapping[str, Any]):
         """A digest that distinguishes this backfill's stores from those of others."""
         source = "" if self._source is None else self._source.description
         ranges = [(*one.partition, one.start, one.end) for one in self._ranges]
-        told = (self._loaded.built.fingerprint, self._cut_time_ms, source, ranges)
-        return blake2b(repr(told).encode(), digest_size=16).hexdigest()
+        content = (self._loaded.built.fingerprint, self._cut_time_ms, source, ranges)
+        return blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
     def _build(self, target: Path) -> None:
         """Fill the stores where all tasks find them; there is nothing before they are filled."""

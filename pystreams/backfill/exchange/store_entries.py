@@ -99,8 +99,8 @@ def _on_disk(entries: Iterable[StoreEntry], parent: Path) -> Iterator[StoreEntry
         with closing(RocksDatabase(folder / "rocksdb", [_TABLE], shared_resources())) as database:
             table = database.tables[_TABLE]
             table.ingest(files.finish())
-            for place, told in table.scan(None, None, upper_inclusive=False, reverse=False):
-                value = None if told == _DELETED else told[len(_VALUE) :]
+            for place, stored in table.scan(None, None, upper_inclusive=False, reverse=False):
+                value = None if stored == _DELETED else stored[len(_VALUE) :]
                 yield place[TIMESTAMP_BYTES:-_NUMBER_BYTES], value, unpack_int64(place)[0]
     finally:
         shutil.rmtree(folder)

@@ -56,17 +56,17 @@ def handed_over_before(
 ) -> HandOverRecord | None:
     """The record of a complete hand-over of this backfill; None if there was none, or if another one is running."""
     try:
-        told = read_record(broker, admin, manifest.application_id, clock, _LOOK_MS)
+        record = read_record(broker, admin, manifest.application_id, clock, _LOOK_MS)
     except UnderWayError:
         return None
-    return told if was_complete(told, manifest, admin) else None
+    return record if was_complete(record, manifest, admin) else None
 
 
-def was_complete(told: HandOverRecord | None, manifest: Manifest, admin: Admin) -> bool:
+def was_complete(record: HandOverRecord | None, manifest: Manifest, admin: Admin) -> bool:
     """Whether the record says that this backfill was handed over completely, and the log still has its offsets."""
-    if told is None or not told.complete or told.backfill_id != manifest.backfill_id:
+    if record is None or not record.complete or record.backfill_id != manifest.backfill_id:
         return False
-    return not told.lost(admin.group_offsets(manifest.application_id))
+    return not record.lost(admin.group_offsets(manifest.application_id))
 
 
 def checked_topics(cut: CutBackfill, broker: Broker, admin: Admin, clock: Clock) -> TopicPlan:

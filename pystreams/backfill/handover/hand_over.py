@@ -98,9 +98,9 @@ class _HandOver:
         _check_computed(manifest)
         with ExitStack() as stack:
             admin = stack.enter_context(closing(self._broker.admin()))
-            told = handed_over_before(manifest, self._broker, admin, self._clock)
-            if told is not None:
-                return self._before(told)
+            former = handed_over_before(manifest, self._broker, admin, self._clock)
+            if former is not None:
+                return self._before(former)
             topics = checked_topics(self._result, self._broker, admin, self._clock)
             versions = VersionTopics(self._result, self._broker, topics, self._clock.now_ms())
             admin.require_remaking(versions.unfit(admin))
@@ -109,21 +109,21 @@ class _HandOver:
             self._probe_writers()
             # From here on another hand-over cannot commit any more. If it has completed before, its result counts.
             committer = stack.enter_context(closing(self._committer()))
-            told = read_record(self._broker, admin, self._application_id, self._clock)
-            if told is not None and was_complete(told, manifest, admin):
-                return self._before(told)
+            former = read_record(self._broker, admin, self._application_id, self._clock)
+            if former is not None and was_complete(former, manifest, admin):
+                return self._before(former)
             own_topic = TopicSpec(manifest_topic(self._application_id), 1, _MANIFEST_TOPIC)
-            told_in = [own_topic, topology_topic_spec(self._application_id)]
-            admin.create_topics([*versions.of(topics.missing), *told_in])
+            record_topics = [own_topic, topology_topic_spec(self._application_id)]
+            admin.create_topics([*versions.of(topics.missing), *record_topics])
             committer.probe(self._written())
-            with self._telling_its_state():
+            with self._state_in_errors():
                 return self._write(admin, committer, topics, versions, before_commit)
 
-    def _before(self, told: HandOverRecord) -> HandedOver:
+    def _before(self, former: HandOverRecord) -> HandedOver:
         """The result if the backfill was handed over before. Raises ``StateError`` if its records must also be emitted
         and were not."""
-        log.info("backfill %s was already handed over", told.backfill_id)
-        if self._emit and told.emitted is None:
+        log.info("backfill %s was already handed over", former.backfill_id)
+        if self._emit and former.emitted is None:
             raise StateError(
                 "the backfill was handed over before, without its records for output topics",
                 where=f"application {self._application_id}, {self._broker.description}",
@@ -131,7 +131,7 @@ class _HandOver:
                 "late",
                 hint="write them to files (--emit parquet:FOLDER)",
             )
-        return HandedOver(_of(told), told.attempt, complete_before=True, emitted=told.emitted)
+        return HandedOver(_of(former), former.attempt, complete_before=True, emitted=former.emitted)
 
     # Before anything is written
 
@@ -154,8 +154,8 @@ class _HandOver:
 
     def _written(self) -> list[TopicPartition]:
         changelogs = [TopicPartition(topic, p) for _, topic, count in self._logged() for p in range(count)]
-        told = TopicPartition(topology_topic(self._application_id), 0)
-        return [*changelogs, *self._emitted(), told]
+        topology = TopicPartition(topology_topic(self._application_id), 0)
+        return [*changelogs, *self._emitted(), topology]
 
     def _emitted(self) -> list[TopicPartition]:
         return [*self._result.written()] if self._emit else []
@@ -196,7 +196,7 @@ class _HandOver:
         return HandedOver(manifest, self._attempt, stores=stores, emitted=emitted)
 
     @contextmanager
-    def _telling_its_state(self) -> Iterator[None]:
+    def _state_in_errors(self) -> Iterator[None]:
         """An exception here says what the application can do now."""
         try:
             yield

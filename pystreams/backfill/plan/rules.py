@@ -72,13 +72,13 @@ def check_rules(was: Mapping[str, str], now: Mapping[str, str], source: Source, 
     """Raises ``ConfigError``, naming the first thing that is not as it was when the backfill in ``location`` began."""
     for name in sorted(was.keys() | now.keys()):
         if was.get(name) != now.get(name):
-            told = f"{name} was {was.get(name, 'not there')}, now it is {now.get(name, 'not there')}"
+            difference = f"{name} was {was.get(name, 'not there')}, now it is {now.get(name, 'not there')}"
             if name == SOURCE:
-                told = f"it was not begun with records from {shown(source.description)}"
+                difference = f"it was not begun with records from {shown(source.description)}"
             raise ConfigError(
                 "the backfill was begun with other settings, or from another source",
                 where=shown(location),
-                why=f"{told}; the slices computed so far would not match the rest",
+                why=f"{difference}; the slices computed so far would not match the rest",
                 hint="resume it with its original settings and sources, or begin again (overwrite)",
             )
 

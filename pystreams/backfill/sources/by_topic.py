@@ -21,10 +21,10 @@ class TopicSources:
 
     @property
     def description(self) -> str:
-        told = [f"{topic} from {source.description}" for topic, source in sorted(self.by_topic.items())]
+        parts = [f"{topic} from {source.description}" for topic, source in sorted(self.by_topic.items())]
         if self.otherwise is not None:
-            told.append(f"others from {self.otherwise.description}" if told else self.otherwise.description)
-        return ", ".join(told)
+            parts.append(f"others from {self.otherwise.description}" if parts else self.otherwise.description)
+        return ", ".join(parts)
 
     @property
     def approximate(self) -> bool:

@@ -14,7 +14,7 @@ from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.archive_log import ArchivedFile
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.spark.arrow import mapped
-from pystreams.backfill.spark.failures import heard, told
+from pystreams.backfill.spark.failures import receiving_errors, sending_errors
 
 _RESULT = pa.schema([("file", pa.binary())])
 
@@ -34,7 +34,7 @@ class SparkArchiver:
         if not pieces:
             return
         count = len(pieces)
-        with heard():
+        with receiving_errors():
             tasks = self.session.range(0, count, 1, count)
             rows = mapped(tasks, _PieceCall(job, tuple(pieces)), "file binary").collect()
         for row in rows:
@@ -49,7 +49,7 @@ class _PieceCall:
     pieces: tuple[InputRange, ...]
 
     def __call__(self, batches: Iterator[Arrow]) -> Iterator[Arrow]:
-        with told():
+        with sending_errors():
             for batch in batches:
                 files = [
                     write_piece(self.job, self.pieces[number]) for number in batch.column("id").to_pylist()

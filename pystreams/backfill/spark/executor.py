@@ -15,7 +15,7 @@ from pystreams.backfill.exchange.order import ORDER
 from pystreams.backfill.exchange.rows import Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.spark.arrow import mapped
-from pystreams.backfill.spark.failures import heard
+from pystreams.backfill.spark.failures import receiving_errors
 from pystreams.backfill.spark.packing import PACKED_DDL
 from pystreams.backfill.spark.progress import Reporter, addresses_of, listening
 from pystreams.backfill.spark.shipping import shipped
@@ -72,7 +72,7 @@ class SparkExecutor:
         context = self._session.sparkContext
         context.setJobDescription(f"pystreams backfill: slice {one.index}")
         try:
-            with listening(*addresses_of(context), report) as reporter, heard():
+            with listening(*addresses_of(context), report) as reporter, receiving_errors():
                 staging.write(one.index, self._rows(job, staging, reporter))
         finally:
             context.setJobDescription(None)  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ class SparkExecutor:
     ) -> list[bytes]:
         rows = self._own(staging).selected(selection)
         exchanged = _exchanged(rows, selection.partitions)
-        with heard():
+        with receiving_errors():
             results = mapped(exchanged, PartitionCall(function), RESULT_DDL).collect()
         return [bytes(result) for _, result in sorted((row.partition, row.result) for row in results)]
 

@@ -36,7 +36,7 @@ class WorkerError(Exception):
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def sending_errors() -> Iterator[None]:
     """In a worker: have an error of pystreams reach the driver as such."""
     try:
         yield
@@ -55,7 +55,7 @@ def told() -> Iterator[None]:
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def receiving_errors() -> Iterator[None]:
     """In the driver: raise a worker's error as what it was; ``AppLoadError`` for a module that workers do not have; all
     others as they come."""
     try:

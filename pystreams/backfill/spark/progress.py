@@ -31,7 +31,7 @@ _INTERVAL_MS = 1_000
 _PAUSE_S = 0.1
 
 #: Token, task, records, whether finished.
-_TOLD = Struct(">16siq?")
+_MESSAGE = Struct(">16siq?")
 
 
 class TaskReport:
@@ -50,18 +50,18 @@ class TaskReport:
         self._records = records
         if self._address is not None and self._next.expired():
             self._next = Deadline(SystemClock(), _INTERVAL_MS)
-            self._tell(finished=False)
+            self._send(finished=False)
 
     def finished(self) -> None:
-        self._tell(finished=True)
+        self._send(finished=True)
 
-    def _tell(self, *, finished: bool) -> None:
+    def _send(self, *, finished: bool) -> None:
         if self._address is None:
             return
         try:
             address = _resolved(*self._address, self._family)[1]
             with closing(socket.socket(self._family, socket.SOCK_DGRAM)) as sender:
-                sender.sendto(_TOLD.pack(self._token, self._task, self._records, finished), address)
+                sender.sendto(_MESSAGE.pack(self._token, self._task, self._records, finished), address)
         except OSError:
             # Where the driver cannot be reached like this, there is no live progress: nothing else is lost.
             self._address = None
@@ -99,7 +99,7 @@ def listening(bind: str, host: str, report: Report) -> Iterator[Reporter]:
     try:
         receiver = _bound(bind)
     except OSError as error:
-        _tell_once(bind, str(error))
+        _warn_once(bind, str(error))
         yield Reporter(None, token)
         return
     with closing(receiver):
@@ -138,7 +138,7 @@ def _bound(host: str) -> socket.socket:
 
 
 @cache
-def _tell_once(bind: str, why: str) -> None:
+def _warn_once(bind: str, why: str) -> None:
     log.warning(
         "no live progress: the driver cannot listen at its address %s (%s); records are counted when slices are done",
         bind,
@@ -150,9 +150,9 @@ def _listen(receiver: socket.socket, token: bytes, report: Report, ended: thread
     """Receive reports until the end is requested; later ones are not needed."""
     while not ended.is_set():
         try:
-            message = receiver.recv(_TOLD.size + 1)
+            message = receiver.recv(_MESSAGE.size + 1)
         except TimeoutError:
             continue
-        if len(message) == _TOLD.size and message.startswith(token):
-            _, task, records, finished = _TOLD.unpack(message)
+        if len(message) == _MESSAGE.size and message.startswith(token):
+            _, task, records, finished = _MESSAGE.unpack(message)
             report(task, records, finished)

@@ -17,7 +17,7 @@ from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
 from pystreams.backfill.local_disks import local_folder
 from pystreams.backfill.sources import Source
-from pystreams.backfill.spark.failures import told
+from pystreams.backfill.spark.failures import sending_errors
 from pystreams.backfill.spark.packing import Packed, packed, unpacked
 from pystreams.backfill.spark.progress import Reporter
 
@@ -41,7 +41,7 @@ class SliceCall:
     reporter: Reporter
 
     def __call__(self, batches: Iterator[Arrow]) -> Iterator[Arrow]:
-        with told():
+        with sending_errors():
             yield from self._run(batches)
 
     def _run(self, batches: Iterator[Arrow]) -> Iterator[Arrow]:
@@ -83,7 +83,7 @@ class PartitionCall:
     function: PartitionFunction
 
     def __call__(self, batches: Iterator[Arrow]) -> Iterator[Arrow]:
-        with told():
+        with sending_errors():
             partition = partition_id()
             given = unpacked(batches)
             result = self.function(partition, in_order((one.place, one.rows()) for one in given))

@@ -119,7 +119,7 @@ class EmbeddedMember:
         if not self._joined:
             self._join(now_ms)
         elif self._rejoin_requested:
-            self._tell_user_data()
+            self._send_user_data()
         if now_ms >= self._next_heartbeat_ms:
             self._heartbeat(now_ms)
         if now_ms >= self._next_liveness_ms:
@@ -213,7 +213,7 @@ class EmbeddedMember:
             else:
                 self._database.write("UPDATE members SET locked = 0 WHERE member_id = ?", (self._member_id,))
 
-    def _tell_user_data(self) -> None:
+    def _send_user_data(self) -> None:
         user_data = self._user_data()
         with self._database.transaction():
             self._database.write(

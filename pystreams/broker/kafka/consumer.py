@@ -94,7 +94,7 @@ class KafkaConsumer:
         self._poll_records_max = poll_records_max
         self._reads_committed = settings.get("isolation.level") == "read_committed"
         self._log = ErrorLog(where)
-        self._consumer = Consumer({**settings, "error_cb": self._told})
+        self._consumer = Consumer({**settings, "error_cb": self._on_error})
         self._readings: dict[TopicPartition, _Reading] = {}
         self._end_offsets: dict[TopicPartition, int | None] = {}
         #: Errors to be raised by the next poll. Those of unassigned partitions are dropped.
@@ -172,7 +172,7 @@ class KafkaConsumer:
         if self._failures:
             raise self._failures.pop(next(iter(self._failures)))
 
-    def _told(self, error: KafkaError) -> None:
+    def _on_error(self, error: KafkaError) -> None:
         # A deleted topic is reported only here.
         self._doubtful = self._doubtful or is_unknown_topic(error)
         self._log(error)

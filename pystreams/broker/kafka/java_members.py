@@ -60,7 +60,7 @@ class JavaMembers:
             return False
         if self._over is None:
             self._over = Deadline(self._clock, self._session_timeout_ms + _MARGIN_MS)
-            self._tell(group.members)
+            self._warn(group.members)
         self._next_try = Deadline(self._clock, _TRY_INTERVAL_MS)
         return True
 
@@ -70,7 +70,7 @@ class JavaMembers:
             log.info("%s: the members of Java's Kafka Streams are gone; this one has joined", self._where)
         self._over = self._next_try = None
 
-    def _tell(self, members: list[Any]) -> None:
+    def _warn(self, members: list[Any]) -> None:
         names = ", ".join(sorted(f"{member.client_id} at {member.client_host}" for member in members))
         log.warning(
             "%s: waiting for up to %g s: Java's Kafka Streams has members in this group (%s). If it was closed, it "

@@ -24,13 +24,13 @@ def tls_context(settings: Mapping[str, str]) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = settings["ssl.endpoint.identification.algorithm"] != "none"
     _check_files(settings)
-    with _told(settings, ("ssl.ca.location", "ssl.ca.pem"), "certificates as PEM are needed"):
+    with _config_errors(settings, ("ssl.ca.location", "ssl.ca.pem"), "certificates as PEM are needed"):
         _trust(context, settings)
-    with _told(settings, ("ssl.crl.location",), "a list of revoked certificates as PEM is needed"):
+    with _config_errors(settings, ("ssl.crl.location",), "a list of revoked certificates as PEM is needed"):
         _revoke(context, settings)
-    with _told(settings, _IDENTITY, "PEM is needed, and ssl.key.password if the key is encrypted"):
+    with _config_errors(settings, _IDENTITY, "PEM is needed, and ssl.key.password if the key is encrypted"):
         _identify(context, settings)
-    with _told(settings, ("ssl.cipher.suites",), _CIPHERS):
+    with _config_errors(settings, ("ssl.cipher.suites",), _CIPHERS):
         if "ssl.cipher.suites" in settings:
             context.set_ciphers(settings["ssl.cipher.suites"])
     return context
@@ -53,7 +53,7 @@ def _check_files(settings: Mapping[str, str]) -> None:
 
 
 @contextmanager
-def _told(settings: Mapping[str, str], names: Iterable[str], hint: str) -> Iterator[None]:
+def _config_errors(settings: Mapping[str, str], names: Iterable[str], hint: str) -> Iterator[None]:
     """Turn errors inside into a ``ConfigError`` that names the settings ``names``, without showing keys or
     certificates."""
     try:

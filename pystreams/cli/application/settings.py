@@ -57,8 +57,8 @@ def parse_pairs(pairs: Sequence[str], example: str) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
             named = re.split(r"[^\w.-]", pair, maxsplit=1)[0]
-            told = named if is_secret(named) else pair
-            raise ConfigError(f"{told!r} is not a setting", hint=f"write NAME=VALUE, as in {example}")
+            shown = named if is_secret(named) else pair
+            raise ConfigError(f"{shown!r} is not a setting", hint=f"write NAME=VALUE, as in {example}")
         parsed[name.strip()] = value.strip()
     return parsed
 

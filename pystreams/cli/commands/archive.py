@@ -98,7 +98,7 @@ def archive(
     except KeyboardInterrupt:
         note("Stopped. The archive holds all committed records: run the command again to continue.")
         raise typer.Exit(Exit.INTERRUPTED) from None
-    _tell(result, to, meter.elapsed_s())
+    _show_result(result, to, meter.elapsed_s())
 
 
 def _source(embedded_log: Path | None, bootstrap_servers: str | None) -> Source:
@@ -127,7 +127,7 @@ def _archiver(master: str, conf: Mapping[str, str], log: Path | None) -> Iterato
         yield SparkArchiver(session)
 
 
-def _tell(result: ArchiveResult, to: str, elapsed_s: float) -> None:
+def _show_result(result: ArchiveResult, to: str, elapsed_s: float) -> None:
     from pystreams.backfill.locations import shown
 
     place = shown(to)

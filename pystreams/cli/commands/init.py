@@ -30,7 +30,7 @@ _TAKEN: Final = {
     "tests": "the folder of the project's tests has this name",
 }
 
-_FILES_TOLD: Final = {
+_FILES: Final = {
     "{name}/app.py": "the topology",
     "{name}/models.py": "the types of the records",
     "{name}/feed.py": "sample orders, to try it with",
@@ -75,7 +75,7 @@ def init(
             why=error.strerror or str(error),
             hint="run the command in a folder that you may write to",
         ) from error
-    print(*_told(name), sep="\n")
+    print(*_report(name), sep="\n")
 
 
 def check_name(name: str) -> None:
@@ -144,10 +144,10 @@ def _templates(folder: Traversable, above: tuple[str, ...]) -> Iterator[tuple[tu
             yield path, entry
 
 
-def _told(name: str) -> Iterator[str]:
+def _report(name: str) -> Iterator[str]:
     yield f"Created the project {name}: revenue by country and hour, from orders and customers."
     yield ""
-    for file, purpose in _FILES_TOLD.items():
+    for file, purpose in _FILES.items():
         yield f"  {f'{name}/{file.format(name=name)}':<{len(name) * 2 + 14}}  {purpose}"
     yield ""
     yield "Next:"

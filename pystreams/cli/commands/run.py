@@ -20,7 +20,7 @@ from pystreams.cli.options import (
     SetOption,
     StateDirOption,
 )
-from pystreams.cli.terminal.last_line import tell_last
+from pystreams.cli.terminal.last_line import log_last_line
 from pystreams.cli.terminal.logs import LogFormat, LogOptions, command_log, log_to_stderr
 from pystreams.cli.terminal.progress import Display, Meter, display_for
 from pystreams.clock import SystemClock
@@ -213,7 +213,7 @@ def run_streams(streams: Streams, *, until_caught_up: bool, logs: LogOptions) ->
         meter.update(streams.progress().records)
         # Print the summary before the error, which has the details. A run that has not begun has no summary.
         if not failed or meter.processed or streams.left_out:
-            tell_last(meter, streams.left_out, failed=failed)
+            log_last_line(meter, streams.left_out, failed=failed)
 
 
 def _show(display: Display, streams: Streams, progress: Progress) -> None:

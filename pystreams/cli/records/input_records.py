@@ -199,8 +199,8 @@ class JsonRecords:
                 timestamp = record.timestamp
                 yield InputRecord(
                     number,
-                    content_of(record.key, key_format, told=record.key_type is not None),
-                    content_of(record.value, value_format, told=record.value_type is not None),
+                    content_of(record.key, key_format, named=record.key_type is not None),
+                    content_of(record.value, value_format, named=record.value_type is not None),
                     timestamp if timestamp is not None and timestamp >= 0 else None,
                     headers_of(record.headers),
                     record.partition,

@@ -69,9 +69,9 @@ def read_json_line(line: str) -> JsonRecord:
         raise ValueError(str(error)) from None
 
 
-def content_of(raw: msgspec.Raw, format_: Format, *, told: bool) -> bytes | None:
-    """The bytes of a key or value in a line. ``told``: whether the line names the format. Raises ``ValueError``."""
-    if bytes(raw) == b"null" and not (told and format_.name == "json"):
+def content_of(raw: msgspec.Raw, format_: Format, *, named: bool) -> bytes | None:
+    """The bytes of a key or value in a line. ``named``: whether the line names the format. Raises ``ValueError``."""
+    if bytes(raw) == b"null" and not (named and format_.name == "json"):
         return None
     if format_.name == "json":
         return bytes(raw)

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 from pystreams.cli.terminal.logs import command_log
 from pystreams.cli.terminal.progress import Meter
-from pystreams.engine.failures.left_out import told_totals
+from pystreams.engine.failures.left_out import totals_text
 
 
-def tell_last(meter: Meter, left_out: Mapping[str, int], *, failed: bool, workers: str = "") -> None:
+def log_last_line(meter: Meter, left_out: Mapping[str, int], *, failed: bool, workers: str = "") -> None:
     """Log the line; as a warning, which ``--quiet`` shows, too, if records were left out or the run has failed."""
     ending = "Stopped by a failure" if failed else "Stopped, and all is committed"
     numbers = f"{counted(meter.processed, 'record')} in {meter.elapsed_s():.1f} s"
-    told = "; ".join(
-        part for part in (", ".join(filter(None, (numbers, workers))), told_totals(left_out)) if part
+    text = "; ".join(
+        part for part in (", ".join(filter(None, (numbers, workers))), totals_text(left_out)) if part
     )
     wrong = failed or bool(left_out)
     fields = {
@@ -24,7 +24,7 @@ def tell_last(meter: Meter, left_out: Mapping[str, int], *, failed: bool, worker
         "left_out": dict(left_out),
     }
     level = logging.WARNING if wrong else logging.INFO
-    command_log.log(level, "%s: %s.", ending, told, extra={"fields": fields})
+    command_log.log(level, "%s: %s.", ending, text, extra={"fields": fields})
 
 
 def counted(number: int, noun: str) -> str:

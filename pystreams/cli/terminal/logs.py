@@ -98,7 +98,7 @@ def logs_json() -> bool:
 def json_line(record: logging.LogRecord, worker: int | None) -> str:
     """A record as JSON: time, level, logger, thread and message; worker, task and exception where there are any; and
     the figures that a command adds (``extra={"fields": {...}}``)."""
-    told: dict[str, Any] = {
+    content: dict[str, Any] = {
         "time": _iso(record.created),
         "level": record.levelname,
         "logger": record.name,
@@ -106,22 +106,27 @@ def json_line(record: logging.LogRecord, worker: int | None) -> str:
         "message": _unaligned(record.getMessage()),
     }
     if worker is not None:
-        told["worker"] = worker
+        content["worker"] = worker
     task = getattr(record, "task", None)
     if task is not None:
-        told["task"] = str(task)
+        content["task"] = str(task)
     if record.exc_info is not None:
-        told["exception"] = _traceback(record)
-    told.update(getattr(record, "fields", {}))
-    return json.dumps(told, ensure_ascii=False)
+        content["exception"] = _traceback(record)
+    content.update(getattr(record, "fields", {}))
+    return json.dumps(content, ensure_ascii=False)
 
 
 def json_of_worker(line: str, worker: int) -> str:
     """A line of a worker's output as a log line: unchanged if it is one already, else as the message of a new one."""
     if line.startswith('{"time": '):
         return line
-    told = {"time": _iso(SystemClock().now_ms() / 1000), "level": "INFO", "worker": worker, "message": line}
-    return json.dumps(told, ensure_ascii=False)
+    content = {
+        "time": _iso(SystemClock().now_ms() / 1000),
+        "level": "INFO",
+        "worker": worker,
+        "message": line,
+    }
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _iso(timestamp: float) -> str:

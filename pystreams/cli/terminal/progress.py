@@ -136,21 +136,21 @@ class LineDisplay(NoDisplay):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._states: set[str] = set()
-        self._told: tuple[str, int, int | None] = ("", 0, None)
-        self._told_ms = clock.monotonic_ms()
+        self._shown: tuple[str, int, int | None] = ("", 0, None)
+        self._shown_ms = clock.monotonic_ms()
 
     def update(self, state: str, processed: int, lag: int | None) -> None:
         """Print a line if it is time for one."""
         now_ms, now = self._clock.monotonic_ms(), (state, processed, lag)
-        elapsed_ms = now_ms - self._told_ms
+        elapsed_ms = now_ms - self._shown_ms
         # A client does not know its lag yet when it starts.
         begins = state in _WORKING and state not in self._states
         at_once = begins and (lag is not None or processed > 0 or state == "restoring")
-        if not at_once and (elapsed_ms < LINE_INTERVAL_MS or now == self._told):
+        if not at_once and (elapsed_ms < LINE_INTERVAL_MS or now == self._shown):
             return
-        rate = 1000 * (processed - self._told[1]) / elapsed_ms if elapsed_ms > 0 else 0.0
+        rate = 1000 * (processed - self._shown[1]) / elapsed_ms if elapsed_ms > 0 else 0.0
         self._states.add(state)
-        self._told, self._told_ms = now, now_ms
+        self._shown, self._shown_ms = now, now_ms
         fields = {"state": state, "records": processed, "records_per_s": round(rate), "lag": lag}
         command_log.info("%-11s %s", state, _numbers(processed, rate, lag), extra={"fields": fields})
 

@@ -17,13 +17,13 @@ _LOG_OPTIONS: Final = ("--bootstrap-servers", "--embedded-log")
 
 def on_the_same_log(hint: str, arguments: Sequence[str]) -> str:
     """The hint, whose commands get the log options of the failed command (``arguments``)."""
-    told: list[str] = []
+    options: list[str] = []
     for index, argument in enumerate(arguments):
         if argument in _LOG_OPTIONS:
-            told += arguments[index : index + 2]
+            options += arguments[index : index + 2]
         elif argument.partition("=")[0] in _LOG_OPTIONS:
-            told.append(argument)
-    return re.sub(r"pystreams topics \w+", lambda found: shlex.join([*found[0].split(), *told]), hint)
+            options.append(argument)
+    return re.sub(r"pystreams topics \w+", lambda found: shlex.join([*found[0].split(), *options]), hint)
 
 
 def show_error(error: StreamsError, arguments: Sequence[str] = ()) -> None:

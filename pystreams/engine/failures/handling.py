@@ -127,7 +127,7 @@ class Failures:
         kind = Kind(fate, step, reason, topic)
         n = self._counts[kind] = self._counts.get(kind, 0) + 1
         if n == 1:
-            self._left_out.tell_first(kind, self._task_id, _position(self._cell.record), error)
+            self._left_out.log_first(kind, self._task_id, _position(self._cell.record), error)
 
     def _count_failed(self, context: ErrorContext, what: str, response: Response) -> None:
         """Count a record for which a handler has chosen to continue."""

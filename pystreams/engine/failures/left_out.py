@@ -16,7 +16,7 @@ from pystreams.ids import TaskId
 
 log = logging.getLogger(__name__)
 
-TELL_INTERVAL_MS: Final = 30_000
+LOG_INTERVAL_MS: Final = 30_000
 
 
 class Fate(Enum):
@@ -50,21 +50,21 @@ class LeftOut:
             self._labels[Fate.DEAD_LETTER] += f" {dead_letter_topic}"
         self._lock = threading.Lock()
         self._by_task: dict[TaskId, dict[Kind, int]] = {}
-        self._told: Counter[Kind] = Counter()
-        self._told_ms: float | None = None
+        self._logged: Counter[Kind] = Counter()
+        self._logged_ms: float | None = None
 
     def of_task(self, task: TaskId) -> MutableMapping[Kind, int]:
         """The counts of a task, which continue those of its earlier runs in this client."""
         with self._lock:
             return self._by_task.setdefault(task, {})
 
-    def tell_first(self, kind: Kind, task: TaskId, position: str, error: str) -> None:
+    def log_first(self, kind: Kind, task: TaskId, position: str, error: str) -> None:
         """Log a task's first record of a kind, if it is also the client's first. ``position`` is its place in the
         input, ``error`` the exception, if there was one."""
         with self._lock:
-            if kind in self._told:
+            if kind in self._logged:
                 return
-            self._told[kind] = 1
+            self._logged[kind] = 1
         log.warning(
             "a record was %s: task %s, step %s, %s: %s%s; more of this kind are counted",
             self._labels[kind.fate],
@@ -76,18 +76,18 @@ class LeftOut:
             extra={"task": task},
         )
 
-    def tell(self, now_ms: float, interval_ms: float = TELL_INTERVAL_MS) -> None:
+    def log_counts(self, now_ms: float, interval_ms: float = LOG_INTERVAL_MS) -> None:
         """Log the counts, unless they have not changed, or the last time was less than ``interval_ms`` ago. ``now_ms``
         is a monotonic time."""
         with self._lock:
-            if self._told_ms is None:
-                self._told_ms = now_ms
-            if now_ms - self._told_ms < interval_ms:
+            if self._logged_ms is None:
+                self._logged_ms = now_ms
+            if now_ms - self._logged_ms < interval_ms:
                 return
-            self._told_ms = now_ms
+            self._logged_ms = now_ms
             counts = self._counts()
-            more = {kind: n for kind, n in counts.items() if n > self._told[kind]}
-            self._told.update({kind: n - self._told[kind] for kind, n in more.items()})
+            more = {kind: n for kind, n in counts.items() if n > self._logged[kind]}
+            self._logged.update({kind: n - self._logged[kind] for kind, n in more.items()})
         for kind, n in more.items():
             log.warning(
                 "%s records so far were %s (%s): %s", f"{n:,}", self._labels[kind.fate], kind.origin, kind.why
@@ -110,7 +110,7 @@ class LeftOut:
         return counts
 
 
-def told_totals(found: Mapping[str, int]) -> str:
+def totals_text(found: Mapping[str, int]) -> str:
     """``left out: 2 skipped, 1 dropped``; empty if nothing was."""
     each = ", ".join(f"{n:,} {fate}" for fate, n in found.items())
     return f"left out: {each}" if each else ""

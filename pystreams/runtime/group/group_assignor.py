@@ -30,23 +30,23 @@ class GroupAssignor:
 
     def __call__(self, members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:
         """Assign the tasks to the members that can take part. The others get no partitions, and the reason."""
-        told, unreadable = self._read(members)
+        subscriptions, unreadable = self._read(members)
         refused = {member_id: AssignmentInfo(error=error) for member_id, error in unreadable.items()}
-        fingerprint = _fingerprint_in_force(members, told)
-        in_force = self._topology_of(fingerprint, told)
-        for member_id, subscription in list(told.items()):
+        fingerprint = _fingerprint_in_force(members, subscriptions)
+        in_force = self._topology_of(fingerprint, subscriptions)
+        for member_id, subscription in list(subscriptions.items()):
             if subscription.fingerprint != fingerprint:
                 error = _mismatch(subscription, fingerprint)
                 refused[member_id] = AssignmentInfo(error=error, topology=in_force)
-                del told[member_id]
-        shutdown = any(subscription.shutdown for subscription in told.values())
+                del subscriptions[member_id]
+        shutdown = any(subscription.shutdown for subscription in subscriptions.values())
         owned = {member.member_id: self._owned_tasks(member.owned) for member in members}
         tasks = assign_tasks(
             self.inputs,
             self.stateful,
             [
                 AssignorMember(member_id, s.process_id, s.thread, owned[member_id], _state(s))
-                for member_id, s in told.items()
+                for member_id, s in subscriptions.items()
             ],
         )
         result = {member_id: MemberAssignment((), encode(info)) for member_id, info in refused.items()}
@@ -54,9 +54,9 @@ class GroupAssignor:
         info = encode(
             AssignmentInfo(
                 tasks=len(self.inputs),
-                members=len(told),
+                members=len(subscriptions),
                 shutdown=shutdown,
-                threads=[told[member_id].thread for member_id in threads],
+                threads=[subscriptions[member_id].thread for member_id in threads],
                 owners=self._owners([tasks[member_id] for member_id in threads]),
             )
         )
@@ -76,21 +76,23 @@ class GroupAssignor:
         return owners
 
     def _read(self, members: Sequence[MemberInfo]) -> tuple[dict[str, Subscription], dict[str, str]]:
-        told: dict[str, Subscription] = {}
+        subscriptions: dict[str, Subscription] = {}
         errors: dict[str, str] = {}
         for member in members:
             try:
-                told[member.member_id] = decode_subscription(member.user_data)
+                subscriptions[member.member_id] = decode_subscription(member.user_data)
             except TopologyError as error:
                 log.warning("member %s cannot take part: %s", member.member_id, error)
                 errors[member.member_id] = str(error)
-        return told, errors
+        return subscriptions, errors
 
-    def _topology_of(self, fingerprint: str, told: Mapping[str, Subscription]) -> bytes:
+    def _topology_of(self, fingerprint: str, subscriptions: Mapping[str, Subscription]) -> bytes:
         """The topology of the leader, or of one of the members; empty if no member has sent it."""
         if fingerprint == self.fingerprint:
             return self.topology
-        return next((s.topology for s in told.values() if s.fingerprint == fingerprint and s.topology), b"")
+        return next(
+            (s.topology for s in subscriptions.values() if s.fingerprint == fingerprint and s.topology), b""
+        )
 
     def _owned_tasks(self, owned: frozenset[TopicPartition]) -> frozenset[TaskId]:
         return frozenset(task for task, inputs in self.inputs.items() if inputs & owned)
@@ -100,12 +102,12 @@ def _state(subscription: Subscription) -> dict[TaskId, int]:
     return {TaskId.parse(task): reached for task, reached in subscription.state.items()}
 
 
-def _fingerprint_in_force(members: Sequence[MemberInfo], told: Mapping[str, Subscription]) -> str:
+def _fingerprint_in_force(members: Sequence[MemberInfo], subscriptions: Mapping[str, Subscription]) -> str:
     """The topology that the group keeps: the one of most of the owned partitions, then of most members."""
     votes: Counter[str] = Counter()
     for member in members:
-        if member.member_id in told:
-            votes[told[member.member_id].fingerprint] += 1 + len(members) * len(member.owned)
+        if member.member_id in subscriptions:
+            votes[subscriptions[member.member_id].fingerprint] += 1 + len(members) * len(member.owned)
     return min(votes, key=lambda fingerprint: (-votes[fingerprint], fingerprint), default="")
 
 

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 #: A healthy group finishes a rebalance sooner, even if it delays the first one to wait for more members.
 PATIENCE_MS: Final = 10_000
-TELL_INTERVAL_MS: Final = 15_000
+WARNING_INTERVAL_MS: Final = 15_000
 
 
 class GroupWait:
@@ -30,12 +30,12 @@ class GroupWait:
         self._next_ms = self._began_ms + PATIENCE_MS
         self._before = self._members()
 
-    def tell(self) -> None:
+    def warn_if_long(self) -> None:
         """Called repeatedly while the thread waits."""
         now_ms = self._clock.monotonic_ms()
         if not self._before or now_ms < self._next_ms:
             return
-        self._next_ms = now_ms + TELL_INTERVAL_MS
+        self._next_ms = now_ms + WARNING_INTERVAL_MS
         silent = self._before & self._members()
         if not silent:
             return

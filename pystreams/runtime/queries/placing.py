@@ -26,7 +26,7 @@ class Found:
     arriving: Collection[int] = ()
     owners: Mapping[int, str] | None = None
 
-    def told(self, partitions: Collection[int]) -> str:
+    def describe(self, partitions: Collection[int]) -> str:
         """The places of some partitions, as text."""
         return "; ".join(f"partition {number} {self._whereabouts(number)}" for number in sorted(partitions))
 
@@ -76,13 +76,13 @@ class Placing:
             raise StateError(
                 f"key {key!r} of store {self.spec.name} cannot be read from this process",
                 where=self._here(found),
-                why=found.told([partition]),
+                why=found.describe([partition]),
                 hint="query the process that has the partition; during a rebalance, query again in a moment",
             )
 
     def not_here(self, found: Found) -> StateError:
         """The error if no partition is in this process."""
-        elsewhere = f"; {found.told(self._others(found))}" if self.partitions else ""
+        elsewhere = f"; {found.describe(self._others(found))}" if self.partitions else ""
         return StateError(
             f"store {self.spec.name} is not in this process now",
             why=f"none of its tasks is running here: they are being restored, or belong to other members{elsewhere}",
@@ -97,8 +97,8 @@ class Placing:
             f"key {key!r} of store {self.spec.name} is not in the partitions of this process; another process may have "
             "it",
             where=self._here(found),
-            why=f"{found.told(self._others(found))}. The partition of a key is known only if the application itself "
-            f"has written the records with its default partitioner{likely}",
+            why=f"{found.describe(self._others(found))}. The partition of a key is known only if the application "
+            f"itself has written the records with its default partitioner{likely}",
             hint="query the other processes; or, if the producer of the input uses the default partitioner, say so: "
             "streams.store(name, partitioner=pystreams.partitioning.partition_for_key)",
         )

@@ -48,7 +48,7 @@ def check_retention(
     inputs = oldest_inputs(plan, built, config, admin, consumer, clock)
     for timestamp, partition in inputs.values():
         if timestamp >= _FUTURE_MS:
-            log.warning("the oldest record of %s is from %s", partition, told_time(timestamp))
+            log.warning("the oldest record of %s is from %s", partition, time_text(timestamp))
     written = oldest_outputs(built, inputs)
     if config.errors_dead_letter_queue_topic_name is not None:
         # Dead letters have the times of their input records; it is not known whether there will be any.
@@ -68,7 +68,7 @@ def check_retention(
             log.warning("%s", _error(fate, plan, found))
 
 
-def told_time(timestamp: int) -> str:
+def time_text(timestamp: int) -> str:
     """A time for messages, with a remark if it is implausible."""
     unit = ""
     if timestamp < _LONG_AGO_MS:
@@ -114,6 +114,6 @@ def _error(fate: str, plan: TopicPlan, expired: Mapping[str, _Expired], *way_out
     return RetentionError(
         f"records of this application {fate} right after they are written",
         where=", ".join(f"{topic} (retention.ms={found.limit_ms})" for topic, found in expired.items()),
-        why=f"the oldest record of {partition} is from {told_time(timestamp)}, and their retention is shorter",
+        why=f"the oldest record of {partition} is from {time_text(timestamp)}, and their retention is shorter",
         hint="; or ".join(["; ".join(mends), *way_out]),
     )

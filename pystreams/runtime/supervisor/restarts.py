@@ -52,8 +52,8 @@ class Causes:
         self, worker: Worker, failure: Failure, exit_code: int, *, ran_well: bool, has_run: bool
     ) -> Failure | None:
         """The failure, if the run ends because of it. ``has_run``: the application has run, in some worker."""
-        told = worker.failure is not None
-        if told and (failure.hopeless or not has_run):
+        reported = worker.failure is not None
+        if reported and (failure.hopeless or not has_run):
             return failure
         if worker.stillborn >= self._policy.stillborn_max:
             return _extended(
@@ -63,7 +63,7 @@ class Causes:
         if ran_well:
             self._seen.clear()
         if exit_code > 0 and failure.action != "retry":
-            cause = (failure.what, failure.where) if told else (f"exit code {exit_code}", failure.log)
+            cause = (failure.what, failure.where) if reported else (f"exit code {exit_code}", failure.log)
             self._seen[cause] += 1
             if self._seen[cause] >= self._policy.same_failure_max:
                 return _extended(

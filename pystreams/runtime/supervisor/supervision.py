@@ -49,14 +49,14 @@ class Kill:
 
 
 @dataclass(frozen=True, slots=True)
-class Tell:
+class Note:
     """Show a message to the user. ``serious``: it is a warning."""
 
     text: str
     serious: bool = True
 
 
-Instruction: TypeAlias = Start | Stop | Kill | Tell
+Instruction: TypeAlias = Start | Stop | Kill | Note
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class Supervision:
         self._causes = Causes(self._policy)
         self._ticked_ms = clock.monotonic_ms()
         self._idle_since_ms: float | None = None
-        self._idle_told = False
+        self._idle_noted = False
 
     @property
     def over(self) -> bool:
@@ -141,7 +141,7 @@ class Supervision:
         delay_ms = self._policy.delay_ms(worker.failures, self._choose)
         worker.enter(WorkerState.BACKING_OFF, now_ms)
         worker.retry_at_ms = now_ms + delay_ms
-        return [Tell(restart_note(failure, number, ran_ms, delay_ms, told=worker.failure is not None))]
+        return [Note(restart_note(failure, number, ran_ms, delay_ms, reported=worker.failure is not None))]
 
     def stop(self) -> list[Instruction]:
         """Ask all workers to commit and end; no worker is started any more."""
@@ -172,9 +172,9 @@ class Supervision:
                 # While the process lives it locks the state of its tasks, and no other worker can open it. One kill is
                 # enough.
                 worker.hear(worker.report, now_ms)
-                instructions += [Kill(worker.number), Tell(kill_note(worker))]
+                instructions += [Kill(worker.number), Note(kill_note(worker))]
             elif worker.falls_silent(now_ms, SILENCE_MS):
-                instructions.append(Tell(silence_note(worker, SILENCE_MS)))
+                instructions.append(Note(silence_note(worker, SILENCE_MS)))
         return [*instructions, *self._idle(now_ms)]
 
     def summary(self) -> Summary:
@@ -219,12 +219,12 @@ class Supervision:
             w.state is WorkerState.RUNNING and w.report.state == "running" and w.report.all_tasks == tasks
             for w in workers
         )
-        if self._idle_told or not settled or not idle or len(idle) == len(workers):
+        if self._idle_noted or not settled or not idle or len(idle) == len(workers):
             self._idle_since_ms = None
             return []
         if self._idle_since_ms is None:
             self._idle_since_ms = now_ms
         if now_ms - self._idle_since_ms < IDLE_MS:
             return []
-        self._idle_told = True
-        return [Tell(idle_note(idle, tasks), serious=False)]
+        self._idle_noted = True
+        return [Note(idle_note(idle, tasks), serious=False)]

@@ -103,7 +103,7 @@ class Worker:
     _records_before: int = 0
     _left_out_before: Counter[str] = field(default_factory=Counter)
     _heard_ms: float = 0.0
-    _silence_told: bool = False
+    _silence_noted: bool = False
 
     @property
     def alive(self) -> bool:
@@ -169,7 +169,7 @@ class Worker:
     # Silence
 
     def _listen(self, now_ms: float) -> None:
-        self._heard_ms, self._silence_told = now_ms, False
+        self._heard_ms, self._silence_noted = now_ms, False
 
     def excuse(self, duration_ms: float, now_ms: float) -> None:
         """Ignore the worker's silence during a time in which the supervisor did not listen."""
@@ -179,8 +179,10 @@ class Worker:
     def patience_ms(self) -> float | None:
         """After a silence of this time the group has given its tasks to other members; None: that never happens, or it
         has not begun to work. A stopping worker does not report while its interpreter shuts down."""
-        told_ms = self.report.patience_ms
-        return told_ms if told_ms is None or self.state is _S.RUNNING else max(told_ms, GOODBYE_MS)
+        reported_ms = self.report.patience_ms
+        return (
+            reported_ms if reported_ms is None or self.state is _S.RUNNING else max(reported_ms, GOODBYE_MS)
+        )
 
     def given_up(self, now_ms: float) -> bool:
         """True if it has been silent for too long."""
@@ -189,7 +191,7 @@ class Worker:
 
     def falls_silent(self, now_ms: float, silence_ms: float) -> bool:
         """True once, when it has not reported for ``silence_ms``."""
-        if not self.alive or self._silence_told or now_ms - self._heard_ms < silence_ms:
+        if not self.alive or self._silence_noted or now_ms - self._heard_ms < silence_ms:
             return False
-        self._silence_told = True
+        self._silence_noted = True
         return True

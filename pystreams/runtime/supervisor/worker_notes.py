@@ -34,11 +34,11 @@ def unexplained(number: int, exit_code: int, last_lines: Sequence[str]) -> Failu
     )
 
 
-def restart_note(failure: Failure, number: int, ran_ms: float, delay_ms: float, *, told: bool) -> str:
-    """The message that a worker starts again. ``told`` is True if the worker itself has reported its failure."""
-    what = f"worker {number} failed: {failure.what}" if told else failure.what
+def restart_note(failure: Failure, number: int, ran_ms: float, delay_ms: float, *, reported: bool) -> str:
+    """The message that a worker starts again. ``reported`` is True if the worker itself has reported its failure."""
+    what = f"worker {number} failed: {failure.what}" if reported else failure.what
     lines = [f"{what}, after {ran_ms / 1000:.1f} s; it starts again in {delay_ms / 1000:.1f} s"]
-    if told:
+    if reported:
         lines += [
             f"  {label}: {part}" for label, part in (("where", failure.where), ("why", failure.why)) if part
         ]

@@ -313,8 +313,8 @@ class TaskManager:
     def _waits_for_lock(self, task: ActiveTask, error: StateLockedError) -> None:
         """A task is handed over within moments: warn when that takes longer, after 5 s, 10 s, 20 s, ..."""
         now_ms = self._context.clock.monotonic_ms()
-        since_ms, told_at_ms = task.locked_ms = task.locked_ms or (now_ms, now_ms + LOCK_WARNING_MS)
-        if now_ms >= told_at_ms:
+        since_ms, warn_at_ms = task.locked_ms = task.locked_ms or (now_ms, now_ms + LOCK_WARNING_MS)
+        if now_ms >= warn_at_ms:
             waited_ms = now_ms - since_ms
             task.locked_ms = since_ms, now_ms + waited_ms
             log.warning("task %s has been waiting for %.0f s: %s", task.task_id, waited_ms / 1000, error)

@@ -146,7 +146,7 @@ class Rounds:
         if not self._events:
             self._events.extend(self.clients.member.poll())
         if self._group_wait is not None:
-            self._group_wait.tell()
+            self._group_wait.warn_if_long()
         while self._events:
             self._apply(self._events[0])
             self._events.popleft()
@@ -340,7 +340,7 @@ class Rounds:
         if now - self._last_snapshot_ms >= _SNAPSHOT_INTERVAL_MS:
             self._last_snapshot_ms = now
             self._owner.publish()
-            self._summary.tell(self.records, int(self._commits.value), len(self.tasks.tasks()))
+            self._summary.log_if_due(self.records, int(self._commits.value), len(self.tasks.tasks()))
             self._owner.housekeeping()
 
 

@@ -16,13 +16,13 @@ class ThreadSummary:
         self._thread = thread
         self._interval_ms = interval_ms
         self._clock = clock
-        self._told_ms = clock.monotonic_ms()
+        self._logged_ms = clock.monotonic_ms()
         self._records = self._commits = 0
 
-    def tell(self, records: int, commits: int, tasks: int) -> None:
+    def log_if_due(self, records: int, commits: int, tasks: int) -> None:
         """Totals of the thread as of now, with the number of its tasks."""
         now = self._clock.monotonic_ms()
-        elapsed_ms = now - self._told_ms
+        elapsed_ms = now - self._logged_ms
         if self._interval_ms < 0 or elapsed_ms < self._interval_ms or elapsed_ms <= 0:
             return
         log.info(
@@ -33,4 +33,4 @@ class ThreadSummary:
             commits - self._commits,
             tasks,
         )
-        self._told_ms, self._records, self._commits = now, records, commits
+        self._logged_ms, self._records, self._commits = now, records, commits

@@ -39,7 +39,7 @@ class Finding:
         joined = f"{place}{self.path}" if not self.path or self.path[0] in "[{" else f"{place}.{self.path}"
         return replace(self, path=joined)
 
-    def told(self, root: str) -> str:
+    def in_words(self, root: str) -> str:
         """A sentence for people, in which ``root`` is the name of the whole."""
         path = self.below(root).path if self.path else root
         return f"{path} {self.why}"

@@ -308,16 +308,16 @@ def _added(field: Schema) -> Finding:
     if field.get("required"):
         return Finding("", Effect.FAILS, "is new, and is required")
     return Finding(
-        "", Effect.READS_ON, f"is new, with {_told_default(field)}", not field.get("left_out", False)
+        "", Effect.READS_ON, f"is new, with {_default_in_words(field)}", not field.get("left_out", False)
     )
 
 
 def _another_default(old: Schema, new: Schema) -> list[Finding]:
     if new.get("required"):
-        return reads_on(f"is required now (it had {_told_default(old)})", rewrites=False)
+        return reads_on(f"is required now (it had {_default_in_words(old)})", rewrites=False)
     if old.get("required"):
-        return reads_on(f"is optional now, with {_told_default(new)}", rewrites=False)
-    was, now = _told_default(old), _told_default(new)
+        return reads_on(f"is optional now, with {_default_in_words(new)}", rewrites=False)
+    was, now = _default_in_words(old), _default_in_words(new)
     if old.get("left_out"):
         return loses(f"was left out if it had {was}, and is read with {now}")
     return reads_on(f"has {now}, no longer {was}: so do values without the field")
@@ -335,7 +335,7 @@ def _default(field: Schema) -> Any:
     return None if field.get("required") else (field.get("default"), field.get("made"), "default" in field)
 
 
-def _told_default(field: Schema) -> str:
+def _default_in_words(field: Schema) -> str:
     if "default" in field:
         return f"the default {shown(field['default'])}"
     return "a default that a function makes" if "made" in field else "no value by default"

@@ -14,7 +14,7 @@ from pystreams import App
 from pystreams.backfill.application import NamedApplication, PickledApplication
 from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.executor import SparkExecutor
-from pystreams.backfill.spark.failures import WorkerError, heard, reason_of
+from pystreams.backfill.spark.failures import WorkerError, reason_of, receiving_errors
 from pystreams.errors import AppLoadError, ProcessingError, StreamsError
 from tests.backfill.kit import Backfill, lines, memory
 
@@ -55,7 +55,7 @@ def test_a_pickled_application_whose_module_a_worker_lacks_says_so(
 
 
 def test_a_package_that_workers_lack_is_named(spark: SparkSession) -> None:
-    with pytest.raises(AppLoadError, match="workers cannot import no_such_package"), heard():
+    with pytest.raises(AppLoadError, match="workers cannot import no_such_package"), receiving_errors():
         mapped(spark.range(0, 1, 1, 1), _lacking, "id bigint").collect()
 
 

@@ -66,7 +66,7 @@ def test_what_is_asked_about_a_topic_in_doubt_is_asked_until_somebody_answers(
     settings = {"bootstrap.servers": f"127.0.0.1:{free_port()}", "group.id": "g", "log_level": 0}
     with closing(KafkaConsumer(settings, "c")) as consumer:
         consumer.assign({P0: 0})
-        consumer._told(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+        consumer._on_error(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
         for _ in range(2):
             with pytest.raises(BrokerUnavailableError, match="Topics cannot be listed"):
                 consumer.poll(0)

@@ -76,7 +76,7 @@ def silent_listener() -> Iterator[str]:
                 connection.close()
 
 
-def is_told(outcome: tuple[int, str, float], *parts: str) -> None:
+def ends_with(outcome: tuple[int, str, float], *parts: str) -> None:
     code, told, seconds = outcome
     assert code == Exit.BROKER, told
     assert "Traceback" not in told
@@ -86,20 +86,20 @@ def is_told(outcome: tuple[int, str, float], *parts: str) -> None:
 
 
 def test_a_port_where_nobody_listens():
-    is_told(run(f"127.0.0.1:{free_port()}"), "cannot be reached", "Connection refused", "bootstrap_servers")
+    ends_with(run(f"127.0.0.1:{free_port()}"), "cannot be reached", "Connection refused", "bootstrap_servers")
 
 
 def test_a_name_that_does_not_resolve():
-    is_told(run("no-such-host.invalid:9092"), "not known", "bootstrap_servers")
+    ends_with(run("no-such-host.invalid:9092"), "not known", "bootstrap_servers")
 
 
 def test_a_port_where_something_else_listens():
     with silent_listener() as address:
-        is_told(run(address), "Kafka", address, "security.protocol")
+        ends_with(run(address), "Kafka", address, "security.protocol")
 
 
 def test_a_plain_listener_that_is_spoken_to_in_tls(cluster: Cluster):
-    is_told(run(cluster.bootstrap_servers, "security_protocol=SSL"), "encrypted", "security.protocol")
+    ends_with(run(cluster.bootstrap_servers, "security_protocol=SSL"), "encrypted", "security.protocol")
 
 
 # Forbidden things
@@ -204,7 +204,7 @@ def test_a_permission_that_is_taken_away_under_an_application_stops_it_without_a
 def test_the_exit_code_of_a_forbidden_group_is_the_brokers(fragile: Cluster, deny: Deny):
     fragile.create("lines", "word-counts")
     deny(ResourceType.GROUP, "wordcount", AclOperation.READ)
-    is_told(run(fragile.bootstrap_servers, f"state_dir={fragile.path}/state"), "group wordcount", "ACL")
+    ends_with(run(fragile.bootstrap_servers, f"state_dir={fragile.path}/state"), "group wordcount", "ACL")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pystreams.cli.commands.backfill.outputs import HandOver, open_target
 from pystreams.cli.commands.backfill.program import Program
-from pystreams.cli.commands.backfill.report import show_handed_over, tell_handed_over
+from pystreams.cli.commands.backfill.report import note_handed_over, show_handed_over
 from pystreams.cli.terminal.console import note
 from pystreams.errors import ConfigError
 
@@ -27,4 +27,4 @@ def hand_over_snapshot(program: Program, folder: str, target: HandOver, applicat
     with open_target(target.to, config) as broker:
         done = restore_snapshot(folder, program.for_workers, broker, settings=program.settings)
     show_handed_over(done)
-    tell_handed_over(place, config.application_id, application, before=done.complete_before)
+    note_handed_over(place, config.application_id, application, before=done.complete_before)

@@ -28,10 +28,10 @@ from pystreams.cli.commands.backfill.outputs import (
 from pystreams.cli.commands.backfill.program import Program, load_program
 from pystreams.cli.commands.backfill.progress import Display, display_for_terminal
 from pystreams.cli.commands.backfill.report import (
+    note_dropped,
+    note_handed_over,
     show_plan,
     show_report,
-    tell_dropped,
-    tell_handed_over,
     titles,
 )
 from pystreams.cli.options import CONF_EXAMPLE
@@ -178,10 +178,10 @@ class BackfillJob:
             **given,
         )
         if options.resume:
-            self._tell_resumed(planned)
+            self._note_resumed(planned)
         return planned
 
-    def _tell_resumed(self, planned: Planned) -> None:
+    def _note_resumed(self, planned: Planned) -> None:
         if planned.begun:
             until = "" if self._until is None else "; --until is ignored"
             cut = show_time(planned.manifest.cut_time_ms)
@@ -352,13 +352,13 @@ class BackfillJob:
         result = self._result
         assert result is not None, "it was computed"
         show_report(result.plan, result.manifest, self._emitted, self._handed_over)
-        tell_dropped(result.manifest)
+        note_dropped(result.manifest)
         name = self._program.config.application_id
         match self._hand_over.to:
             case "kafka" | "embedded":
                 before = self._handed_over is not None and self._handed_over.complete_before
                 place = self._hand_over.place(self._program.config, self._staging)
-                tell_handed_over(place, name, self._options.application, before=before)
+                note_handed_over(place, name, self._options.application, before=before)
             case "snapshot":
                 folder = self._hand_over.folder or self._hand_over.snapshot(self._staging)
                 note(

@@ -203,7 +203,7 @@ class LineDisplay:
         self._slices = _Slices(clock)
         self._clock = clock
         self._pauses: dict[int, Deadline] = {}
-        self._told_end: set[int] = set()
+        self._shown_end: set[int] = set()
         self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -227,13 +227,13 @@ class LineDisplay:
         with self._lock:
             found = self._slices.update(progress)
             pause = self._pauses.get(found.number)
-            ends = found.over and found.number not in self._told_end
+            ends = found.over and found.number not in self._shown_end
             if pause is not None and not pause.expired() and not ends:
                 return
             if found.over:
                 if not ends:
                     return
-                self._told_end.add(found.number)
+                self._shown_end.add(found.number)
             self._pauses[found.number] = Deadline(self._clock, LINE_INTERVAL_MS)
         name = f"slice {found.number + 1} of {len(self._slices.titles)}"
         messages().print(f"{name}  {shortened(found.title)}  {found.numbers()}", markup=False)

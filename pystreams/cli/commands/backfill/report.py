@@ -101,7 +101,7 @@ def show_handed_over(done: HandedOver) -> None:
     )
 
 
-def tell_handed_over(place: str, application_id: str, reference: str, *, before: bool) -> None:
+def note_handed_over(place: str, application_id: str, reference: str, *, before: bool) -> None:
     """Print what to do next. ``before``: an earlier run has handed over, and this one changed nothing."""
     if before:
         note(f"It was already handed over to {place}: nothing was changed.")
@@ -112,7 +112,7 @@ def tell_handed_over(place: str, application_id: str, reference: str, *, before:
         )
 
 
-def tell_dropped(manifest: Manifest) -> None:
+def note_dropped(manifest: Manifest) -> None:
     """If records were dropped, print how to keep them."""
     dropped = sum(done.dropped for done in manifest.slices.values())
     if dropped:

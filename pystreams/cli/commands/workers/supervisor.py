@@ -16,13 +16,13 @@ from pystreams.cli.commands.workers.display import workers_display_for
 from pystreams.cli.commands.workers.process import WorkerProcess
 from pystreams.cli.terminal.console import EnduringStream
 from pystreams.cli.terminal.exits import Exit
-from pystreams.cli.terminal.last_line import counted, tell_last
+from pystreams.cli.terminal.last_line import counted, log_last_line
 from pystreams.cli.terminal.logs import LogOptions, command_log, json_of_worker
 from pystreams.cli.terminal.progress import Meter
 from pystreams.cli.terminal.show_error import on_the_same_log, show_parts
 from pystreams.clock import SystemClock
 from pystreams.runtime.signals import stop_on_signals
-from pystreams.runtime.supervisor.supervision import Instruction, Kill, Start, Stop, Supervision, Tell
+from pystreams.runtime.supervisor.supervision import Instruction, Kill, Note, Start, Stop, Supervision
 from pystreams.runtime.supervisor.worker import Failure, Report
 
 _WAIT_S: Final = 0.1
@@ -108,7 +108,7 @@ class Supervisor:
                         self._processes[number].stop()
                 case Kill(number):
                     self._processes[number].kill()
-                case Tell(text, serious):
+                case Note(text, serious):
                     command_log.log(logging.WARNING if serious else logging.INFO, text)
         for number, failure in unstarted.items():
             self.supervision.heard(number, failure)
@@ -171,10 +171,10 @@ def run_workers(jobs: Sequence[Job], *, until_caught_up: bool, logs: LogOptions)
     ):
         supervisor.run(stop, lambda: display.update(supervision, supervisor.pids()))
     meter.update(supervision.summary().records)
-    return _tell_the_end(supervision, meter, jobs[0].log_options)
+    return _report_end(supervision, meter, jobs[0].log_options)
 
 
-def _tell_the_end(supervision: Supervision, meter: Meter, log_options: Sequence[str]) -> int:
+def _report_end(supervision: Supervision, meter: Meter, log_options: Sequence[str]) -> int:
     failure = supervision.failure
     if failure is not None:
         show_parts(
@@ -189,7 +189,7 @@ def _tell_the_end(supervision: Supervision, meter: Meter, log_options: Sequence[
             return failure.exit_code
     summary = supervision.summary()
     workers = f"{counted(len(supervision.workers), 'worker')}, {counted(summary.restarts, 'restart')}"
-    tell_last(meter, summary.left_out, failed=failure is not None, workers=workers)
+    log_last_line(meter, summary.left_out, failed=failure is not None, workers=workers)
     return 0 if failure is None else failure.exit_code
 
 
@@ -208,10 +208,10 @@ def _relay_output(_process: WorkerProcess, line: str) -> None:
 
 def _relay_log(process: WorkerProcess, line: str) -> None:
     process.last_lines.append(line)
-    told = (
+    shown = (
         json_of_worker(line, process.number) if process.logs.as_json else f"worker {process.number} | {line}"
     )
-    _print(told, sys.stderr)
+    _print(shown, sys.stderr)
 
 
 def _print(line: str, stream: TextIO) -> None:

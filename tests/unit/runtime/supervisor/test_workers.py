@@ -16,10 +16,10 @@ from pystreams.runtime.supervisor.supervision import (
     SILENCE_MS,
     Instruction,
     Kill,
+    Note,
     Start,
     Stop,
     Supervision,
-    Tell,
 )
 from pystreams.runtime.supervisor.worker import (
     GOODBYE_MS,
@@ -168,8 +168,8 @@ def test_a_failure_that_every_worker_runs_into_ends_the_run():
     scene = Scene(3)
     scene.run()
     failure = Failure("raised ValueError", where="in-0 offset 7")
-    assert isinstance(scene.die(1, 1, failure)[0], Tell)
-    assert isinstance(scene.die(2, 1, failure)[0], Tell)
+    assert isinstance(scene.die(1, 1, failure)[0], Note)
+    assert isinstance(scene.die(2, 1, failure)[0], Note)
     assert scene.die(3, 1, failure) == []
     assert scene.supervision.over
     assert scene.supervision.failure.what == "raised ValueError"
