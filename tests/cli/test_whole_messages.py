@@ -21,7 +21,9 @@ from pystreams import Streams, errors
 from pystreams.app import App
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.embedded.membership import EmbeddedMember
+from pystreams.broker.kafka.failures import text
 from pystreams.broker.kafka.producer import KafkaProducer
+from pystreams.broker.kafka.transactions import superseded
 from pystreams.broker.port import CommittedOffset
 from pystreams.clock import SystemClock
 from pystreams.errors import StreamsError
@@ -241,6 +243,13 @@ def a_reset_while_the_application_runs(prompt: Prompt) -> str:
 @tells(errors.BrokerUnavailableError)
 def a_kafka_that_is_away(prompt: Prompt) -> str:
     return prompt.error("topics", "list", "--bootstrap-servers", "127.0.0.1:1")
+
+
+@tells(errors.SupersededError)
+def a_writer_whose_id_another_process_took_over(prompt: Prompt) -> str:
+    fenced = KafkaError(KafkaError._FENCED)
+    error = superseded("shop-take-over-copy", "take-over, Kafka at 127.0.0.1:9092", text(fenced))
+    return f"{type(error).__name__}: {error}\n"
 
 
 @tells(errors.TopicError)

@@ -192,6 +192,13 @@ def subscriptions() -> tuple[Json, Json]:
     return given, without(given, "steps", 2, "materialized", "type", put="rocksdb")
 
 
+def subscriptions_beside_versions() -> tuple[Json, Json]:
+    given, _ = subscriptions()
+    given["steps"][2]["materialized"] = {"store": "J", "versioned": {"history": 10}}
+    given["config"]["store_type"] = "in_memory"
+    return given, without(given, "config", "store_type")
+
+
 def full_buffer() -> tuple[Json, Json]:
     given = scenario(
         table("t", "a"),
@@ -279,6 +286,10 @@ NAMED = [
     (bounded_right_table, "a foreign-key join with a table that keeps a number of rows, behind a cache"),
     (small_cache, "a small cache that Kafka Streams' test driver shares with a global table"),
     (subscriptions, "headers of the subscriptions of a foreign-key join with a store of its own type"),
+    (
+        subscriptions_beside_versions,
+        "headers of the subscriptions of a foreign-key join with a store of its own type",
+    ),
     (full_buffer, "a full buffer that a handler would let grow"),
     (written_by_its_reader, "a table that a step behind it writes to"),
     (written_behind_flushes, "a table that is written to when its flush is over"),

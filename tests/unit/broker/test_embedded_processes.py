@@ -18,7 +18,7 @@ from pystreams.ids import TopicPartition
 from tests.unit.broker.log_helpers import create, read, values
 from tests.unit.broker.log_worker import PARTITIONS
 
-DEADLINE_S = 30.0
+DEADLINE_S = 90.0
 
 
 class Process:
