@@ -5,4 +5,7 @@ of the slower ones would be late there. These modules are pure: they know topolo
 
 ``subtopology_graph`` tells which sub-topologies write what others read, ``time_steps`` which steps of a sub-topology
 depend on stream time, and how late their records may be.
+
+``group_lag`` tells from the group's committed offsets who lags and what stream time the others may reach, ``stages`` in
+which order, ``hold_back`` how much older results can be than stream time, ``pending_bounds`` when a bound is in force.
 """

@@ -1,0 +1,326 @@
+"""Which tasks of the group lag, and what stream time the tasks behind them may reach.
+
+The promise: a record that is at most as late within its own input partition as a step's grace is not late at that step,
+however fast the partitions, tasks and processes before the step are.
+
+Why it holds. A task reads each of its inputs in order, and chooses between them by time. So when it has committed the
+stream time T, what it reads later is at least T, less what its own partition is out of order. What it then emits is at
+least T less its *hold-back*, and everything that it has emitted before lies below the ends of the topics that are read
+after the commit. A task behind it that has passed these ends may thus advance to T less the hold-back; it takes the
+least of these *bounds* over all tasks before it, at any distance, that are not done. A task is done if
+
+- it has processed and committed all that it is *required* to (below), and
+- nothing is held back in it by a bound of its own: what a bound sets free is emitted before the commit that says so.
+
+What is required:
+
+- In a new generation of the group, everything that its inputs hold when they are first read. So work that changes hands
+  counts until its new owner has shown that it is up to date, and also all that was there before the application.
+- While a task before it lags, everything that has arrived from there. The last requirement is read after the commit
+  by which the other one was done, so what that one has emitted is required here before the next task may go on.
+- Later, with each commit, what its inputs held ``LAG_MS`` before. The steady flow of a live application is at most that
+  old when it is committed, so it requires nothing, however long the commit interval is.
+- When nothing was committed for longer than commits can take, everything.
+
+Everyone reads the same offsets at other moments. Whoever is near to lagging commits often, so that another process,
+which may see it lag, need not wait for its commit interval.
+
+A member of a stage with several sub-topologies (see ``stages``) cannot wait until the others are done, because they
+wait for it in turn. It waits while they have something required to process, and each of them is required to process
+what the others have emitted meanwhile, as many times as a record can go from one to the next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pystreams.broker.port import CommittedOffset
+from pystreams.engine.offset_metadata import NO_TIME, TaskMetadata, merge_committed
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.catching_up.stages import Stage, Stages
+
+#: Later than all timestamps: as a bound, it limits nothing.
+TIME_MAX: Final = 0x7FFFFFFFFFFFFFFF
+#: A task lags if it commits less than what its inputs held this long before. Half of it is close to lagging.
+LAG_MS: Final = 2_000.0
+#: A commit may come so much later than its interval.
+COMMIT_DELAY_MS: Final = 5_000.0
+#: For so long after the last task was close to lagging, commits are frequent.
+_AFTERWARDS_MS: Final = 10_000.0
+
+TIME_ENTRY: Final = "py//time"
+SEEN_ENTRY: Final = "py//seen"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The group's committed offsets, and the ends of its inputs, which were read after them.
+
+    ``beginnings`` are of the inputs without a committed offset. ``at_ms`` is monotonic.
+    """
+
+    at_ms: float
+    committed: Mapping[TopicPartition, CommittedOffset]
+    beginnings: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class LaggingTask:
+    """A task that others wait for, or no longer do. ``behind`` are the inputs of which it has not committed all that is
+    required, with the committed offset. ``since_ms`` (monotonic): it has committed nothing new since then."""
+
+    task_id: TaskId
+    time_ms: int
+    behind: Mapping[TopicPartition, int]
+    since_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """What follows from a reading."""
+
+    #: By sub-topology that waits: the stream time that its tasks may reach, once they have passed ``ends``.
+    bounds: Mapping[int, int]
+    ends: Mapping[TopicPartition, int]
+    lagging: tuple[LaggingTask, ...]
+    #: Tasks that lag, but have committed nothing for so long that nobody waits for them any more.
+    given_up: tuple[LaggingTask, ...]
+    #: Others wait for commits.
+    commit_often: bool
+
+
+class GroupLag:
+    """Follows a group through its readings."""
+
+    def __init__(
+        self,
+        stages: Stages,
+        inputs: Mapping[TaskId, frozenset[TopicPartition]],
+        written: Mapping[int, Mapping[str, frozenset[int]]],
+        *,
+        commit_interval_ms: float,
+        wait_max_ms: float,
+        by_time: bool = True,
+    ) -> None:
+        """``inputs`` are those of all tasks. ``written`` tells, by sub-topology and topic that it reads, which
+        sub-topologies write to the topic. ``by_time``: tasks process their inputs in the order of time, because they
+        wait for records that are in the log (``max_task_idle_ms`` is not -1)."""
+        self._stages = stages
+        self._patience_ms = commit_interval_ms + COMMIT_DELAY_MS
+        self._wait_max_ms = wait_max_ms
+        self._of: dict[Stage, list[_Task]] = {stage: [] for stage in stages.in_order}
+        for task_id, partitions in sorted(inputs.items()):
+            stage = stages.of.get(task_id.subtopology)
+            if stage is not None:
+                self._of[stage].append(
+                    _Task(task_id, stage, partitions, written[task_id.subtopology], by_time)
+                )
+        #: By stage: whether a task before it lagged at the last reading.
+        self._waited = dict.fromkeys(stages.in_order, False)
+        self._rounds = dict.fromkeys(stages.in_order, 0)
+        self._way = {
+            last: {first: stages.hold_back_until(first, last) for first in stages.before[last]}
+            for last in stages.in_order
+        }
+        #: Earlier ends, with their times.
+        self._earlier: deque[tuple[float, Mapping[TopicPartition, int]]] = deque()
+        self._often_until_ms = 0.0
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The partitions to read."""
+        return frozenset(p for tasks in self._of.values() for task in tasks for p in task.partitions)
+
+    def begin_generation(self) -> None:
+        """Tasks may have changed hands: with the next reading everything is required."""
+        for tasks in self._of.values():
+            for task in tasks:
+                task.new = True
+
+    def update(self, reading: Reading) -> GroupView:
+        """Take in the next reading."""
+        for stage in self._stages.in_order:
+            self._judge(stage, reading)
+        self._earlier.append((reading.at_ms, reading.ends))
+        while len(self._earlier) > 1 and self._earlier[1][0] <= reading.at_ms - LAG_MS:
+            self._earlier.popleft()
+        every = [task for tasks in self._of.values() for task in tasks]
+        if any(task.lags or task.nearly for task in every):
+            self._often_until_ms = reading.at_ms + _AFTERWARDS_MS
+        return GroupView(
+            {sub: self._bound(self._stages.of[sub]) for sub in self._stages.waiting},
+            reading.ends,
+            tuple(task.told() for task in every if task.lags),
+            tuple(task.told() for task in every if task.given_up),
+            commit_often=reading.at_ms < self._often_until_ms,
+        )
+
+    def _judge(self, stage: Stage, reading: Reading) -> None:
+        """Find out which tasks of a stage lag; the stages before it are known."""
+        tasks, now_ms = self._of[stage], reading.at_ms
+        waits = any(task.lags for one in self._stages.before[stage] for task in self._of[one])
+        waited, self._waited[stage] = self._waited[stage], waits
+        for task in tasks:
+            task.read(reading)
+            if task.new:
+                task.require(task.partitions, reading.ends)
+            if waits or waited:
+                task.require(task.from_before, reading.ends)
+            task.nearly = task.changed and task.is_below(self._ends_before(now_ms - LAG_MS / 2))
+            if task.changed:
+                task.require(task.partitions, self._ends_before(now_ms - LAG_MS))
+            elif task.waits_for_commit(reading.ends, now_ms) > self._patience_ms:
+                task.require(task.partitions, reading.ends)
+            task.new = False
+        if len(stage) > 1:
+            self._circulate(stage, reading, started=waits or any(task.is_behind_outside() for task in tasks))
+        for task in tasks:
+            task.judge(now_ms, self._wait_max_ms)
+
+    def _circulate(self, stage: Stage, reading: Reading, *, started: bool) -> None:
+        """Require what the sub-topologies of a stage have emitted to each other. ``started``: something comes from
+        outside, and may go from each to the next."""
+        if started:
+            self._rounds[stage] = len(stage)
+        elif self._rounds[stage] and not any(task.behind for task in self._of[stage]):
+            self._rounds[stage] -= 1
+        else:
+            return
+        for task in self._of[stage]:
+            task.require(task.from_inside, reading.ends)
+
+    def _ends_before(self, at_ms: float) -> Mapping[TopicPartition, int]:
+        """The last ends that were read until then; empty if none were."""
+        found: Mapping[TopicPartition, int] = {}
+        for read_ms, ends in self._earlier:
+            if read_ms > at_ms:
+                break
+            found = ends
+        return found
+
+    def _bound(self, stage: Stage) -> int:
+        """The least time that a record may have that comes to a task of ``stage`` from the tasks that lag."""
+        times = [
+            task.time_ms - self._way[stage][one]
+            for one in self._stages.before[stage]
+            for task in self._of[one]
+            if task.lags
+        ]
+        if len(stage) > 1:
+            # A bound on a time that is itself bounded by it would never rise. Without one before them, what they have
+            # seen is their time.
+            bounded = bool(self._stages.before[stage])
+            times += [
+                (task.time_ms if bounded else task.seen_ms) - self._stages.hold_back[stage]
+                for task in self._of[stage]
+                if task.behind and not task.given_up
+            ]
+        return max(NO_TIME, min(times, default=TIME_MAX))
+
+
+class _Task:
+    """One task, as its commits show it."""
+
+    def __init__(
+        self,
+        task_id: TaskId,
+        stage: Stage,
+        partitions: frozenset[TopicPartition],
+        written: Mapping[str, frozenset[int]],
+        by_time: bool,
+    ) -> None:
+        self.partitions = partitions
+        #: Inputs that sub-topologies before this one write, and those of the same stage.
+        writers = {p: written.get(p.topic, frozenset()) for p in partitions}
+        self.from_before = frozenset(p for p in partitions if writers[p] - stage)
+        self.from_inside = frozenset(p for p in partitions if writers[p] & stage)
+        self.new = True
+        #: Whether there is a new commit since the last reading, and whether it was close to lagging.
+        self.changed = self.nearly = False
+        #: Whether others wait for it; or no longer do.
+        self.lags = self.given_up = False
+        #: The greatest timestamp that it has seen.
+        self.seen_ms = NO_TIME
+        self._task_id = task_id
+        self._by_time = by_time
+        self._commits: dict[TopicPartition, CommittedOffset] = {}
+        self._metadata = TaskMetadata({}, {}, {}, {})
+        self._in_force_ms = NO_TIME
+        self._offsets: dict[TopicPartition, int] = {}
+        self._ends: Mapping[TopicPartition, int] = {}
+        self._required: dict[TopicPartition, int] = {}
+        #: Since when there has been something to commit, and since when others have waited for a commit (ms).
+        self._uncommitted_ms: float | None = None
+        self._stuck_ms: float | None = None
+
+    def read(self, reading: Reading) -> None:
+        """Take in what it has committed."""
+        committed = reading.committed
+        commits = {p: committed[p] for p in self.partitions if p in committed}
+        self.changed = commits != self._commits
+        if self.changed:
+            self._commits = commits
+            metadata = self._metadata = merge_committed(commits)
+            self._in_force_ms = metadata.own.get(TIME_ENTRY, metadata.stream_time)
+            self.seen_ms = max(self._in_force_ms, metadata.own.get(SEEN_ENTRY, NO_TIME))
+            self._uncommitted_ms = self._stuck_ms = None
+        self._ends = reading.ends
+        self._offsets = {
+            p: commits[p].offset if p in commits else reading.beginnings.get(p, 0) for p in self.partitions
+        }
+        # Ends shrink when a topic is made anew.
+        self._required = {p: min(at, self._ends[p]) for p, at in self._required.items()}
+
+    @property
+    def time_ms(self) -> int:
+        """What it reads later is at least so late, less what a partition is out of order."""
+        times = self._metadata.partition_times
+        unordered = () if self._by_time else self.behind.keys() - self.from_before - self.from_inside
+        return min([self._in_force_ms, *(times.get(p, NO_TIME) for p in unordered)])
+
+    def require(self, partitions: frozenset[TopicPartition], ends: Mapping[TopicPartition, int]) -> None:
+        """It lags until it has committed these partitions up to ``ends``."""
+        for partition in partitions & ends.keys():
+            end = min(ends[partition], self._ends[partition])
+            self._required[partition] = max(end, self._required.get(partition, 0))
+
+    def is_below(self, ends: Mapping[TopicPartition, int]) -> bool:
+        """Whether it has committed less than ``ends``."""
+        return any(self._offsets[p] < ends[p] for p in self.partitions & ends.keys())
+
+    def waits_for_commit(self, ends: Mapping[TopicPartition, int], now_ms: float) -> float:
+        """For how long it has had something to commit, without a commit, in ms."""
+        if not self.is_below(ends):
+            self._uncommitted_ms = None
+            return 0.0
+        if self._uncommitted_ms is None:
+            self._uncommitted_ms = now_ms
+        return now_ms - self._uncommitted_ms
+
+    @property
+    def behind(self) -> dict[TopicPartition, int]:
+        """The committed offsets of inputs of which it has not committed all that is required."""
+        return {p: self._offsets[p] for p, at in self._required.items() if self._offsets[p] < at}
+
+    def is_behind_outside(self) -> bool:
+        """Whether it is behind in an input that its own stage does not write."""
+        return not self.from_inside.issuperset(self.behind)
+
+    def judge(self, now_ms: float, wait_max_ms: float) -> None:
+        """Decide whether others wait for it."""
+        if not self.behind and self._in_force_ms == self.seen_ms:
+            self._stuck_ms = None
+            self.lags = self.given_up = False
+            return
+        if self._stuck_ms is None:
+            self._stuck_ms = now_ms
+        self.given_up = now_ms - self._stuck_ms >= wait_max_ms
+        self.lags = not self.given_up
+
+    def told(self) -> LaggingTask:
+        assert self._stuck_ms is not None
+        return LaggingTask(self._task_id, self.time_ms, self.behind, self._stuck_ms)

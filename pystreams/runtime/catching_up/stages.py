@@ -1,0 +1,79 @@
+"""The order in which sub-topologies come to know that the ones before them have caught up.
+
+Sub-topologies that write to each other's inputs (both sides of a foreign-key join) form one *stage*: none of them is
+before the other. Between stages there are no circles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pystreams.runtime.catching_up.hold_back import hold_back_ms
+from pystreams.runtime.catching_up.subtopology_graph import upstream, writers
+from pystreams.runtime.catching_up.time_steps import time_steps
+from pystreams.topology.built import BuiltTopology
+
+Stage: TypeAlias = frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The stages that matter for stream time; empty if none has to wait."""
+
+    #: Each after the stages that are before it. Only those with a sub-topology that waits, and those before them.
+    in_order: tuple[Stage, ...]
+    #: By stage: the stages from which a way leads to it.
+    before: Mapping[Stage, frozenset[Stage]]
+    #: How much older than its stream time the results of a stage can be, in ms.
+    hold_back: Mapping[Stage, int]
+    #: The sub-topologies whose stream time waits for those before them: it matters to them, or further on.
+    waiting: frozenset[int]
+    #: The stage of each sub-topology.
+    of: Mapping[int, Stage]
+
+    def hold_back_until(self, first: Stage, last: Stage) -> int:
+        """How much older than the stream time in ``first`` the records can be that come from there to ``last``, in ms:
+        the sum along the longest way."""
+        between = [
+            stage
+            for stage in self.in_order
+            if stage != last and first in self.before[stage] and stage in self.before[last]
+        ]
+        longest = {first: self.hold_back[first]}
+        for stage in between:
+            arriving = max(longest[one] for one in self.before[stage] if one in longest)
+            longest[stage] = arriving + self.hold_back[stage]
+        return max(longest.values())
+
+
+def stages_of(built: BuiltTopology) -> Stages:
+    """The stages of a topology."""
+    hold_back = {sub.id: hold_back_ms(sub) for sub in built.subtopologies}
+    timed = frozenset(sub.id for sub in built.subtopologies if time_steps(sub))
+    return order(writers(built), hold_back, timed)
+
+
+def order(
+    writers_of: Mapping[int, frozenset[int]], hold_back: Mapping[int, int], timed: frozenset[int]
+) -> Stages:
+    """The stages of sub-topologies of which ``writers_of`` tells who writes to whom, ``hold_back`` what each holds back
+    (ms), and ``timed`` which have steps that depend on stream time."""
+    before = {sub: upstream(writers_of, [sub]) for sub in writers_of}
+    stage_of = {sub: frozenset({sub, *(one for one in before[sub] if sub in before[one])}) for sub in before}
+    waiting = frozenset(
+        sub for sub in before if before[sub] and (sub in timed or any(sub in before[one] for one in timed))
+    )
+    needed = waiting.union(*(before[sub] for sub in waiting))
+    stages_before = {
+        stage_of[sub]: frozenset(stage_of[one] for one in before[sub]) - {stage_of[sub]}
+        for sub in sorted(needed)
+    }
+    return Stages(
+        tuple(sorted(stages_before, key=lambda stage: len(stages_before[stage]))),
+        stages_before,
+        {stage: sum(hold_back[sub] for sub in stage) for stage in stages_before},
+        waiting,
+        {sub: stage_of[sub] for sub in needed},
+    )
