@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from pystreams.stream_time import StreamTime
+
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
@@ -139,9 +141,10 @@ class FixedKeyRecord(Record[K_co, V_co]):
 
 class ContextCell:
     """The context of the task's current record: set for each input record, and for each dirty cache entry while it is
-    forwarded. One per task, shared by operators and stores."""
+    forwarded; and the task's stream time. One per task, shared by operators and stores."""
 
-    __slots__ = ("record",)
+    __slots__ = ("record", "time")
 
     def __init__(self) -> None:
+        self.time = StreamTime()
         self.record: RecordContext = (None, -1, -1, -1, NO_HEADERS)

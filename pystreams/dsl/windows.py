@@ -7,7 +7,7 @@ from enum import Enum
 
 from pystreams.dsl.durations import Duration, check_milliseconds, milliseconds
 from pystreams.errors import TopologyError
-from pystreams.state.layers.time_layer import TIME_MAX
+from pystreams.stream_time import TIME_MAX
 
 
 class EmitStrategy(Enum):

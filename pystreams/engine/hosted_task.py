@@ -44,6 +44,7 @@ class HostedTask:
 
     def flush(self) -> None:
         self.state.flush_caches()
+        self.stream.flushed(self.state.flush_caches)
 
     def offsets_to_commit(self) -> Mapping[TopicPartition, CommittedOffset]:
         return {}

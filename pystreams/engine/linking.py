@@ -35,6 +35,8 @@ class LinkedCode:
     def __init__(self, code: CompiledCode, task: TaskAccess) -> None:
         self._code = code
         self._task = task
+        #: Each node's place in the topology: nodes come after those before them.
+        self._places = {name: place for place, name in enumerate(code.graph.nodes)}
         self._operators: list[Operator] = []
         self._operator_closers: list[Callable[[], None]] = []
         self._shared: dict[str, Any] = {}
@@ -46,6 +48,7 @@ class LinkedCode:
             **code.constants,
             "cell": task.cell,
             "timing": task.timing,
+            "task_time": task.cell.time.task,
             "send": task.producer.send,
             "failed": task.failures.failed,
             "each": task.failures.each,
@@ -108,7 +111,14 @@ class LinkedCode:
     def _operator(self, node: ProcessorNode, forward: Forward) -> Operator:
         assert isinstance(node.operation, ObjectOperation)
         return node.operation.open(
-            NodeEnvironment(node.name, self._task, forward, self._shared, self._operator_closers.append)
+            NodeEnvironment(
+                node.name,
+                self._places[node.name],
+                self._task,
+                forward,
+                self._shared,
+                self._operator_closers.append,
+            )
         )
 
     def _wrapped(self, node: ProcessorNode) -> WrappedStep:

@@ -18,9 +18,13 @@ from dataclasses import dataclass, field
 
 from pystreams.broker.port import CommittedOffset
 from pystreams.ids import TopicPartition
+from pystreams.stream_time import NO_TIME
 
-NO_TIME = -1
 OWN_PREFIX = "py/"
+
+#: The entries ``py//time`` and ``py//seen``, which exist while a task's stream time waits for upstream tasks that lag.
+TIME_IN_FORCE = "", "time"
+TIME_SEEN = "", "seen"
 
 _VERSION_TIME_ONLY = 1
 _VERSION = 2
@@ -80,6 +84,11 @@ def _decode_entries(data: bytes, position: int) -> dict[str, int]:
     return entries
 
 
+def entry(node: str, name: str) -> str:
+    """The name of an entry of a node; of the task itself, if ``node`` is empty."""
+    return f"{OWN_PREFIX}{node}/{name}"
+
+
 def committed_entry(partition: TopicPartition) -> str:
     """The name of the entry that holds the committed offset itself."""
     return f"{OWN_PREFIX}at/{partition.topic}/{partition.partition}"
@@ -95,9 +104,14 @@ class TaskMetadata:
     foreign: Mapping[str, int]
 
     @property
-    def stream_time(self) -> int:
+    def time_seen(self) -> int:
         """The greatest timestamp that the task has processed, -1 if it has not processed any."""
         return max(self.partition_times.values(), default=NO_TIME)
+
+    @property
+    def stream_time(self) -> int:
+        """The task's stream time in force, -1 if it has not processed any record."""
+        return self.own.get(entry(*TIME_IN_FORCE), self.time_seen)
 
 
 def merge_committed(committed: Mapping[TopicPartition, CommittedOffset]) -> TaskMetadata:

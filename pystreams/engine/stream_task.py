@@ -27,6 +27,7 @@ from pystreams.engine.input.partition_group import HeadOrder, PartitionGroup, Ru
 from pystreams.engine.input.record_queue import RecordQueue, first_above
 from pystreams.engine.input.turns import Turns
 from pystreams.engine.linking import LinkedCode, setting_up
+from pystreams.engine.offset_metadata import TIME_IN_FORCE, TIME_SEEN
 from pystreams.engine.processors.operator_environment import OperatorMemory
 from pystreams.engine.processors.processor_context import Timing
 from pystreams.engine.processors.punctuation import NEVER, PunctuationQueue
@@ -34,6 +35,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.metrics.registry import Metrics
 from pystreams.record import ContextCell, RecordBatch
+from pystreams.stream_time import NO_TIME, TIME_MAX
 from pystreams.topology.nodes import Node
 from pystreams.transitions import check_transition
 
@@ -110,8 +112,11 @@ class StreamTask:
         self.stores = stores
         self.partitions = frozenset(partitions)
         self.cell = cell
+        self._time = cell.time.task
         self.timing = Timing()
         self.memory = OperatorMemory()
+        self.memory.save(*TIME_IN_FORCE, lambda: self._time.ms if self._time.held_ms is not None else None)
+        self.memory.save(*TIME_SEEN, lambda: self._time.held_ms)
         self.stream_punctuations = PunctuationQueue()
         self.wall_punctuations = PunctuationQueue()
         self._services = services
@@ -182,8 +187,14 @@ class StreamTask:
 
     @property
     def stream_time(self) -> int:
+        """The stream time in force (ms), -1 before the first record: the greatest timestamp processed, up to the bound
+        that ``limit_time`` has set."""
+        return self._time.ms
+
+    @property
+    def time_seen(self) -> int:
         """The greatest timestamp processed (ms), -1 before the first record."""
-        return self.timing.stream_time
+        return self._time.seen_ms
 
     # Life cycle
 
@@ -205,12 +216,15 @@ class StreamTask:
         for partition in sorted(self.partitions):
             with setting_up(f"the source of {partition}", self.task_id):
                 queues[partition] = self._queue(partition, linked)
-        self.timing.stream_time = max(self.timing.stream_time, stream_time)
         for partition, (offset, time) in committed.items():
             queues[partition].resume_at(offset, time)
-            self.timing.stream_time = max(self.timing.stream_time, time)
+        seen = max(
+            stream_time, *(time for _, time in committed.values()), self.memory.load(*TIME_SEEN, NO_TIME)
+        )
+        self._time.go_on(self.memory.load(*TIME_IN_FORCE, seen), seen)
         self._group = PartitionGroup(queues, self.config.max_task_idle_ms, self._services.lag, self._order)
         linked.init()
+        self.limit_time(self.cell.time.bound_ms)
 
     def close(self) -> None:
         """Close processors and operators, but not the stores, which the owner closes. All are closed before the first
@@ -327,18 +341,21 @@ class StreamTask:
         self._processed.add(done)
         return done + refused
 
-    def _punctuate_stream_time(self) -> None:
-        if self.stream_punctuations.next_time_ms <= self.timing.stream_time:
-            self._punctuated.add(self.stream_punctuations.punctuate(self.timing.stream_time))
+    def _punctuate_stream_time(self) -> int:
+        """Call the stream-time punctuators that are due; the number of calls."""
+        if self.stream_punctuations.next_time_ms > self._time.ms:
+            return 0
+        called = self.stream_punctuations.punctuate(self._time.ms)
+        self._punctuated.add(called)
+        return called
 
     def _run(self, run: Run) -> int:
         """Process a run, or only up to the record at which a punctuator becomes due. Returns the number of records."""
         queue, rows, start, end = run
-        timing = self.timing
         due = self.stream_punctuations.next_time_ms
-        if due <= timing.stream_time:
+        if due <= self._time.ms:
             end = start + 1
-        elif due <= rows.max_timestamp:
+        elif due <= min(rows.max_timestamp, self._time.bound_ms):
             end = min(end, first_above(rows.timestamps, start, end, due - 1) + 1)
         self.failures.rows = (rows,)
         end = queue.read(rows, start, end)
@@ -347,7 +364,7 @@ class StreamTask:
             return 0
         self._commit_needed = True
         queue.advance(end)
-        timing.stream_time = max(timing.stream_time, queue.partition_time)
+        self._time.see(queue.partition_time)
         self._group.touched(queue)
         return end - start
 
@@ -356,8 +373,9 @@ class StreamTask:
         queues, rows, ends, order = turns
         timing = self.timing
         due = self.stream_punctuations.next_time_ms
-        # A punctuator that has just been scheduled is due at time 0.
-        del order[bisect_left(order, (due, -1)) + 1 :]
+        if due <= self._time.bound_ms:
+            # A punctuator that has just been scheduled is due at time 0.
+            del order[bisect_left(order, (due, -1)) + 1 :]
         self.failures.rows = rows
         readers = [
             queue.in_turns(batch, queue.position, end)
@@ -376,7 +394,7 @@ class StreamTask:
         finally:
             if done:
                 self._commit_needed = True
-                timing.stream_time = max(timing.stream_time, order[done - 1][0])
+                self._time.see(order[done - 1][0])
             for place, queue in enumerate(queues):
                 if count := places[:done].count(place):
                     queue.advance(queue.position + count)
@@ -397,6 +415,25 @@ class StreamTask:
         """The time (ms) at which the next wall-clock punctuator is due; None if none is scheduled."""
         next_time_ms = self.wall_punctuations.next_time_ms
         return None if next_time_ms == NEVER else next_time_ms
+
+    # Stream time
+
+    def limit_time(self, bound_ms: int) -> None:
+        """Set the bound of stream time (ms): older records are not expected; ``TIME_MAX``: there is no bound.
+
+        A lower bound is in force at once, for the times that are not beyond it yet: stream time never goes back. A
+        higher one comes into force with the next flush, which then emits what has become final: ``commit_needed`` says
+        so. Set before ``start``, it is in force from the beginning.
+        """
+        if self.cell.time.limit(bound_ms) and self.phase is Phase.STARTED:
+            self._commit_needed = True
+            # What is final does not wait for the commit interval once nothing lags any more.
+            self.timing.commit_requested |= bound_ms == TIME_MAX
+
+    def flushed(self, flush: Callable[[], None]) -> None:
+        """The caches of the stores have been flushed, and ``flush`` does so again: put the bound into force."""
+        if self.phase is Phase.STARTED and self.cell.time.flushed(flush) and self._punctuate_stream_time():
+            flush()
 
     # Commit
 

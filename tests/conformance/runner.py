@@ -143,7 +143,7 @@ def dump(store: Any, keys: Iterable[str]) -> Json:
             for place, packed, _ in store.logged()
             if packed
         ]
-        first = store.observed_ms - store.spec.retention_ms + 1 if sizes else None
+        first = store.time.ms - store.spec.retention_ms + 1 if sizes else None
         return {"type": "buffer", "records": len(sizes), "bytes": sum(sizes), "min_ts": first}
     if isinstance(store, VersionedStore):
         if store.spec.key_serde is not TEXT:

@@ -18,12 +18,13 @@ from pystreams.backfill.plan.manifest import Manifest
 from pystreams.backfill.plan.slices import BackfillPlan, Slice
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.broker.port import CommittedOffset
-from pystreams.engine.offset_metadata import NO_TIME, encode_committed
+from pystreams.engine.offset_metadata import encode_committed
 from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.nearest import not_among
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.state.value_forms import headers_apart
+from pystreams.stream_time import NO_TIME
 
 
 class ChangelogEntry(NamedTuple):

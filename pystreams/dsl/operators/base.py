@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pystreams.record import ContextCell
+from pystreams.stream_time import Observed
 from pystreams.topology.nodes import Operation
 
 T = TypeVar("T")
@@ -85,12 +86,18 @@ class OperatorEnvironment(Protocol):
         """Count the current record as dropped, without a log message, because this is normal."""
         ...
 
-    def load_state(self, name: str, default: int) -> int:
-        """An int64 that this operator saved under ``name`` with the last commit (observed stream time, a counter)."""
+    def observed(self, on_move: Callable[[], None] | None = None) -> Observed:
+        """This step's stream time, which survives restarts (Java forgets it). ``on_move`` is called when it has moved
+        without a record, to emit what has become final; no record is current then."""
         ...
 
-    def save_state(self, name: str, read: Callable[[], int]) -> None:
-        """Call ``read()`` at each commit, and store its result with the task's offsets under this operator's name."""
+    def load_state(self, name: str, default: int) -> int:
+        """An int64 that this operator saved under ``name`` with the last commit (a counter)."""
+        ...
+
+    def save_state(self, name: str, read: Callable[[], int | None]) -> None:
+        """Call ``read()`` at each commit, and store its result with the task's offsets under this operator's name;
+        None: there is nothing to store."""
         ...
 
 

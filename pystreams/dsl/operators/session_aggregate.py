@@ -9,7 +9,7 @@ from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvi
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_sessions
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, merging_a_copy
-from pystreams.dsl.operators.window_close import emit_sessions
+from pystreams.dsl.operators.window_close import emit_sessions, time_that_closes
 from pystreams.functions import UserFunction
 from pystreams.record import NO_HEADERS, Headers
 from pystreams.state.layers.session_layer import session_key, split_session_key
@@ -21,8 +21,7 @@ class SessionAggregate(ObjectOperation):
     """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by session.
 
     A record joins the sessions within ``gap_ms`` of it: they are deleted, each with a change of its own, and a new
-    session replaces them. The greatest timestamp seen here survives restarts (Java forgets it). ``on_close``: a
-    session is emitted when it has closed. Source: KStreamSessionWindowAggregate.
+    session replaces them. ``on_close``: a session is emitted when it has closed. Source: KStreamSessionWindowAggregate.
     """
 
     emits_changes: ClassVar[bool] = True
@@ -52,17 +51,15 @@ class SessionAggregate(ObjectOperation):
         merger = merging_a_copy(self.merger, copier(environment, store, needed=forwards and send_old))
         merge, merge_takes_key = merger.call, merger.takes_key
         gave_none = none_warning(environment, self.aggregator)
-        stream_time = environment.load_state("stream_time", -1)
-        environment.save_state("stream_time", lambda: stream_time)
+        time = time_that_closes(environment, close_after, emit)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            nonlocal stream_time
             if key is None:
                 drop("null key")
                 return
-            if timestamp > stream_time:
-                stream_time = timestamp
-            close_time = stream_time - close_after
+            if timestamp > time.ms:
+                time.see(timestamp)
+            close_time = time.ms - close_after
             key_bytes = encode_key(key)
             first = last = timestamp
             merged: list[tuple[bytes, int, int, Any]] = []

@@ -9,7 +9,7 @@ from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvi
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
-from pystreams.dsl.operators.window_close import emit_sliding_windows
+from pystreams.dsl.operators.window_close import emit_sliding_windows, time_that_closes
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 from pystreams.windowed import Windowed
@@ -24,8 +24,7 @@ class SlidingAggregate(ObjectOperation):
 
     Each record is in the window that ends with it (its *left* window) and directly before the window that starts
     after it (its *right* window). A window exists if it holds records, and not the same ones as its neighbours.
-    The greatest timestamp seen here survives restarts (Java forgets it). ``on_close``: a window is emitted when it has
-    closed. Source: KStreamSlidingWindowAggregate.
+    ``on_close``: a window is emitted when it has closed. Source: KStreamSlidingWindowAggregate.
     """
 
     emits_changes: ClassVar[bool] = True
@@ -46,17 +45,15 @@ class SlidingAggregate(ObjectOperation):
         if emit is None:
             forward_flushed_windows(environment, store, self.send_old_values, difference)
         windows = _Windows(self, environment, forwards=emit is None and not store.cached)
-        stream_time = environment.load_state("stream_time", -1)
-        environment.save_state("stream_time", lambda: stream_time)
+        time = time_that_closes(environment, grace, emit)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            nonlocal stream_time
             if key is None or value is None:
                 drop("null key or value")
                 return
-            if timestamp > stream_time:
-                stream_time = timestamp
-            close_time = stream_time - grace
+            if timestamp > time.ms:
+                time.see(timestamp)
+            close_time = time.ms - grace
             if timestamp + difference < close_time:
                 drop("its windows have closed")
                 return

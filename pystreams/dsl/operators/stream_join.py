@@ -107,19 +107,19 @@ class StreamJoin(ObjectOperation):
         forward, join = record_forwarder(environment), joiner_of_three(self.joiner, swapped=self.right)
         shared = environment.shared(waiting, lambda: _Waiting(environment, waiting))
         emit_closed = shared.emitter(environment, self.joiner, self.windows, after)
-        wait, met = shared.wait, shared.met
+        time, wait, met = shared.time, shared.wait, shared.met
         outer, is_left = self.outer, not self.right
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            if timestamp > shared.stream_time:
-                shared.stream_time = timestamp
+            if timestamp > time.ms:
+                time.see(timestamp)
             if key is None or value is None:
                 if outer and value is not None:
                     forward(None, join(None, value, None), timestamp, headers)
                 else:
                     drop(NULL_KEY_OR_VALUE)
                 return
-            if timestamp == shared.stream_time:
+            if timestamp >= time.ms:
                 emit_closed(headers)
             until = max(0, timestamp + after)
             alone = outer
@@ -131,7 +131,7 @@ class StreamJoin(ObjectOperation):
                 forward(key, joined, max(timestamp, other_timestamp), headers)
             if not alone:
                 return
-            if until < shared.stream_time:
+            if until < time.ms:
                 forward(key, join(key, value, None), timestamp, headers)
             else:
                 wait(timestamp, is_left, key, value)
@@ -153,22 +153,21 @@ class SelfJoin(ObjectOperation):
         encode_key, between = store.encode_key, store.between
         forward, join = record_forwarder(environment), joiner_of_three(self.joiner, swapped=False)
         before, after, retention = self.windows.before_ms, self.windows.after_ms, self.windows.retention_ms
-        stream_time = environment.load_state("stream_time", -1)
-        environment.save_state("stream_time", lambda: stream_time)
+        time = environment.observed()
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            nonlocal stream_time
             if key is None or value is None:
                 drop(NULL_KEY_OR_VALUE)
                 return
             with_itself = join(key, value, value)
-            stream_time = max(stream_time, timestamp)
+            if timestamp > time.ms:
+                time.see(timestamp)
             key_bytes = encode_key(key)
             for other_timestamp, other in between(
                 key_bytes, max(0, timestamp - before), max(0, timestamp + after)
             ):
                 forward(key, join(key, value, other), max(timestamp, other_timestamp), headers)
-            pending = timestamp > stream_time - retention + 1
+            pending = timestamp > time.ms - retention + 1
             for other_timestamp, other in between(
                 key_bytes, max(0, timestamp - after), max(0, timestamp + before)
             ):
@@ -215,13 +214,13 @@ class _Waiting:
     """The unmatched records of both sides of a join in one task. They are emitted in the order of time, once they can
     have no match any more.
 
-    Stream time and the time of the oldest waiting record are shared by both sides; they survive restarts (Java forgets
-    them). Source: KStreamImplJoin.TimeTracker, KStreamKStreamJoin.emitNonJoinedOuterRecords.
+    Stream time and the time of the oldest waiting record are shared by both sides. The latter survives restarts, too
+    (Java forgets it). Source: KStreamImplJoin.TimeTracker, KStreamKStreamJoin.emitNonJoinedOuterRecords.
     """
 
     def __init__(self, environment: OperatorEnvironment, store: str) -> None:
-        self.stream_time = environment.load_state("stream_time", -1)
-        environment.save_state("stream_time", lambda: self.stream_time)
+        self.time = environment.observed(self._emit)
+        self._emitters: list[Callable[[Headers], None]] = []
         #: As Java tracks it: the time of the last record that the search for records to emit has read.
         self._first = _FirstTime(environment)
         self._store = environment.store(store)
@@ -230,6 +229,10 @@ class _Waiting:
         #: No waiting record is older than this, so reading the store starts here. Earlier records are deleted, but
         #: RocksDB keeps the deletions for a time, and skipping them would take longer and longer.
         self._earliest = 0
+
+    def _emit(self) -> None:
+        for emit_closed in self._emitters:
+            emit_closed(NO_HEADERS)
 
     def wait(self, timestamp: int, left: bool, key: Any, value: Any) -> None:
         """Store a record without a match."""
@@ -259,9 +262,10 @@ class _Waiting:
         store, grace = self._store, windows.grace_ms
         left_after, right_after = windows.after_ms, windows.before_ms
         walk, remove = store.overlay.walk, store.remove
+        time = self.time
 
         def emit_closed(headers: Headers) -> None:
-            if self._earliest_end(after + grace) >= self.stream_time:
+            if self._earliest_end(after + grace) >= time.ms:
                 return
             first = earliest = _NEVER
             open_sides: set[bool] = set()
@@ -271,7 +275,7 @@ class _Waiting:
                     first, left = unpack_time_and_side(key_bytes)
                     if len(open_sides) == 2:
                         break
-                    if first + (left_after if left else right_after) + grace >= self.stream_time:
+                    if first + (left_after if left else right_after) + grace >= time.ms:
                         open_sides.add(left)
                         earliest = min(earliest, first)
                         if len(open_sides) == 2 and len(elements(packed)) > 1:
@@ -290,6 +294,7 @@ class _Waiting:
             self._maybe_some = bool(open_sides)
             self._earliest = earliest
 
+        self._emitters.append(emit_closed)
         return emit_closed
 
     def _leaver(

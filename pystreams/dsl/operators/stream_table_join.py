@@ -53,17 +53,15 @@ class StreamTableJoin(ObjectOperation):
         return Operator(process)
 
     def _waiting(self, environment: OperatorEnvironment, store: str) -> Callable[..., None]:
-        """Let each record wait until a record arrives that is later by at least the grace period; a record that is
-        itself older than that is joined at once. The observed times survive restarts (Java forgets them)."""
+        """Let each record wait until stream time is later by at least the grace period; a record that is itself older
+        than that is joined at once. The number of records survives restarts (Java forgets it)."""
         buffer, cell = environment.store(store), environment.cell
         get_as_of, left, grace = self.table.open_as_of(environment), self.left, self.grace_ms
         assert get_as_of is not None, "only a table that keeps versions is joined with a grace period"
         read = get_as_of
         join = joiner_of_three(self.joiner, swapped=False)
         drop, forward = environment.drop, environment.forward
-        buffer.observed_ms = environment.load_state("stream_time", -1)
         buffer.sequence = environment.load_state("written", 0)
-        environment.save_state("stream_time", lambda: buffer.observed_ms)
         environment.save_state("written", lambda: buffer.sequence)
         #: No waiting record is older than this.
         earliest = 0
@@ -87,6 +85,18 @@ class StreamTableJoin(ObjectOperation):
                 failed(error, key, value, raw)
             cell.record = context
 
+        def leave_due() -> None:
+            nonlocal earliest
+            until = time.ms - grace
+            if earliest > until:
+                return
+            for place, raw, held in buffer.due(earliest, until):
+                leave(raw, held)
+                buffer.remove(place)
+            earliest = until + 1
+
+        time = buffer.time = environment.observed(leave_due)
+
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
             nonlocal earliest
             if value is None or (key is None and not left):
@@ -94,17 +104,13 @@ class StreamTableJoin(ObjectOperation):
                 return
             if key is None:
                 raise TypeError("a record without a key cannot wait for its row")
-            if timestamp < buffer.observed_ms - grace:
+            if timestamp < time.ms - grace:
                 meet(key, value, timestamp, headers)
                 return
+            if timestamp > time.ms:
+                time.see(timestamp)
             buffer.put(key, value, cell.record)
             earliest = min(earliest, timestamp)
-            until = buffer.observed_ms - grace
-            if earliest > until:
-                return
-            for place, raw, held in buffer.due(earliest, until):
-                leave(raw, held)
-                buffer.remove(place)
-            earliest = until + 1
+            leave_due()
 
         return process

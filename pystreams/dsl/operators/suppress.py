@@ -21,9 +21,8 @@ class Suppress(ObjectOperation):
     """Holds back the last change of each key until stream time has passed ``wait_ms`` after the end of its window
     (``until_close``), or after the first change of the key that is held back.
 
-    Stream time is the greatest timestamp seen here; it survives restarts (Java forgets it). ``max_records`` and
-    ``max_bytes`` limit the buffer (None: no limit). ``emits_early``: a full buffer emits its first changes, else it
-    fails.
+    ``max_records`` and ``max_bytes`` limit the buffer (None: no limit). ``emits_early``: a full buffer emits its first
+    changes, else it fails.
     Source: KTableSuppressProcessorSupplier.
     """
 
@@ -42,16 +41,20 @@ class Suppress(ObjectOperation):
         bounded = self.max_records is not None or self.max_bytes is not None
         emit_first = _emitter(environment, buffer, drops_tombstones=until_close)
         full = self._full
-        stream_time = environment.load_state("stream_time", -1)
-        environment.save_state("stream_time", lambda: stream_time)
+
+        def emit_final() -> None:
+            close_time = time.ms - wait
+            while buffer.first_time <= close_time:
+                emit_first()
+
+        time = environment.observed(emit_final)
 
         def process(key: Any, new: Any, old: Any, timestamp: int, _headers: Headers, _latest: bool) -> None:
-            nonlocal stream_time
-            if timestamp > stream_time:
-                stream_time = timestamp
+            if timestamp > time.ms:
+                time.see(timestamp)
             context = cell.record
             buffer.put(key, _window_end(key) if until_close else context[3], new, old, context)
-            close_time = stream_time - wait
+            close_time = time.ms - wait
             while buffer.first_time <= close_time:
                 emit_first()
             if bounded:

@@ -10,7 +10,7 @@ from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvi
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
-from pystreams.dsl.operators.window_close import EmitClosed, emit_time_windows
+from pystreams.dsl.operators.window_close import EmitClosed, emit_time_windows, time_that_closes
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 from pystreams.windowed import Windowed
@@ -20,9 +20,9 @@ from pystreams.windowed import Windowed
 class WindowAggregate(ObjectOperation):
     """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by window.
 
-    A window accepts records until the greatest timestamp seen here reaches its end plus the grace period. That
-    timestamp survives restarts (Java forgets it). ``start_ms`` is set if there is only one window, which starts
-    there; ``on_close``: a window is emitted when it has closed. Source: KStreamWindowAggregate.
+    A window accepts records until the stream time of this step reaches its end plus the grace period. ``start_ms`` is
+    set if there is only one window, which starts there; ``on_close``: a window is emitted when it has closed. Source:
+    KStreamWindowAggregate.
     """
 
     emits_changes: ClassVar[bool] = True
@@ -49,17 +49,15 @@ class WindowAggregate(ObjectOperation):
         encode_key, read, write = store.encode_key, store.read, store.write
         initialize, aggregate, takes_key = self.initializer.call, parts.aggregate, parts.takes_key
         forwards, forward_change, send_old = parts.forwards, parts.forward_change, self.send_old_values
-        stream_time = environment.load_state("stream_time", -1)
-        environment.save_state("stream_time", lambda: stream_time)
+        time = time_that_closes(environment, grace, emit)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            nonlocal stream_time
             if key is None:
                 drop("null key")
                 return
-            if timestamp > stream_time:
-                stream_time = timestamp
-            close_time = stream_time - grace
+            if timestamp > time.ms:
+                time.see(timestamp)
+            close_time = time.ms - grace
             key_bytes = encode_key(key)
             start = timestamp // advance * advance if only_start is None else only_start
             if start <= timestamp:
@@ -95,17 +93,15 @@ class WindowAggregate(ObjectOperation):
         encode_key, peek, encoded, write = store.encode_key, store.peek, store.encoded, store.write_encoded
         initialize, aggregate, takes_key = self.initializer.call, parts.aggregate, parts.takes_key
         forwards, forward_change, send_old = parts.forwards, parts.forward_change, self.send_old_values
-        stream_time = environment.load_state("stream_time", -1)
-        environment.save_state("stream_time", lambda: stream_time)
+        time = time_that_closes(environment, grace, emit)
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            nonlocal stream_time
             if key is None:
                 drop("null key")
                 return
-            if timestamp > stream_time:
-                stream_time = timestamp
-            close_time = stream_time - grace
+            if timestamp > time.ms:
+                time.see(timestamp)
+            close_time = time.ms - grace
             key_bytes = encode_key(key)
             updates: list[tuple[int, Any, Any, int, bytes | None]] = []
             for start in range(

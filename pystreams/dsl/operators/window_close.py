@@ -19,9 +19,21 @@ from typing import Any
 from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder
 from pystreams.record import NO_HEADERS, Headers
+from pystreams.stream_time import Observed
 
 #: Called after each record with the time before which windows are closed, and with the record's headers.
 EmitClosed = Callable[[int, Headers], None]
+
+
+def time_that_closes(
+    environment: OperatorEnvironment, close_after_ms: int, emit: EmitClosed | None
+) -> Observed:
+    """The step's stream time. ``emit`` is called when it has moved without a record; windows have closed
+    ``close_after_ms`` after their end."""
+    if emit is None:
+        return environment.observed()
+    time = environment.observed(lambda: emit(time.ms - close_after_ms, NO_HEADERS))
+    return time
 
 
 def emit_time_windows(environment: OperatorEnvironment, store: Any, size: int, advance: int) -> EmitClosed:

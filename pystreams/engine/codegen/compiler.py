@@ -208,8 +208,8 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool, i
                 with out.block("if timing.interrupted:"):
                     out("return batch.position_of(offset)")
             if counts:
-                with out.block("if timestamp > timing.stream_time:"):
-                    out("timing.stream_time = timestamp")
+                with out.block("if timestamp > task_time.ms:"):
+                    out("task_time.see(timestamp)")
             if not late_context:
                 out(f"cell.record = {CONTEXT}")
             scope = Scope.of(("key", "value", "timestamp", "headers"), "continue", 1, late_context)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pystreams.broker.port import Producer
 from pystreams.dsl.operators.base import Forward
+from pystreams.engine.offset_metadata import entry
 from pystreams.engine.processors.processor_context import TaskView
 from pystreams.engine.processors.transformer import TransformerRunner
 from pystreams.errors import TopologyError
-from pystreams.record import ContextCell
+from pystreams.record import NO_HEADERS, ContextCell
+from pystreams.stream_time import NO_TIME, Observed
 
 T = TypeVar("T")
 
@@ -25,10 +28,10 @@ class OperatorMemory:
         self._readers: dict[str, Callable[[], int | None]] = {}
 
     def load(self, node: str, name: str, default: int) -> int:
-        return self.committed.get(_entry(node, name), default)
+        return self.committed.get(entry(node, name), default)
 
-    def save(self, node: str, name: str, read: Callable[[], int]) -> None:
-        self._readers[_entry(node, name)] = read
+    def save(self, node: str, name: str, read: Callable[[], int | None]) -> None:
+        self._readers[entry(node, name)] = read
 
     def load_plain(self, name: str) -> int | None:
         return self.committed.get(name)
@@ -38,12 +41,8 @@ class OperatorMemory:
 
     def values(self) -> dict[str, int]:
         """The numbers as they are now."""
-        values = ((entry, read()) for entry, read in self._readers.items())
-        return {entry: value for entry, value in values if value is not None}
-
-
-def _entry(node: str, name: str) -> str:
-    return f"py/{node}/{name}"
+        values = ((name, read()) for name, read in self._readers.items())
+        return {name: value for name, value in values if value is not None}
 
 
 class TaskAccess(TaskView, Protocol):
@@ -63,14 +62,16 @@ class NodeEnvironment:
     def __init__(
         self,
         node_name: str,
+        place: int,
         task: TaskAccess,
         forward: Forward,
         shared: dict[str, Any],
         at_close: Callable[[Callable[[], None]], None],
     ) -> None:
-        """``shared`` holds the objects that the task's operators share; ``at_close`` registers a function to call when
-        the task closes."""
+        """``place`` is greater than the places of the nodes before this one. ``shared`` holds the objects that the
+        task's operators share; ``at_close`` registers a function to call when the task closes."""
         self.node_name = node_name
+        self._place = place
         self.application_id = task.application_id
         self.partition = task.task_id.partition
         self.cell: ContextCell = task.cell
@@ -128,8 +129,26 @@ class NodeEnvironment:
     def save_metadata(self, name: str, read: Callable[[], int | None]) -> None:
         self._memory.save_plain(name, read)
 
+    def observed(self, on_move: Callable[[], None] | None = None) -> Observed:
+        observed = self.cell.time.of_step(self._place)
+        observed.go_on(self.load_state("stream_time", NO_TIME), self.load_state("seen", NO_TIME))
+        self.save_state("stream_time", lambda: observed.ms)
+        self.save_state("seen", lambda: observed.held_ms)
+        if on_move is not None:
+            observed.on_move = partial(self._move, observed, on_move)
+        return observed
+
+    def _move(self, observed: Observed, on_move: Callable[[], None]) -> None:
+        context, self.cell.record = self.cell.record, (None, -1, -1, observed.ms, NO_HEADERS)
+        try:
+            on_move()
+        except Exception as error:  # noqa: BLE001 - users' functions raise what they like
+            self.failed(error, None, None)
+        finally:
+            self.cell.record = context
+
     def load_state(self, name: str, default: int) -> int:
         return self._memory.load(self.node_name, name, default)
 
-    def save_state(self, name: str, read: Callable[[], int]) -> None:
+    def save_state(self, name: str, read: Callable[[], int | None]) -> None:
         self._memory.save(self.node_name, name, read)

@@ -45,11 +45,9 @@ _NO_KEY: Final = object()
 class Timing:
     """State of a task that generated code and contexts update. The code checks ``interrupted`` between two records."""
 
-    __slots__ = ("commit_requested", "interrupted", "stream_time")
+    __slots__ = ("commit_requested", "interrupted")
 
     def __init__(self) -> None:
-        #: Greatest timestamp of the records processed so far, the current one included; -1 before the first.
-        self.stream_time = -1
         #: Whether the run must end after the current record: a punctuator may be due, or a commit was requested.
         self.interrupted = False
         self.commit_requested = False
@@ -151,7 +149,7 @@ class TaskContext:
         check_callback(punctuator, "punctuator", f"processor {self._step}")
         task = self._task
         in_stream_time = type is PunctuationType.STREAM_TIME
-        now_ms = task.timing.stream_time if in_stream_time else task.clock.now_ms()
+        now_ms = task.cell.time.task.ms if in_stream_time else task.clock.now_ms()
         start_ms = self._start_ms(start_time, 0 if in_stream_time else now_ms + interval_ms)
         schedule = Schedule(start_ms, interval_ms, punctuator, self.punctuate)
         if start_time is not None and start_ms < now_ms:
@@ -198,7 +196,7 @@ class TaskContext:
         return None if topic is None else RecordMetadata(topic, partition, offset)
 
     def current_stream_time_ms(self) -> int:
-        return self._task.timing.stream_time
+        return self._cell.time.task.ms
 
     def current_system_time_ms(self) -> int:
         return self._task.clock.now_ms()

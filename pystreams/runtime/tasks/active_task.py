@@ -10,7 +10,7 @@ from typing import Any
 from pystreams.broker.port import CommittedOffset
 from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.input_decoding import InputForStore
-from pystreams.engine.offset_metadata import NO_TIME, encode_committed, merge_committed
+from pystreams.engine.offset_metadata import encode_committed, merge_committed
 from pystreams.engine.stream_task import Position, StreamTask
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
@@ -19,6 +19,7 @@ from pystreams.runtime.tasks.task import TASK_SUCCESSORS, TaskStatus
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.store import LogChange
 from pystreams.state.task_stores import TaskStores
+from pystreams.stream_time import NO_TIME
 from pystreams.transitions import check_transition
 
 

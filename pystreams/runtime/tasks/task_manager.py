@@ -234,9 +234,10 @@ class TaskManager:
             task.committed = {p: at for p in task.inputs if (at := committed[p]) is not None}
             metadata = merge_committed(task.committed)
             task.state.hold(metadata.foreign)
-            if not context.broker.transactional or context.hand_over.attempt:
-                # The changelogs may hold later windows: of what was not committed, or of before a hand-over that set
-                # the application back.
+            later = metadata.stream_time < metadata.time_seen
+            if later or not context.broker.transactional or context.hand_over.attempt:
+                # The changelogs may hold later windows: of what was seen before stream time may reach it, of what was
+                # not committed, or of before a hand-over that set the application back.
                 task.state.limit_time(metadata.stream_time)
 
     def restore(self, budget_ms: float, wait_ms: float) -> None:

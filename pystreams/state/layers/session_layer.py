@@ -8,9 +8,10 @@ from typing import Any, Protocol
 
 from pystreams.errors import StateError
 from pystreams.state.formats import TIMESTAMP_BYTES
-from pystreams.state.layers.time_layer import TIME_MAX, Segments, TimeLayer, TimeLayout, TimeOrdered
+from pystreams.state.layers.time_layer import Segments, TimeLayer, TimeLayout, TimeOrdered
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
+from pystreams.stream_time import TIME_MAX, Observed
 
 #: Size of the suffix of the record key in the changelog: int64 end, int64 start (SessionKeySchema).
 SESSION_SUFFIX_BYTES = 16
@@ -106,23 +107,29 @@ class SessionLayer(TimeLayer):
     __slots__ = ("layout",)
 
     def __init__(
-        self, spec: StoreSpec, overlay: Overlay, layout: SessionLayout, expired: Callable[[], None]
+        self,
+        spec: StoreSpec,
+        overlay: Overlay,
+        layout: SessionLayout,
+        time: Observed,
+        expired: Callable[[], None],
     ) -> None:
-        super().__init__(spec, overlay, layout, SESSION_SUFFIX_BYTES, expired)
+        super().__init__(spec, overlay, layout, SESSION_SUFFIX_BYTES, time, expired)
         self.layout = layout
 
     def get(self, changelog_key: bytes) -> bytes | None:
         """The session's bytes; None if it does not exist or is past its retention."""
         end = self._time_of(changelog_key)
-        if end <= self.observed_ms - self._retention_ms:
+        if end <= self.time.ms - self._retention_ms:
             return None
         return self.overlay.get(self.layout.of_changelog(changelog_key, end))
 
     def put(self, changelog_key: bytes, value: bytes | None) -> bytes:
         """Write a session's bytes, None deletes. Returns the changelog's key. Late sessions are dropped, but logged."""
-        end = self._time_of(changelog_key)
-        self.observed_ms = max(self.observed_ms, end)
-        if self.layout.expired(end, self.observed_ms):
+        end, observed = self._time_of(changelog_key), self.time
+        if end > observed.ms:
+            observed.see(end)
+        if self.layout.expired(end, observed.ms):
             self._expired()
             return changelog_key
         if self._interval_ms:
@@ -134,8 +141,8 @@ class SessionLayer(TimeLayer):
         """Delete a session. Unlike ``put`` with None, this drops nothing, and in memory it does not advance the
         time."""
         end = self._time_of(changelog_key)
-        if self._interval_ms:
-            self.observed_ms = max(self.observed_ms, end)
+        if self._interval_ms and end > self.time.ms:
+            self.time.see(end)
         self._store(self.layout.of_changelog(changelog_key, end), None)
 
     def find(
@@ -189,7 +196,7 @@ class SessionLayer(TimeLayer):
     @property
     def _first_live(self) -> int:
         """The start of the first segment that has not expired."""
-        return (self.observed_ms - self._retention_ms) // self._interval_ms * self._interval_ms
+        return (self.time.ms - self._retention_ms) // self._interval_ms * self._interval_ms
 
     def find_held(self, earliest_end: int, latest_end: int) -> Iterator[tuple[bytes, bytes]]:
         """As ``find_ended``, including expired sessions that are held. For stores with that order."""

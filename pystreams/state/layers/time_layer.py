@@ -14,11 +14,10 @@ from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.layers.layer import Layer
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
+from pystreams.stream_time import NO_TIME, TIME_MAX, Observed
 
 #: The minimum length of segments (Stores.persistentWindowStore, persistentSessionStore).
 SEGMENT_INTERVAL_MIN_MS = 60_000
-TIME_MAX = 0x7FFFFFFFFFFFFFFF
-NO_TIMESTAMP = -1
 
 _SEGMENTS_REMEMBERED_MAX = 1024
 
@@ -179,7 +178,7 @@ def expired_segments(segments: Iterable[int], first_live: int) -> tuple[bytes, b
 
 
 class TimeLayer(Layer):
-    """Bytes with a time and a retention. The store's stream time is the greatest time that was written."""
+    """Bytes with a time and a retention. The store sees the times that are written."""
 
     __slots__ = (
         "_committed",
@@ -193,9 +192,9 @@ class TimeLayer(Layer):
         "_time_layout",
         "_time_limit_ms",
         "_visible_ms",
-        "observed_ms",
         "segments",
         "sequence",
+        "time",
     )
 
     def __init__(
@@ -204,6 +203,7 @@ class TimeLayer(Layer):
         overlay: Overlay,
         layout: TimeLayout,
         suffix_bytes: int,
+        time: Observed,
         expired: Callable[[], None],
     ) -> None:
         super().__init__(spec, overlay)
@@ -212,13 +212,14 @@ class TimeLayer(Layer):
         self._expired = expired
         #: Segments that have entries, or had some.
         self.segments: set[int] = set()
-        self.observed_ms = NO_TIMESTAMP
+        #: The store's stream time.
+        self.time = time
         #: The sequence number of the last duplicate, in stores with duplicates.
         self.sequence = 0
-        self._committed = (self.observed_ms, self.sequence)
+        self._committed = (NO_TIME, self.sequence)
         self._time_limit_ms = TIME_MAX
         self._held_ms = TIME_MAX
-        self._swept_ms = NO_TIMESTAMP
+        self._swept_ms = NO_TIME
         self._retention_ms = spec.retention_ms
         #: Entries that are older than the store's time by more than this are hidden.
         self._visible_ms = spec.retention_ms
@@ -246,17 +247,17 @@ class TimeLayer(Layer):
 
     def physical(self, changelog_key: bytes) -> Any:
         time = self._time_of(changelog_key)
-        if time < self._held_ms and self._time_layout.expired(time, self.observed_ms):
+        if time < self._held_ms and self._time_layout.expired(time, self.time.ms):
             return None
         return self._time_layout.of_changelog(changelog_key, time)
 
     @property
     def first_visible_ms(self) -> int:
         """The earliest visible time: older entries are hidden."""
-        return self.observed_ms - self._visible_ms + 1
+        return self.time.ms - self._visible_ms + 1
 
     def _first_visible(self, time_from: int) -> int:
-        return max(time_from, self.observed_ms - self._visible_ms + 1)
+        return max(time_from, self.time.ms - self._visible_ms + 1)
 
     @property
     def _first_logged(self) -> int:
@@ -316,8 +317,9 @@ class TimeLayer(Layer):
         if self.spec.retain_duplicates and self._interval_ms:
             # On disk, a null in a store with duplicates is logged but not written, so it did not advance stream time.
             written = (time for (_, value), time in zip(records, times, strict=True) if value is not None)
-        latest = min(max(written, default=NO_TIMESTAMP), self._time_limit_ms)
-        observed = self.observed_ms = max(self.observed_ms, latest)
+        latest = max(written, default=NO_TIME)
+        self.time.go_on(min(latest, self._time_limit_ms))
+        observed = self.time.ms
         self._committed = (observed, self.sequence)
         layout, expired, interval = self._time_layout, self._time_layout.expired, self._interval_ms
         indexed = isinstance(layout, Segments) and layout.by_time
@@ -334,12 +336,11 @@ class TimeLayer(Layer):
         return changes
 
     def mark(self) -> bytes:
-        return _MARK.pack(self.observed_ms, self.sequence)
+        return _MARK.pack(self.time.ms, self.sequence)
 
     def load(self, mark: bytes | None) -> None:
-        self.observed_ms, self.sequence = self._committed = (
-            (NO_TIMESTAMP, 0) if mark is None else _MARK.unpack(mark)
-        )
+        observed, self.sequence = self._committed = (NO_TIME, 0) if mark is None else _MARK.unpack(mark)
+        self.time.reset(observed)
         if not self._interval_ms:
             return
         # Seek from segment to segment: the first key at or after a segment's start shows the next existing segment.
@@ -356,10 +357,10 @@ class TimeLayer(Layer):
     def _sweeps(self) -> bool:
         """Whether to delete now. In memory a deletion scans all entries, so expired ones are only hidden for a
         while."""
-        return self.observed_ms - self._swept_ms >= self._retention_ms // _SWEEPS
+        return self.time.ms - self._swept_ms >= self._retention_ms // _SWEEPS
 
     def _expiry_bound(self) -> Any:
-        return self._time_layout.expiry_bound(min(self.observed_ms, self._held_ms + self._retention_ms - 1))
+        return self._time_layout.expiry_bound(min(self.time.ms, self._held_ms + self._retention_ms - 1))
 
     def expiry(self) -> tuple[Any, Any] | None:
         bound = self._expiry_bound()
@@ -368,14 +369,15 @@ class TimeLayer(Layer):
         return expired_segments(self.segments, unpack_int64(bound)[0])
 
     def committed(self) -> None:
-        self._committed = (self.observed_ms, self.sequence)
+        self._committed = (self.time.ms, self.sequence)
         if not self._interval_ms:
             if self._sweeps:
-                self._swept_ms = self.observed_ms
+                self._swept_ms = self.time.ms
         else:
             first_live = unpack_int64(self._expiry_bound())[0]
             self.segments = {segment for segment in self.segments if segment >= first_live}
 
     def abort(self) -> None:
         self.overlay.clear()
-        self.observed_ms, self.sequence = self._committed
+        observed, self.sequence = self._committed
+        self.time.reset(observed)

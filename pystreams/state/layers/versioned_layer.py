@@ -11,10 +11,11 @@ from typing import Any, Final
 from pystreams.record import RecordBatch
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64
 from pystreams.state.layers.layer import AsLogged, Layer
-from pystreams.state.layers.time_layer import NO_TIMESTAMP, TIME_MAX, expired_segments
+from pystreams.state.layers.time_layer import expired_segments
 from pystreams.state.layers.version_chain import Version, VersionChain
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
+from pystreams.stream_time import NO_TIME, TIME_MAX, Observed
 
 #: Results of a put: for the latest version, which has no end yet, and for a version that was too late to be stored.
 VALID_TO_UNDEFINED: Final = -1
@@ -36,7 +37,7 @@ def segment_interval_ms(history_ms: int) -> int:
 
 
 class VersionedLayer(Layer):
-    """Versions by key and time. The store's stream time is the greatest time that was put."""
+    """Versions by key and time. The store sees the times that are put."""
 
     __slots__ = (
         "_committed_ms",
@@ -44,16 +45,18 @@ class VersionedLayer(Layer):
         "_interval_ms",
         "_segments",
         "_time_limit_ms",
-        "observed_ms",
+        "time",
     )
 
-    def __init__(self, spec: StoreSpec, overlay: Overlay) -> None:
+    def __init__(self, spec: StoreSpec, overlay: Overlay, time: Observed) -> None:
         super().__init__(spec, overlay)
         self._history_ms = spec.history_ms or 0
         self._interval_ms = spec.segment_ms or segment_interval_ms(self._history_ms)
         #: Segments that have versions, or had some.
         self._segments: set[int] = set()
-        self.observed_ms = self._committed_ms = NO_TIMESTAMP
+        #: The store's stream time.
+        self.time = time
+        self._committed_ms = NO_TIME
         self._time_limit_ms = TIME_MAX
 
     @property
@@ -74,7 +77,7 @@ class VersionedLayer(Layer):
         latest = self.latest(key)
         if latest is not None and latest.since <= time:
             return latest, VALID_TO_UNDEFINED
-        if time < self.observed_ms - self._history_ms:
+        if time < self.time.ms - self._history_ms:
             return None
         for segment in self._live_from(time // self._interval_ms):
             chain = self._chain(segment, key)
@@ -148,7 +151,7 @@ class VersionedLayer(Layer):
 
     def _live_from(self, segment: int) -> list[int]:
         """The live segments from this one on, the latest first."""
-        first = max(segment, self._first_live(self.observed_ms))
+        first = max(segment, self._first_live(self.time.ms))
         return sorted((one for one in self._segments if one >= first), reverse=True)
 
     def _chain(self, segment: int, key: bytes) -> VersionChain | None:
@@ -159,11 +162,12 @@ class VersionedLayer(Layer):
 
     def too_late(self, time: int) -> bool:
         """Whether a version with this time is too late to be put."""
-        return time < self.observed_ms - self._history_ms
+        return time < self.time.ms - self._history_ms
 
     def put(self, key: bytes, value: bytes | None, time: int) -> int:
         """Put a version (None: a deletion) that is not too late. Returns its end."""
-        self.observed_ms = max(self.observed_ms, time)
+        if time > self.time.ms:
+            self.time.see(time)
         return self._put(key, value, time)
 
     def _put(self, key: bytes, value: bytes | None, time: int) -> int:
@@ -182,7 +186,7 @@ class VersionedLayer(Layer):
                 break
             if chain.since <= time:
                 return self._put_within(segment, chain, key, value, time)
-            if chain.since < self.observed_ms - self._history_ms:
+            if chain.since < self.time.ms - self._history_ms:
                 return NOT_PUT
             until = chain.since
         if until is not None:
@@ -253,7 +257,7 @@ class VersionedLayer(Layer):
 
     def _live(self, time: int) -> int | None:
         segment = time // self._interval_ms
-        return segment if segment >= self._first_live(self.observed_ms) else None
+        return segment if segment >= self._first_live(self.time.ms) else None
 
     def _put_chain(self, segment: int, key: bytes, chain: VersionChain) -> None:
         self._segments.add(segment)
@@ -268,11 +272,11 @@ class VersionedLayer(Layer):
         """Also advances stream time."""
         for key, value, time in zip(batch.keys, batch.values, batch.timestamps, strict=True):
             if key is not None and not self.too_late(time):
-                self.observed_ms = max(self.observed_ms, min(time, self._time_limit_ms))
+                self.time.go_on(min(time, self._time_limit_ms))
                 self._put(key, value, time)
         changes = dict(self.overlay.changes)
         self.overlay.clear()
-        self._committed_ms = self.observed_ms
+        self._committed_ms = self.time.ms
         return changes
 
     def as_logged(self, changelog_key: bytes, time: int) -> AsLogged | None:
@@ -283,10 +287,11 @@ class VersionedLayer(Layer):
         return (None if found is None else found[0].value), time, None
 
     def mark(self) -> bytes:
-        return pack_int64(self.observed_ms)
+        return pack_int64(self.time.ms)
 
     def load(self, mark: bytes | None) -> None:
-        self.observed_ms = self._committed_ms = NO_TIMESTAMP if mark is None else unpack_int64(mark)[0]
+        self._committed_ms = NO_TIME if mark is None else unpack_int64(mark)[0]
+        self.time.reset(self._committed_ms)
         lower: bytes | None = None
         while True:
             found = next(self.overlay.table.scan(lower, _LATEST, upper_inclusive=False, reverse=False), None)
@@ -297,13 +302,13 @@ class VersionedLayer(Layer):
             lower = pack_int64(segment + 1)
 
     def expiry(self) -> tuple[Any, Any] | None:
-        return expired_segments(self._segments, self._first_live(self.observed_ms))
+        return expired_segments(self._segments, self._first_live(self.time.ms))
 
     def committed(self) -> None:
-        self._committed_ms = self.observed_ms
-        first = self._first_live(self.observed_ms)
+        self._committed_ms = self.time.ms
+        first = self._first_live(self.time.ms)
         self._segments = {segment for segment in self._segments if segment >= first}
 
     def abort(self) -> None:
         self.overlay.clear()
-        self.observed_ms = self._committed_ms
+        self.time.reset(self._committed_ms)

@@ -12,12 +12,13 @@ from pystreams.state.formats import (
     pack_window_suffix,
     split_window_key,
 )
-from pystreams.state.layers.time_layer import TIME_MAX, Segments, TimeLayer, TimeLayout, TimeOrdered
+from pystreams.state.layers.time_layer import Segments, TimeLayer, TimeLayout, TimeOrdered
 from pystreams.state.overlay import Overlay
 from pystreams.state.spec import StoreSpec
 from pystreams.state.window_reads import WindowRead
+from pystreams.stream_time import TIME_MAX, Observed
 
-__all__ = ["TIME_MAX", "Layout", "SegmentedLayout", "TimeOrderedLayout", "WindowLayer", "layout_of"]
+__all__ = ["Layout", "SegmentedLayout", "TimeOrderedLayout", "WindowLayer", "layout_of"]
 
 _SUFFIX_MAX = b"\xff" * (WINDOW_SUFFIX_BYTES + 1)
 
@@ -117,9 +118,9 @@ class WindowLayer(TimeLayer):
     __slots__ = ("_by_time", "_duplicates", "layout")
 
     def __init__(
-        self, spec: StoreSpec, overlay: Overlay, layout: Layout, expired: Callable[[], None]
+        self, spec: StoreSpec, overlay: Overlay, layout: Layout, time: Observed, expired: Callable[[], None]
     ) -> None:
-        super().__init__(spec, overlay, layout, WINDOW_SUFFIX_BYTES, expired)
+        super().__init__(spec, overlay, layout, WINDOW_SUFFIX_BYTES, time, expired)
         self.layout = layout
         self._duplicates = spec.retain_duplicates
         self._by_time = spec.by_time and spec.persistent
@@ -129,7 +130,7 @@ class WindowLayer(TimeLayer):
     def get(self, window: tuple[bytes, int]) -> bytes | None:
         """The window's bytes; None if it does not exist or is past its retention."""
         key, start = window
-        if start <= self.observed_ms - self._visible_ms:
+        if start <= self.time.ms - self._visible_ms:
             return None
         return self.overlay.get(self.layout.physical(key, start, self.sequence))
 
@@ -142,9 +143,10 @@ class WindowLayer(TimeLayer):
         nothing_to_delete = self._duplicates and value is None
         if nothing_to_delete and self._interval_ms:
             return changelog_key
-        observed = self.observed_ms
+        observed = self.time.ms
         if start > observed:
-            self.observed_ms = observed = start
+            self.time.see(start)
+            observed = self.time.ms
         # In memory, with a retention of 0, even the newest window has expired.
         if start <= observed - self._retention_ms and self.layout.expired(start, observed):
             self._expired()

@@ -10,6 +10,7 @@ from pystreams.state.formats import SEQUENCE_MAX, TIMESTAMP_BYTES, pack_int64
 from pystreams.state.overlay import Overlay
 from pystreams.state.store import Logged, Store, StoreContext, plain_pairs
 from pystreams.state.stores.buffer_value import BufferedChange, unpacked
+from pystreams.stream_time import Observed
 
 #: The prefix of keys, followed by time, record key, and a number that makes them unique.
 _PREFIX = b"\x00"
@@ -23,7 +24,7 @@ class JoinBuffer(Store):
     Source: RocksDBTimeOrderedKeyValueBuffer, PrefixedWindowKeySchemas.TimeFirstWindowKeySchema.
     """
 
-    __slots__ = ("_log", "decode_value", "encode_value", "observed_ms", "overlay", "sequence")
+    __slots__ = ("_log", "decode_value", "encode_value", "overlay", "sequence", "time")
 
     def __init__(self, context: StoreContext, overlay: Overlay) -> None:
         super().__init__(context)
@@ -33,9 +34,10 @@ class JoinBuffer(Store):
         self.decode_value: Callable[[bytes], Any] = serde.deserializer(context.topic)
         self.overlay = overlay
         self._log = context.log_change
-        #: The greatest time of a record that was put, and the number of the last record.
-        self.observed_ms = -1
+        #: The number of the last record.
         self.sequence = 0
+        #: The stream time of the join, which sets it.
+        self.time: Observed | None = None
 
     def logged(self) -> Iterator[Logged]:
         return plain_pairs(self.overlay.scan(None, None))
@@ -43,7 +45,6 @@ class JoinBuffer(Store):
     def put(self, key: Any, value: Any, context: RecordContext) -> None:
         """Store a record."""
         timestamp = context[3]
-        self.observed_ms = max(self.observed_ms, timestamp)
         self.sequence += 1
         number = (self.sequence & SEQUENCE_MAX).to_bytes(_SEQUENCE_BYTES, "big")
         place = _PREFIX + pack_int64(timestamp) + self.encode_key(key) + number

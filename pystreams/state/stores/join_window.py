@@ -57,12 +57,12 @@ class JoinWindowStore(WindowStore[K, V], Generic[K, V]):
     @property
     def stream_time(self) -> int:
         """The greatest timestamp that was written."""
-        return self.layer.observed_ms
+        return self.layer.time.ms
 
     def go_on(self, written: int, stream_time: int) -> None:
         """Continue after this many records and at this stream time, which the restored contents may not show."""
         self.layer.sequence = written & SEQUENCE_MAX
-        self.layer.observed_ms = max(self.layer.observed_ms, stream_time)
+        self.layer.time.go_on(stream_time)
 
     def between(self, key: bytes, time_from: int, time_to: int) -> Iterator[tuple[int, V]]:
         """(timestamp, value) of a serialized key's records in a span of time, both inclusive, in the order of time."""

@@ -46,13 +46,15 @@ def open_layer(context: StoreContext, overlay: Overlay) -> Layer:
     """The layer between a store and its overlay."""
     spec = context.spec
     if spec.kind in WINDOWED_KINDS:
-        return WindowLayer(spec, overlay, layout_of(spec), context.expired)
+        return WindowLayer(spec, overlay, layout_of(spec), context.cell.time.of_store(), context.expired)
     if spec.kind == "session":
-        return SessionLayer(spec, overlay, session_layout(spec), context.expired)
+        return SessionLayer(
+            spec, overlay, session_layout(spec), context.cell.time.of_store(), context.expired
+        )
     if spec.kind == "buffer":
         return BufferLayer(spec, overlay)
     if spec.kind == "versioned":
-        return VersionedLayer(spec, overlay)
+        return VersionedLayer(spec, overlay, context.cell.time.of_store())
     if spec.kind in _KEY_VALUE_STORES and spec.max_entries is not None:
         return LruLayer(context, overlay)
     return Layer(spec, overlay)

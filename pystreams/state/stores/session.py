@@ -16,11 +16,11 @@ from pystreams.state.layers.session_layer import (
     session_matches,
     split_session_key,
 )
-from pystreams.state.layers.time_layer import TIME_MAX
 from pystreams.state.sorted_map import SortedKeys
 from pystreams.state.store import LogChange, Logged, Store, StoreContext
 from pystreams.state.stores.header_items import PlainHeaderItems
 from pystreams.state.stores.items import Failed, PlainItems, raised
+from pystreams.stream_time import TIME_MAX
 from pystreams.windowed import Windowed
 
 K = TypeVar("K")

@@ -52,7 +52,7 @@ class VersionedStore(Store, Generic[K, V]):
         for key, since, value in self._layer.versions():
             latest_ms = max(latest_ms, since)
             yield key, value, since
-        observed_ms = self._layer.observed_ms
+        observed_ms = self._layer.time.ms
         if observed_ms > latest_ms:
             # A deletion at the time of the version that it deletes leaves no trace but the store's stream time.
             unknown = self._layer.unknown_key()

@@ -10,11 +10,12 @@ from pystreams.state.cache.indexed_window_cache import IndexedWindowCache
 from pystreams.state.cache.window_cache import TimeOrderedWindowCache, Window, WindowCache
 from pystreams.state.formats import ValueAndTimestamp
 from pystreams.state.iterators import StoreIterator
-from pystreams.state.layers.window_layer import TIME_MAX, WindowLayer
+from pystreams.state.layers.window_layer import WindowLayer
 from pystreams.state.store import Logged, Store, StoreContext
 from pystreams.state.stores.header_items import TimestampedHeaderItems
 from pystreams.state.stores.items import Failed, Items, PlainItems, TimestampedItems, raised
 from pystreams.state.window_reads import ReadOf, WindowRead
+from pystreams.stream_time import TIME_MAX
 from pystreams.windowed import Windowed
 
 K = TypeVar("K")

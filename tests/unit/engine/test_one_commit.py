@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -109,6 +109,8 @@ def test_a_host_without_a_group_keeps_the_ends_of_its_changelogs_and_what_it_wan
 
     class Stream:
         told = 0
+
+        def flushed(self, flush: Callable[[], None]) -> None: ...
 
         def committed(self) -> None:
             self.told += 1

@@ -15,6 +15,7 @@ from pystreams.record import ContextCell
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.stores.factory import Stores
 from pystreams.state.task_stores import TaskStores
+from pystreams.stream_time import Observed
 from pystreams.windowed import Windowed
 
 ZERO = UserFunction(lambda: 0, False, "zero")
@@ -56,6 +57,12 @@ class Environment:
 
     def failed(self, error: Exception, key: Any, value: Any) -> None:
         raise error
+
+    def observed(self, on_move: Callable[[], None] | None = None) -> Observed:
+        time = self.cell.time.of_step(0)
+        time.go_on(self.load_state("stream_time", -1))
+        self.save_state("stream_time", lambda: time.ms)
+        return time
 
     def load_state(self, name: str, default: int) -> int:
         return self.loaded.get(name, default)

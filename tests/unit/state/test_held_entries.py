@@ -105,7 +105,7 @@ def test_it_is_restored_whatever_time_the_changelog_has_come_to(
         task.state.hold({"store": closed_ms, "another": 7})
         task.state.limit_time(limit * MINUTE)
         task.state.restore("store", batch_of(records))
-        assert task.store.layer.observed_ms == limit * MINUTE
+        assert task.store.layer.time.ms == limit * MINUTE
         assert held(task)[-3:] == [3, 4, 1_000]
 
 

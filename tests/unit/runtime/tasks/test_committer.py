@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -32,6 +32,9 @@ class Stream:
         self.at = {IN: Position(5, 70), EMPTY: Position(0, -1)}
         self.waiting = 0
         self.memory: dict[str, int] = {}
+
+    def flushed(self, flush: Callable[[], None]) -> None:
+        """There is nothing to move."""
 
     def start(
         self,

@@ -194,7 +194,7 @@ def test_a_null_among_duplicates_moves_stream_time_in_memory_only(persistent: bo
         assert len(task.changelog) == 3
         with Task(spec) as restored:
             restored.state.restore("store", batch_of(task.records()))
-            assert restored.store.layer.observed_ms == task.store.layer.observed_ms
+            assert restored.store.layer.time.ms == task.store.layer.time.ms
             assert read_all(restored.store.all()) == read_all(task.store.all())
 
 
@@ -323,7 +323,7 @@ def test_records_of_the_changelog_restore_windows_and_stream_time() -> None:
             task.commit()
             with Task(timestamped_window(retention_ms=2 * MINUTE, persistent=persistent)) as restored:
                 restored.state.restore("store", batch_of(task.records()))
-                assert restored.store.layer.observed_ms == 9 * MINUTE
+                assert restored.store.layer.time.ms == 9 * MINUTE
                 assert read_all(restored.store.all()) == read_all(task.store.all())
                 assert restored.changelog == []
 
@@ -338,7 +338,7 @@ def test_a_restore_keeps_the_windows_that_records_processed_again_will_need(tmp_
         with open_task(settings, tmp_path / "next", retention_ms=2 * MINUTE) as next_:
             next_.state.limit_time(4 * MINUTE)
             next_.state.restore("store", batch_of(records))
-            assert next_.store.layer.observed_ms == 4 * MINUTE
+            assert next_.store.layer.time.ms == 4 * MINUTE
             assert next_.store.fetch("a", 3 * MINUTE) == "3"
             assert next_.store.fetch("a", 2 * MINUTE) is None
             next_.store.put("a", "3 again", 3 * MINUTE)

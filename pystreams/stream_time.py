@@ -1,0 +1,141 @@
+"""Stream time: how far event time has advanced in a task, and at each of its steps and stores.
+
+*Seen* is the greatest timestamp that came. While an upstream task lags, it may still send older records: then the task
+has a *bound*, the oldest timestamp to expect. The time *in force* is what closes windows, expires entries and calls
+punctuators: the lesser of seen and bound. It never decreases. Without a bound it is what was seen, as in Kafka Streams,
+where every step and every store observes only the records that reach it.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Callable
+from typing import Final
+
+#: Later than all timestamps: as a bound, it limits nothing.
+TIME_MAX: Final = 0x7FFFFFFFFFFFFFFF
+
+#: The time before the first record.
+NO_TIME: Final = -1
+
+#: The places of a task's own time and of its stores. The steps are between them.
+_BEFORE_STEPS: Final = -1
+_AFTER_STEPS: Final = 0x7FFFFFFF
+
+
+class Observed:
+    """The stream time of a task, a step or a store.
+
+    Code that runs for each record does ``if timestamp > observed.ms: observed.see(timestamp)``.
+    """
+
+    __slots__ = ("_beyond_ms", "_place", "bound_ms", "ms", "on_move")
+
+    def __init__(self, place: int, bound_ms: int) -> None:
+        self._place = place
+        #: The time in force (ms); -1 before the first record.
+        self.ms = NO_TIME
+        self.bound_ms = bound_ms
+        #: The greatest timestamp beyond the bound; it may be outdated, and then it is not greater than ``ms``.
+        self._beyond_ms = NO_TIME
+        #: Called when a raised bound has moved the time in force: no record came, but results may be final now.
+        self.on_move: Callable[[], None] | None = None
+
+    def __lt__(self, other: Observed) -> bool:
+        return self._place < other._place
+
+    @property
+    def seen_ms(self) -> int:
+        """The greatest timestamp that was seen (ms); -1 before the first record."""
+        return max(self.ms, self._beyond_ms)
+
+    @property
+    def held_ms(self) -> int | None:
+        """What was seen, if the bound keeps the time in force below it; else None."""
+        return self._beyond_ms if self._beyond_ms > self.ms else None
+
+    def see(self, timestamp: int) -> None:
+        """A record with this timestamp came."""
+        if timestamp <= self.bound_ms:
+            self.ms = max(self.ms, timestamp)
+            return
+        self._beyond_ms = max(self._beyond_ms, timestamp)
+        self.ms = max(self.ms, self.bound_ms)
+
+    def go_on(self, ms: int, seen_ms: int = NO_TIME) -> None:
+        """Continue at the times of an earlier run, whatever the bound is."""
+        self.ms = max(self.ms, ms)
+        self._beyond_ms = max(self._beyond_ms, seen_ms)
+
+    def reset(self, ms: int) -> None:
+        """Set the time in force, and forget what was seen."""
+        self.ms, self._beyond_ms = ms, NO_TIME
+
+    def would_move(self, bound_ms: int) -> bool:
+        """Whether this bound would move the time in force."""
+        return min(self._beyond_ms, bound_ms) > self.ms
+
+    def limit(self, bound_ms: int) -> bool:
+        """Set the bound; whether the time in force has moved."""
+        self.bound_ms = bound_ms
+        if not self.would_move(bound_ms):
+            return False
+        self.ms = min(self._beyond_ms, bound_ms)
+        if self.on_move is not None:
+            self.on_move()
+        return True
+
+
+class StreamTime:
+    """The only place where a task keeps stream time: its own, and that of each step and store, all with one bound.
+
+    A lower bound takes effect at once, a higher one when the task's caches have been flushed, because they may hold
+    changes that the steps after them have to see before. Then the times move in the order of the topology, each after
+    the steps before it have emitted what has become final: so no record that is emitted then is late for a later step.
+    """
+
+    __slots__ = ("_bound_ms", "_next_bound_ms", "_observed", "task")
+
+    def __init__(self) -> None:
+        self._bound_ms = self._next_bound_ms = TIME_MAX
+        #: In the order of their places.
+        self._observed: list[Observed] = []
+        #: The task's own time.
+        self.task = self.of_step(_BEFORE_STEPS)
+
+    @property
+    def bound_ms(self) -> int:
+        """The last bound that was set (ms); ``TIME_MAX``: there is none."""
+        return self._next_bound_ms
+
+    def of_step(self, place: int) -> Observed:
+        """The time of a step. Its ``place`` is greater than the places of the steps before it."""
+        observed = Observed(place, self._bound_ms)
+        insort(self._observed, observed)
+        return observed
+
+    def of_store(self) -> Observed:
+        """The time of a store. Stores move last, so that they still accept what the steps write when these move."""
+        return self.of_step(_AFTER_STEPS)
+
+    def limit(self, bound_ms: int) -> bool:
+        """Set the bound (ms): no older record is expected. Whether a time in force will move at the next ``flushed``. A
+        bound below a time in force leaves it where it is."""
+        self._next_bound_ms = bound_ms
+        if bound_ms < self._bound_ms:
+            self._bound_ms = bound_ms
+            for observed in self._observed:
+                observed.bound_ms = bound_ms
+        return any(observed.would_move(bound_ms) for observed in self._observed)
+
+    def flushed(self, flush: Callable[[], None]) -> bool:
+        """The task's caches have been flushed: the bound takes effect. Whether a time in force has moved. ``flush``
+        flushes the caches again, after each emission."""
+        bound_ms = self._bound_ms = self._next_bound_ms
+        moved = False
+        for observed in self._observed:
+            if observed.limit(bound_ms):
+                moved = True
+                if observed.on_move is not None:
+                    flush()
+        return moved
