@@ -106,7 +106,7 @@ class TaskMetadata:
     @property
     def time_seen(self) -> int:
         """The greatest timestamp that the task has processed, -1 if it has not processed any."""
-        return max(self.partition_times.values(), default=NO_TIME)
+        return max(*self.partition_times.values(), self.own.get(entry(*TIME_SEEN), NO_TIME), NO_TIME)
 
     @property
     def stream_time(self) -> int:

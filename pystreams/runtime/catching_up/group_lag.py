@@ -38,21 +38,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from pystreams.broker.port import CommittedOffset
-from pystreams.engine.offset_metadata import NO_TIME, TaskMetadata, merge_committed
+from pystreams.engine.offset_metadata import TaskMetadata, merge_committed
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.catching_up.stages import Stage, Stages
+from pystreams.stream_time import NO_TIME, TIME_MAX
 
-#: Later than all timestamps: as a bound, it limits nothing.
-TIME_MAX: Final = 0x7FFFFFFFFFFFFFFF
 #: A task lags if it commits less than what its inputs held this long before. Half of it is close to lagging.
 LAG_MS: Final = 2_000.0
 #: A commit may come so much later than its interval.
 COMMIT_DELAY_MS: Final = 5_000.0
 #: For so long after the last task was close to lagging, commits are frequent.
 _AFTERWARDS_MS: Final = 10_000.0
-
-TIME_ENTRY: Final = "py//time"
-SEEN_ENTRY: Final = "py//seen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +261,7 @@ class _Task:
         if self.changed:
             self._commits = commits
             metadata = self._metadata = merge_committed(commits)
-            self._in_force_ms = metadata.own.get(TIME_ENTRY, metadata.stream_time)
-            self.seen_ms = max(self._in_force_ms, metadata.own.get(SEEN_ENTRY, NO_TIME))
+            self._in_force_ms, self.seen_ms = metadata.stream_time, metadata.time_seen
             self._uncommitted_ms = self._stuck_ms = None
         self._ends = reading.ends
         self._offsets = {

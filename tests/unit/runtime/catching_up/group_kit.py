@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pystreams.broker.port import CommittedOffset
 from pystreams.engine.offset_metadata import encode_committed
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.catching_up.group_lag import SEEN_ENTRY, TIME_ENTRY, GroupLag, GroupView, Reading
+from pystreams.runtime.catching_up.group_lag import GroupLag, GroupView, Reading
 from pystreams.runtime.catching_up.stages import order
 
 COMMIT_INTERVAL_MS = 30_000
@@ -70,7 +70,7 @@ class Group:
         positions = {
             TopicPartition(topic, partition): at for topic, at in zip(self.topics[sub], offsets, strict=False)
         }
-        own = {TIME_ENTRY: time} if seen is None else {TIME_ENTRY: time, SEEN_ENTRY: seen}
+        own = {"py//time": time} if seen is None else {"py//time": time, "py//seen": seen}
         partition_times = {p: (times or {}).get(p.topic, time) for p in positions}
         self.committed |= encode_committed(positions, partition_times, own, {})
 

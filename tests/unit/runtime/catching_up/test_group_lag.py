@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.catching_up.group_lag import LAG_MS, TIME_MAX
+from pystreams.runtime.catching_up.group_lag import LAG_MS
+from pystreams.stream_time import TIME_MAX
 from tests.unit.runtime.catching_up.group_kit import COMMIT_INTERVAL_MS, WAIT_MAX_MS, Group
 
 HOUR = 3_600_000

@@ -13,8 +13,9 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.catching_up.group_lag import TIME_MAX, GroupLag, GroupView
+from pystreams.runtime.catching_up.group_lag import GroupLag, GroupView
 from pystreams.runtime.catching_up.pending_bounds import PendingBounds
+from pystreams.stream_time import TIME_MAX
 from tests.unit.runtime.catching_up.group_kit import Group
 
 OUT_OF_ORDER_MS = 20
