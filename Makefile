@@ -8,7 +8,7 @@ SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill bench bench-micro bench-backfill lock package docker clean
+.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill bench bench-micro bench-backfill bench-catch-up lock package docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ bench-micro: .venv/.dev ## Measure chain, cache, store and codecs beside their b
 
 bench-backfill: .venv/.dev ## Measure 10 million records live, on Spark, in a plain loop, in Spark SQL (an hour; ARGS='--records 200000')
 	@$(BIN)/python -m tests.benchmarks.backfill $(ARGS)
+
+bench-catch-up: .venv/.dev ## Two days of orders that are there before the start: what pystreams and Java lose of them (ARGS='--orders 40000')
+	@$(BIN)/python -m tests.benchmarks.catch_up $(ARGS)
 
 lock: .venv/.dev ## Resolve the dependencies anew: uv.lock, and requirements-dev.txt from it
 	@$(BIN)/pip install --quiet uv

@@ -1,4 +1,5 @@
-"""The benchmark's four jobs, as a user of pystreams writes them. ``peers/java`` has the same on Kafka Streams.
+"""The benchmark's four jobs, and that of ``tests/benchmarks/catch_up``, as a user of pystreams writes them.
+``peers/java`` has the same on Kafka Streams.
 
 Each run writes to a topic of its own, which the environment names; everything else comes by the command line:
 
@@ -110,5 +111,17 @@ join = App("bench-join")
 (
     join.stream("bench-orders", key=str, value=Order)
     .join(join.table("bench-customers", key=str, value=Customer, name="customers"), sale, value=Sale)
+    .to(OUTPUT)
+)
+
+orders = App("bench-orders", window_changelog_retention_ms=-1)
+(
+    orders.stream("bench-purchases", key=str, value=str)
+    .select_key(lambda customer: customer, key=str)
+    .join(orders.table("bench-homes", key=str, value=str, name="homes"), lambda _, city: city, value=str)
+    .group_by(lambda city: city, key=str)
+    .windowed_by(TimeWindows.tumbling(timedelta(minutes=5), grace=timedelta(minutes=1)))
+    .count(name="sold")
+    .to_stream()
     .to(OUTPUT)
 )

@@ -21,7 +21,7 @@ from tests.kafka.server import ROOT
 _STOP_TIMEOUT_S = 60.0
 _LOG_LINES = 25
 #: What a process that was told to stop ends with; Java says 128 + SIGTERM although it stopped cleanly.
-_CLEAN_EXITS = {0, 128 + signal.SIGTERM}
+CLEAN_EXITS = {0, 128 + signal.SIGTERM}
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _watched(cluster: Cluster, peer: Peer, run: Run, inputs: dict[str, int]) -> 
     try:
         with (
             closing(Observer(cluster.bootstrap_servers, run.application_id, inputs, run.output)) as observer,
-            _started(peer.commands(run), log) as processes,
+            started(peer.commands(run), log) as processes,
         ):
             application = ProcessTree(process.pid for process in processes)
             samples = observer.watch(
@@ -106,20 +106,21 @@ def _watched(cluster: Cluster, peer: Peer, run: Run, inputs: dict[str, int]) -> 
             )
             peak_rss_bytes = application.read().peak_rss_bytes
     except StuckError as error:
-        raise RunFailedError(_with_log(str(error), log)) from error
+        raise RunFailedError(with_log(str(error), log)) from error
     for process in processes:
-        if abs(process.returncode) not in _CLEAN_EXITS:
-            raise RunFailedError(_with_log(f"{run.application_id} ended with {process.returncode}", log))
+        if abs(process.returncode) not in CLEAN_EXITS:
+            raise RunFailedError(with_log(f"{run.application_id} ended with {process.returncode}", log))
     return samples, peak_rss_bytes
 
 
-def _with_log(what: str, log: Path) -> str:
+def with_log(what: str, log: Path) -> str:
+    """What happened, and the end of the log."""
     lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:]
     return "\n".join([f"{what}; the end of {log}:", *lines])
 
 
 @contextmanager
-def _started(commands: Sequence[Command], log: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
+def started(commands: Sequence[Command], log: Path) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Processes that run; told to stop at the end, and waited for."""
     processes: list[subprocess.Popen[bytes]] = []
     try:

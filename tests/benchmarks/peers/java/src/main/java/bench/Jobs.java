@@ -25,7 +25,7 @@ import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.WindowStore;
 
-/** The four jobs, step by step what jobs.py does. */
+/** The jobs, step by step what jobs.py does. */
 final class Jobs {
     private static final Duration WINDOW = Duration.ofSeconds(60);
     private static final Duration GRACE = Duration.ofSeconds(10);
@@ -37,6 +37,7 @@ final class Jobs {
             case "wordcount" -> wordCount(builder, output);
             case "windows" -> windows(builder, output);
             case "join" -> join(builder, output);
+            case "orders" -> orders(builder, output);
             default -> throw new IllegalArgumentException("no job " + job);
         }
         return builder;
@@ -88,6 +89,26 @@ final class Jobs {
                     new Sale(left.id(), key, right.city(), right.tier(), left.quantity() * left.cents()),
                 Joined.with(String(), order, customer))
             .to(output, Produced.with(String(), new JsonSerde<>(Sale.class)));
+    }
+
+    private static void orders(StreamsBuilder builder, String output) {
+        Duration window = Duration.ofMinutes(5);
+        KTable<String, String> homes = builder.table(
+            "bench-homes",
+            Consumed.with(String(), String()),
+            Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as("homes")
+                .withKeySerde(String()).withValueSerde(String()));
+        builder.stream("bench-purchases", Consumed.with(String(), String()))
+            .selectKey((order, customer) -> customer)
+            .join(homes, (customer, city) -> city, Joined.with(String(), String(), String()))
+            .groupBy((customer, city) -> city, Grouped.with(String(), String()))
+            .windowedBy(TimeWindows.ofSizeAndGrace(window, Duration.ofMinutes(1)))
+            .count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as("sold")
+                .withKeySerde(String()).withValueSerde(Long())
+                .withLoggingEnabled(Map.of("retention.ms", "-1")))
+            .toStream()
+            .to(output, Produced.with(
+                WindowedSerdes.timeWindowedSerdeFrom(String.class, window.toMillis()), Long()));
     }
 
     private Jobs() {}
