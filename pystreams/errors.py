@@ -26,7 +26,7 @@ Every message answers: what happened, where, why, and what to do next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar, Literal
 
@@ -159,7 +159,15 @@ class ProcessingError(StreamsError):
 
 
 class DroppedRecordError(StreamsError):
-    """The reason why a step dropped a record. Never raised: dead letters carry it (``dead_letter_dropped_records``)."""
+    """The reason why a step dropped a record. Never raised: dead letters carry it (``dead_letter_dropped_records``).
+
+    ``facts`` are further headers of the dead letter, by name: the step, and for records that were too late the numbers
+    (ms) ``stream_time``, ``late_ms`` and ``grace_ms``, with which it would have been in time.
+    """
+
+    def __init__(self, what: str, *, facts: Mapping[str, str], why: str = "", hint: str = "") -> None:
+        super().__init__(what, why=why, hint=hint)
+        self.facts = facts
 
 
 class ProductionError(StreamsError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
-from pystreams.errors import ConfigError
+from pystreams.errors import ConfigError, DroppedRecordError
 from pystreams.ids import TaskId
 from pystreams.record import Headers
 
@@ -109,7 +109,8 @@ def resolve_handler(setting: str | Handler) -> Handler:
 
 def dead_letter_record(context: ErrorContext) -> tuple[bytes | None, bytes | None, int, Headers]:
     """Key, value, timestamp and headers of the dead-letter record: the input record unchanged, with headers
-    ``__streams.errors.*`` that describe the failure. Source: KIP-1034, ExceptionHandlerUtils."""
+    ``__streams.errors.*`` that describe the failure; those of a dropped record have the facts of the drop, too. Source:
+    KIP-1034, ExceptionHandlerUtils."""
     error = context.exception
     texts = {
         "exception": f"{type(error).__module__}.{type(error).__qualname__}",
@@ -118,6 +119,7 @@ def dead_letter_record(context: ErrorContext) -> tuple[bytes | None, bytes | Non
         "topic": context.topic,
         "partition": str(context.partition),
         "offset": str(context.offset),
+        **(error.facts if isinstance(error, DroppedRecordError) else {}),
     }
     headers = tuple(
         (f"__streams.errors.{name}", None if text is None else text.encode("utf-8", "replace"))

@@ -49,3 +49,23 @@ def show_time(timestamp_ms: int) -> str:
         return str(timestamp_ms)
     precision = "milliseconds" if timestamp_ms % 1000 else "seconds"
     return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def spell_ms(milliseconds: int) -> str:
+    """A duration for people: ``417 ms``, ``47.001 s``, ``12 min 4 s``, ``4 h 12 min``, ``2 d 3 h``. Rounded up,
+    so that a limit of this length is never too short."""
+    if milliseconds < 1_000:
+        return f"{milliseconds} ms"
+    if milliseconds < 60_000:
+        return f"{milliseconds / 1_000:.3f}".rstrip("0").rstrip(".") + " s"
+    if milliseconds < 3_600_000:
+        return _in_two_units(milliseconds, 60_000, "min", 1_000, "s")
+    if milliseconds < 86_400_000:
+        return _in_two_units(milliseconds, 3_600_000, "h", 60_000, "min")
+    return _in_two_units(milliseconds, 86_400_000, "d", 3_600_000, "h")
+
+
+def _in_two_units(milliseconds: int, great_ms: int, great: str, small_ms: int, small: str) -> str:
+    smalls = -(-milliseconds // small_ms)
+    greats, rest = divmod(smalls, great_ms // small_ms)
+    return f"{greats} {great} {rest} {small}" if rest else f"{greats} {great}"

@@ -12,7 +12,6 @@ from pystreams.engine.input.partition_group import HeadOrder
 from pystreams.engine.linking import setting_up
 from pystreams.engine.stream_task import StreamTask, TaskServices
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.metrics import names
 from pystreams.record import ContextCell
 from pystreams.state.begun import Begun
 from pystreams.state.disk.rocksdb_memory import RocksResources
@@ -47,7 +46,10 @@ def new_task(
     a user's serde cannot be set up; nothing stays open then.
     """
     cell = ContextCell()
-    dropped = services.metrics.counter(names.DROPPED_RECORDS, thread_id=services.thread_id, task_id=task_id)
+
+    def expired(spec: StoreSpec) -> None:
+        stream.failures.expired(spec, state.stores[spec.name])
+
     with setting_up("the task's stores", task_id):
         state = TaskStores.open(
             directory,
@@ -57,7 +59,7 @@ def new_task(
             log_of=log_of,
             topic_of=partial(changelog_topic, services.config.application_id),
             resources=resources,
-            expired=dropped.add,
+            expired=expired,
             origin=origin,
             beginning=beginning,
             begun=begun,

@@ -130,6 +130,7 @@ class StreamTask:
         self._processed = services.metrics.counter(names.PROCESSED, **tags)
         self._punctuated = services.metrics.counter(names.PUNCTUATED, **tags)
         handlers = Handlers.of(config)
+        self._counts = services.left_out.of_task(task_id)
         self.failures = Failures(
             task_id,
             cell,
@@ -264,9 +265,11 @@ class StreamTask:
         ``queue_of`` is the partition whose queue gets the batch, if that is not the batch's own partition: the test
         driver reads all topics of a pattern as one.
         """
-        queue = self._group.queues[queue_of or TopicPartition(batch.topic, batch.partition)]
+        partition = queue_of or TopicPartition(batch.topic, batch.partition)
+        queue = self._group.queues[partition]
         had_head = queue.rows is not None
         queue.add(batch)
+        self._counts.add_read(partition.topic, len(batch))
         if not had_head and queue.rows is not None:
             self._group.touched(queue)
 

@@ -21,6 +21,7 @@ from pystreams.broker.port import Broker
 from pystreams.clock import Clock, SystemClock
 from pystreams.config import StreamsConfig, settings_from_environment
 from pystreams.dsl.builder import Buildable, own_config
+from pystreams.engine.failures.lateness import LateRecords
 from pystreams.errors import ConfigError, StateError, StreamsError
 from pystreams.metrics import Metrics, names
 from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
@@ -272,6 +273,12 @@ class Streams:
         """The number of records that were moved to the dead-letter topic, skipped because they failed, or dropped, in
         these words. Counts of 0 are left out. Records that are processed again after a failure count again."""
         return {} if self._context is None else self._context.left_out.totals()
+
+    @property
+    def late_records(self) -> list[LateRecords]:
+        """The records that were dropped because they were too late for a window, by step: how many, how late, and the
+        grace that would have kept them. They count as ``left_out``, too."""
+        return [] if self._context is None else self._context.left_out.late()
 
     @property
     def task_count(self) -> int:

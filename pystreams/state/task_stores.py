@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class _Part:
         return isinstance(self.table, RocksTable)
 
 
-def _nothing() -> None:
+def _nothing(_: StoreSpec) -> None:
     """The default for ``expired``: expired records are not counted."""
 
 
@@ -97,7 +98,7 @@ class TaskStores:
         log_of: Callable[[str], LogChange | None],
         topic_of: Callable[[str], str] = str,
         resources: RocksResources | None = None,
-        expired: Callable[[], None] = _nothing,
+        expired: Callable[[StoreSpec], None] = _nothing,
         origin: str | None = None,
         beginning: str | None = None,
         begun: Mapping[str, Begun] | None = None,
@@ -107,10 +108,10 @@ class TaskStores:
         ``directory`` is the task's own; None keeps everything in memory. ``task_id`` (default: the directory's name)
         distinguishes tasks that share a cache. ``log_of`` returns the function that appends to a store's changelog,
         None for a store without one. ``topic_of`` returns the topic name for a store's serdes (default: the store's
-        name), unless the store is filled from a topic. ``expired`` is called for each write that a window store drops
-        because it is too late. Local state with another ``origin`` (a log, and after a space the hand-over that it
-        follows), or with another ``beginning`` (from before a reset), counts as damaged; None accepts any. A store in
-        ``begun`` is emptied if its content has an older beginning.
+        name), unless the store is filled from a topic. ``expired`` is called with a store's spec for each write that
+        the store drops because it is too late. Local state with another ``origin`` (a log, and after a space the
+        hand-over that it follows), or with another ``beginning`` (from before a reset), counts as damaged; None
+        accepts any. A store in ``begun`` is emptied if its content has an older beginning.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
@@ -142,7 +143,7 @@ class TaskStores:
                     log=log_of(spec.name) if spec.logged else None,
                     cache=None,
                     namespace=f"{task}-{spec.name}",
-                    expired=expired,
+                    expired=partial(expired, spec),
                 )
                 state._add(context)
             marks = dict(mark_of(*one) for one in (begun or {}).items())

@@ -20,6 +20,8 @@ from pystreams.config import StreamsConfig
 from pystreams.dsl.builder import StreamsBuilder, own_config, topology_of
 from pystreams.dsl.serdes import TypeOrSerde
 from pystreams.engine.commit import commit
+from pystreams.engine.failures.lateness import LateRecords
+from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.global_state import GlobalState
 from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.new_task import new_task
@@ -106,6 +108,7 @@ class TopologyTestDriver:
         self._failure: BaseException | None = None
         self._closed = False
         self.metrics = Metrics()
+        self._left_out = LeftOut()
         self._folder = tempfile.TemporaryDirectory(prefix="pystreams-test-driver-")
         self._globals: GlobalState | None = None
         try:
@@ -258,6 +261,12 @@ class TopologyTestDriver:
         """The number of dropped records: null keys, late records, bad records."""
         return int(self.metrics.total(DROPPED_RECORDS))
 
+    @property
+    def late_records(self) -> list[LateRecords]:
+        """The records that were dropped because they were too late for a window, by step: how many, how late, and the
+        grace that would have kept them."""
+        return self._left_out.late()
+
     def close(self) -> None:
         """Flush, close all processors and delete the state. A second call does nothing."""
         if self._closed:
@@ -402,6 +411,7 @@ class TopologyTestDriver:
             lag=lambda _: 0,
             thread_id=_THREAD,
             global_stores={} if self._globals is None else self._globals.stores,
+            left_out=self._left_out,
         )
         task = new_task(
             _TASK,

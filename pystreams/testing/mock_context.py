@@ -204,7 +204,7 @@ class _MockTask:
         self.failures = Failures(
             task_id, self.cell, handlers, send, dropped, self.clock, Origins(), LeftOut()
         )
-        self._expired = dropped.add
+        self._expired = lambda _: dropped.add()
         self._state_dir = state_dir
         self._states: list[TaskStores] = []
 

@@ -5,7 +5,6 @@ Compares two shapes (``fingerprint.shape``): that of the version that ran last, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -15,9 +14,8 @@ from pystreams.serde.schemas import Effect, Schema
 from pystreams.topology.changed_schemas import change_of_keys, change_of_values, difference
 from pystreams.topology.fingerprint import is_of_earlier_version
 from pystreams.topology.former_names import names_to_be, renamed
+from pystreams.topology.names import is_generated
 from pystreams.topology.steps_before import Part, Steps, first_change
-
-_GENERATED = re.compile(r".*-STATE-STORE-[0-9]{10}|K(STREAM|TABLE)-[A-Z-]+-[0-9]{10}(-.*)?")
 
 
 class Verdict(Enum):
@@ -203,7 +201,7 @@ class _Stores:
                     other not in found.values()
                     and self._kept_alike(self._was[name], self._now[other])
                     and (
-                        (_GENERATED.fullmatch(name) and _GENERATED.fullmatch(other))
+                        (is_generated(name) and is_generated(other))
                         or not first_change(self._steps_was.before(name), self._steps_now.before(other))
                     )
                 ):
@@ -221,7 +219,7 @@ def _was_named(old: str | None, new: str) -> str:
     if old is None:
         return "it starts empty"
     return f"it starts empty; if it was {old} before, was={old!r} keeps the content" + (
-        ", and a name that you give never changes" if _GENERATED.fullmatch(new) else ""
+        ", and a name that you give never changes" if is_generated(new) else ""
     )
 
 

@@ -12,6 +12,13 @@ _LENGTH_MAX = 249
 #: Names that Java takes for generated ones when it names the steps around a repartition topic.
 GENERATED = re.compile(r"KSTREAM.*-[0-9]{10}")
 
+_GENERATED_HERE = re.compile(r".*-STATE-STORE-[0-9]{10}|K(STREAM|TABLE)-[A-Z-]+-[0-9]{10}(-.*)?")
+
+
+def is_generated(name: str) -> bool:
+    """True if the name of a step or store looks like a generated one."""
+    return _GENERATED_HERE.fullmatch(name) is not None
+
 
 def checked(name: object) -> str:
     """``name``, if it is valid for topics and stores. Raises ``TopologyError`` if not. Source: Named.validate."""

@@ -155,11 +155,20 @@ def a_value_that_cannot_be_written(prompt: Prompt) -> str:
 @tells(errors.DroppedRecordError)
 def a_dead_letter(prompt: Prompt) -> str:
     prompt.command("topics", "create", "dead")
-    prompt.command("produce", "orders", stdin="a record without a key\n")
+    for time in ("2026-03-01T12:00:00Z", "2026-03-01T12:01:10.500Z", "2026-03-01T12:00:59Z"):
+        prompt.command("produce", "orders", "--key-separator", ":", "--timestamp", time, stdin="k:v\n")
     (prompt.folder / "shop.py").write_text(
-        SHOP + "orders.group_by_key().count(name='counts', step='count')\n", encoding="utf-8"
+        SHOP
+        + "from pystreams import TimeWindows\n"
+        + "minutes = orders.group_by_key().windowed_by(TimeWindows.tumbling(60_000, grace=10_000))\n"
+        + "minutes.count(name='counts', step='count')\n",
+        encoding="utf-8",
     )
-    settings = ("errors_dead_letter_queue_topic_name=dead", "dead_letter_dropped_records=true")
+    settings = (
+        "errors_dead_letter_queue_topic_name=dead",
+        "dead_letter_dropped_records=true",
+        "window_changelog_retention_ms=-1",
+    )
     ended = prompt.command("run", "shop.py", "--until-caught-up", *(f"--set={one}" for one in settings))
     assert ended.code == 0, ended
     (letter,) = prompt.command("consume", "dead", "--json").lines

@@ -42,8 +42,14 @@ def test_a_late_record_is_moved_once_with_its_bytes_and_the_reason() -> None:
     assert dropped == 2, "counted for each of its windows, as in Java"
     tells = told(letter)
     assert tells["exception"] == "pystreams.errors.DroppedRecordError"
-    assert tells["message"].endswith("dropped the record: its window has closed")
+    assert tells["message"] == (
+        "step by-window dropped the record: the window has closed\n"
+        "  why: stream time was 1970-01-01T00:00:00.100Z, so it was 94 ms late\n"
+        "  next: a grace of at least 91 ms would have kept it"
+    )
     assert (tells["topic"], tells["partition"], tells["offset"]) == ("in", "0", "2")
+    facts = {"step": "by-window", "stream_time": "100", "late_ms": "94", "grace_ms": "91"}
+    assert facts.items() <= tells.items()
 
 
 @pytest.mark.parametrize("key, value", [(None, "x"), ("a", None)])

@@ -213,13 +213,14 @@ def run_streams(streams: Streams, *, until_caught_up: bool, logs: LogOptions) ->
         meter.update(streams.progress().records)
         # Print the summary before the error, which has the details. A run that has not begun has no summary.
         if not failed or meter.processed or streams.left_out:
-            log_last_line(meter, streams.left_out, failed=failed)
+            log_last_line(meter, streams.left_out, streams.late_records, failed=failed)
 
 
 def _show(display: Display, streams: Streams, progress: Progress) -> None:
     state = "restoring" if progress.restoring else streams.state.value.replace("_", " ")
     has_tasks = any(thread.tasks for thread in progress.threads)
-    display.update(state, progress.records, progress.lag if has_tasks else None)
+    lag = progress.lag if has_tasks else None
+    display.update(state, progress.records, lag, sum(streams.left_out.values()))
 
 
 def _text(path: Path | None) -> str | None:

@@ -62,8 +62,9 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def update(self, state: str, processed: int, lag: int | None) -> None:
-        """``lag``: the number of records that wait to be processed; None while it is unknown."""
+    def update(self, state: str, processed: int, lag: int | None, left_out: int = 0) -> None:
+        """``lag``: the number of records that wait to be processed; None while it is unknown. ``left_out``: the number
+        of records that were skipped, dropped, or moved to the dead-letter topic."""
         ...
 
 
@@ -101,7 +102,7 @@ class BarDisplay:
         if self._progress is not None:
             self._progress.stop()
 
-    def update(self, state: str, processed: int, lag: int | None) -> None:
+    def update(self, state: str, processed: int, lag: int | None, left_out: int = 0) -> None:
         """Redraw the line."""
         self._meter.update(processed)
         if self._progress is None or self._task is None:
@@ -111,7 +112,7 @@ class BarDisplay:
             description=state,
             completed=processed,
             total=None if lag is None else max(processed + lag, 1),
-            numbers=_numbers(processed, self._meter.rate(), lag),
+            numbers=_numbers(processed, self._meter.rate(), lag, left_out),
         )
 
 
@@ -126,7 +127,7 @@ class NoDisplay:
     ) -> None:
         """Nothing to take down."""
 
-    def update(self, state: str, processed: int, lag: int | None) -> None:
+    def update(self, state: str, processed: int, lag: int | None, left_out: int = 0) -> None:
         """Nothing to show."""
 
 
@@ -136,12 +137,12 @@ class LineDisplay(NoDisplay):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._states: set[str] = set()
-        self._shown: tuple[str, int, int | None] = ("", 0, None)
+        self._shown: tuple[str, int, int | None, int] = ("", 0, None, 0)
         self._shown_ms = clock.monotonic_ms()
 
-    def update(self, state: str, processed: int, lag: int | None) -> None:
+    def update(self, state: str, processed: int, lag: int | None, left_out: int = 0) -> None:
         """Print a line if it is time for one."""
-        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag)
+        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag, left_out)
         elapsed_ms = now_ms - self._shown_ms
         # A client does not know its lag yet when it starts.
         begins = state in _WORKING and state not in self._states
@@ -152,13 +153,16 @@ class LineDisplay(NoDisplay):
         self._states.add(state)
         self._shown, self._shown_ms = now, now_ms
         fields = {"state": state, "records": processed, "records_per_s": round(rate), "lag": lag}
-        command_log.info("%-11s %s", state, _numbers(processed, rate, lag), extra={"fields": fields})
+        fields["left_out"] = left_out
+        numbers = _numbers(processed, rate, lag, left_out)
+        command_log.info("%-11s %s", state, numbers, extra={"fields": fields})
 
 
-def _numbers(processed: int, rate: float, lag: int | None) -> str:
+def _numbers(processed: int, rate: float, lag: int | None, left_out: int) -> str:
     waiting = "?" if lag is None else f"{lag:,}"
     records = "record " if processed == 1 else "records"
-    return f"{processed:>11,} {records}  {rate:>9,.0f}/s  lag {waiting:>9}"
+    without = f"  left out {left_out:,}" if left_out else ""
+    return f"{processed:>11,} {records}  {rate:>9,.0f}/s  lag {waiting:>9}{without}"
 
 
 def display_for(options: LogOptions, meter: Meter, clock: Clock) -> Display:

@@ -58,6 +58,11 @@ class OperatorEnvironment(Protocol):
         """Count the current record as dropped (``dropped-records-total``), and log this, but only from time to time."""
         ...
 
+    def drop_late(self, key: Any, value: Any, stream_time: int, grace_ms: int) -> None:
+        """As ``drop``, for a record that is too late for one of its windows at this stream time. ``grace_ms`` is the
+        least grace with which the window would still be open."""
+        ...
+
     def failed(self, error: Exception, key: Any, value: Any) -> None:
         """Call the processing handler for an ``error`` with the record of the current context, which is not the
         record that the step was called with. Returns if the record is to be left out, else raises."""

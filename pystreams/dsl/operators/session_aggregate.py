@@ -42,7 +42,7 @@ class SessionAggregate(ObjectOperation):
         aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
         encode_key, encode_value = store.encode_key, store.encode_value
         sessions, write, delete = store.sessions, store.write, store.delete
-        drop = environment.drop
+        drop, drop_late = environment.drop, environment.drop_late
         forward_change, send_old = change_forwarder(environment), self.send_old_values
         emit = emit_sessions(environment, store) if self.on_close else None
         if emit is None:
@@ -70,7 +70,7 @@ class SessionAggregate(ObjectOperation):
                 new = merge(key, new, old) if merge_takes_key else merge(new, old)
                 first, last = min(first, start), max(last, end)
             if last < close_time:
-                drop("its session has closed")
+                drop_late(key, value, time.ms, time.ms - gap - last)
             else:
                 # This comes before the replaced sessions are deleted, so that they stay if aggregator or merger raises.
                 new = aggregate(key, new, value) if takes_key else aggregate(new, value)

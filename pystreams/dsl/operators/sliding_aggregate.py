@@ -40,7 +40,7 @@ class SlidingAggregate(ObjectOperation):
     def open(self, environment: OperatorEnvironment) -> Operator:
         store = environment.store(self.store)
         difference, grace = self.difference_ms, self.grace_ms
-        encode_key, drop = store.encode_key, environment.drop
+        encode_key, drop, drop_late = store.encode_key, environment.drop, environment.drop_late
         emit = emit_sliding_windows(environment, store, difference) if self.on_close else None
         if emit is None:
             forward_flushed_windows(environment, store, self.send_old_values, difference)
@@ -55,7 +55,8 @@ class SlidingAggregate(ObjectOperation):
                 time.see(timestamp)
             close_time = time.ms - grace
             if timestamp + difference < close_time:
-                drop("its windows have closed")
+                # The first of its windows ends with the record itself.
+                drop_late(key, value, time.ms, time.ms - timestamp)
                 return
             record = _Arrival(key, encode_key(key), value, timestamp, headers, close_time)
             if timestamp < difference:
@@ -87,10 +88,11 @@ class _Windows:
     __slots__ = (
         "_aggregate",
         "_difference",
-        "_drop",
+        "_drop_late",
         "_forward",
         "_forwards",
         "_gave_none",
+        "_grace",
         "_initialize",
         "_send_old",
         "_store",
@@ -101,14 +103,14 @@ class _Windows:
         self, operation: SlidingAggregate, environment: OperatorEnvironment, *, forwards: bool
     ) -> None:
         self._store = environment.store(operation.store)
-        self._difference = operation.difference_ms
+        self._difference, self._grace = operation.difference_ms, operation.grace_ms
         self._initialize = operation.initializer.call
         # An aggregate of a window may also become the start of the next window's aggregate.
         aggregator = on_a_copy(operation.aggregator, copier(environment, self._store, needed=True))
         self._aggregate, self._takes_key = aggregator.call, aggregator.takes_key
         self._forward, self._send_old = change_forwarder(environment), operation.send_old_values
         self._forwards = forwards
-        self._drop = environment.drop
+        self._drop_late = environment.drop_late
         self._gave_none = none_warning(environment, operation.aggregator)
 
     def process(self, record: _Arrival) -> None:
@@ -194,7 +196,8 @@ class _Windows:
     def _update(self, start: int, entry: Entry, record: _Arrival) -> None:
         """Add the record to a window, unless the window has closed."""
         if start + self._difference < record.close_time:
-            self._drop("its window has closed")
+            stream_time = record.close_time + self._grace
+            self._drop_late(record.key, record.value, stream_time, stream_time - start - self._difference)
             return
         old, timestamp = entry
         key, value = record.key, record.value

@@ -46,6 +46,7 @@ class WindowAggregate(ObjectOperation):
         parts = _Parts(self, environment)
         size, advance, grace, only_start = self.size_ms, self.advance_ms, self.grace_ms, self.start_ms
         store, drop, gave_none, emit = parts.store, environment.drop, parts.gave_none, parts.emit
+        drop_late = environment.drop_late
         encode_key, read, write = store.encode_key, store.read, store.write
         initialize, aggregate, takes_key = self.initializer.call, parts.aggregate, parts.takes_key
         forwards, forward_change, send_old = parts.forwards, parts.forward_change, self.send_old_values
@@ -78,7 +79,7 @@ class WindowAggregate(ObjectOperation):
                         window = Windowed(key, start, start + size)
                         forward_change(window, new, old if send_old else None, new_timestamp, headers)
                 else:
-                    drop("its window has closed")
+                    drop_late(key, value, time.ms, time.ms - start - size + 1)
             if emit is not None:
                 emit(close_time, headers)
 
@@ -90,6 +91,7 @@ class WindowAggregate(ObjectOperation):
         parts = _Parts(self, environment)
         size, advance, grace = self.size_ms, self.advance_ms, self.grace_ms
         store, drop, gave_none, emit = parts.store, environment.drop, parts.gave_none, parts.emit
+        drop_late = environment.drop_late
         encode_key, peek, encoded, write = store.encode_key, store.peek, store.encoded, store.write_encoded
         initialize, aggregate, takes_key = self.initializer.call, parts.aggregate, parts.takes_key
         forwards, forward_change, send_old = parts.forwards, parts.forward_change, self.send_old_values
@@ -108,7 +110,7 @@ class WindowAggregate(ObjectOperation):
                 max(0, (timestamp - size + advance) // advance * advance), timestamp + 1, advance
             ):
                 if start + size <= close_time:
-                    drop("its window has closed")
+                    drop_late(key, value, time.ms, time.ms - start - size + 1)
                     continue
                 # ``peek`` leaves the cache's order alone. The write below marks the entry as recently used, as in Java.
                 entry = peek(key_bytes, start)

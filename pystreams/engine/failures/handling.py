@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
-from pystreams.engine.failures.left_out import Fate, Kind, LeftOut
+from pystreams.engine.failures.lateness import WINDOW_CLOSED, Late, readable_bytes
+from pystreams.engine.failures.left_out import Fate, Kind, LeftOut, Step
 from pystreams.engine.failures.origins import Origins
 from pystreams.engine.input.decoding import Refusal, Rows
 from pystreams.errors import (
@@ -34,6 +35,7 @@ from pystreams.handlers import ErrorContext, Handler, Response, dead_letter_reco
 from pystreams.ids import TaskId
 from pystreams.metrics.registry import Counter
 from pystreams.record import ContextCell, Headers, RecordContext
+from pystreams.state.spec import StoreSpec
 from pystreams.user_code import from_user_code
 
 Send = Callable[[str, int | None, bytes | None, bytes | None, int, Headers], None]
@@ -91,49 +93,103 @@ class Failures:
         self._verdict: StreamsError | None = None
         self._left_out = left_out
         self._counts = left_out.of_task(task_id)
-        #: Step and position of the last record that was counted.
+        self._steps: dict[str, Step] = {}
+        #: Step and position of the last record that was counted, and position of the last one that a step dropped.
         self._counted: tuple[str, str | None, int, int] | None = None
-        #: Step and position of the last record that was moved because it was dropped.
-        self._moved: tuple[str, str | None, int, int] | None = None
+        self._dropped_at: tuple[str | None, int, int] | None = None
+        #: Position of the last record that was moved because it was dropped.
+        self._moved: tuple[str | None, int, int] | None = None
         #: The batches at work, for the raw bytes of their records.
         self.rows: Sequence[Rows] = ()
 
     def drop(self, step: str, reason: str) -> None:
         """A step drops the current record: count it, and move it to the dead-letter topic if that is wanted."""
+        self._drop(step, reason, None)
+
+    def drop_late(self, step: str, key: Any, value: Any, stream_time: int, grace_ms: int) -> None:
+        """As ``drop``, for a record that is too late for one of its windows at this stream time; with a grace of
+        ``grace_ms`` the window would still be open. Key and value are the arguments of the step."""
+        late = Late(key, value, self._cell.record[3], stream_time, grace_ms)
+        self._drop(step, WINDOW_CLOSED, late)
+
+    def expired(self, spec: StoreSpec, store: Any) -> None:
+        """A store has dropped a write, because it is older than the store's retention."""
+        step = self._origins.keeper(spec.name)
+        if spec.kind == "join_window" and step:
+            stream_time = store.stream_time
+            grace_ms = stream_time - self._cell.record[3] - spec.window_size_ms + 1
+            self.drop_late(step, None, None, stream_time, grace_ms)
+        elif spec.kind == "versioned" and step:
+            self.drop(step, "it is older than the history of the table")
+        else:
+            # The flush of a cache, which has forwarded the result already; or a processor's own store.
+            self._dropped.add()
+
+    def _drop(self, step: str, reason: str, late: Late | None) -> None:
         moves = self._handlers.dead_letter_dropped and self._cell.record[0] is not None
-        self.count_drop(step, reason, Fate.DEAD_LETTER if moves else Fate.DROPPED)
-        self.move_dropped(step, reason)
+        self._count(step, reason, Fate.DEAD_LETTER if moves else Fate.DROPPED, late=late)
+        self._move_dropped(step, reason, late)
 
     def move_dropped(self, step: str, reason: str) -> None:
-        """Write the input record that a step drops to the dead-letter topic, if ``dead_letter_dropped_records`` is set:
-        once, also where several windows or several records made from it are dropped."""
+        """Write the input record that a step drops to the dead-letter topic, if ``dead_letter_dropped_records`` is
+        set."""
+        self._move_dropped(step, reason, None)
+
+    def _move_dropped(self, step: str, reason: str, late: Late | None) -> None:
+        """A record is moved once, also where several steps, or a step for several windows, drop it or records that
+        were made from it."""
         topic, partition, offset, _, _ = self._cell.record
-        dropped = step, topic, partition, offset
+        dropped = topic, partition, offset
         if not self._handlers.dead_letter_dropped or topic is None or dropped == self._moved:
             return
         self._moved = dropped
-        error = DroppedRecordError(f"step {step} dropped the record: {reason}")
-        self._dead_letter(self._context(step, error, None, None))
+        what = f"{self._step(step).spelled} dropped the record: {reason}"
+        error = late.error(what, step) if late else DroppedRecordError(what, facts={"step": step})
+        context = self._context(step, error, None, None)
+        if late is not None and context.raw_key is context.raw_value is None:
+            # A cache has kept the record, and its input is gone.
+            context = replace(context, raw_key=readable_bytes(late.key), raw_value=readable_bytes(late.value))
+        self._dead_letter(context)
 
-    def count_drop(self, step: str, reason: str, fate: Fate = Fate.DROPPED, error: str = "") -> None:
-        """Count that the current record was left out. In the counts for users, a record that a step drops for several
-        windows counts once."""
+    def count_drop(self, step: str, reason: str) -> None:
+        """Count that a step has dropped the current record."""
+        self._count(step, reason, Fate.DROPPED)
+
+    def _count(
+        self, step: str, reason: str, fate: Fate, *, error: str | None = None, late: Late | None = None
+    ) -> None:
+        """Count that the current record was left out; ``error`` None: a step has dropped it. In the counts for users, a
+        record that a step drops for several windows counts once."""
         self._dropped.add()
         topic, partition, offset, _, _ = self._cell.record
         place = step, topic, partition, offset
-        if place == self._counted and topic is not None:
+        counted = place == self._counted and topic is not None
+        if late is not None:
+            self._counts.add_late(self._step(step), 0 if counted else 1, late.late_ms, late.grace_ms)
+        if counted:
             return
         self._counted = place
-        kind = Kind(fate, step, reason, topic)
-        n = self._counts[kind] = self._counts.get(kind, 0) + 1
-        if n == 1:
-            self._left_out.log_first(kind, self._task_id, _position(self._cell.record), error)
+        kind = Kind(fate, self._step(step), reason, topic, late is not None)
+        again = False
+        if error is None:
+            again = place[1:] == self._dropped_at and topic is not None
+            self._dropped_at = place[1:]
+        if self._counts.add(kind, again=again):
+            details = error or "" if late is None else late.spelled
+            self._left_out.log_first(kind, self._task_id, _position(self._cell.record), details)
+
+    def _step(self, name: str) -> Step:
+        step = self._steps.get(name)
+        if step is None:
+            step = self._steps[name] = Step(name, self._origins.store(name), self._origins.sources(name))
+        return step
 
     def _count_failed(self, context: ErrorContext, what: str, response: Response) -> None:
         """Count a record for which a handler has chosen to continue."""
         error = context.exception
         fate = Fate.DEAD_LETTER if response is Response.DEAD_LETTER else Fate.SKIPPED
-        self.count_drop(context.step, f"{what} failed with {type(error).__name__}", fate, _first_line(error))
+        text = "; ".join(filter(None, (_first_line(error), reason(error))))
+        self._count(context.step, f"{what} failed with {type(error).__name__}", fate, error=text)
 
     def drop_as_usual(self) -> None:
         """Only count that the current record was dropped."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from pystreams.engine.failures.lateness import LateRecords, add_up, late_text, spell_step
 from pystreams.ids import TaskId
+from pystreams.topology.nodes import SourceNode, source_of
 
 log = logging.getLogger(__name__)
 
@@ -27,52 +29,100 @@ class Fate(Enum):
     DROPPED = "dropped"
 
 
+class Step(NamedTuple):
+    """A step that leaves records out: its name, its store if the program named it, and the sources that lead to it."""
+
+    name: str
+    store: str = ""
+    sources: tuple[SourceNode, ...] = ()
+
+    @property
+    def spelled(self) -> str:
+        """``step COUNT (store counts)``."""
+        return spell_step(self.name, self.store)
+
+
 class Kind(NamedTuple):
-    """Records that are counted together; ``topic`` is that of the input, None where no input record is at work."""
+    """Records that are counted together; ``topic`` is that of the input, None where no input record is at work.
+    ``late``: they are too late for a window, and a longer grace would have kept them."""
 
     fate: Fate
-    step: str
+    step: Step
     why: str
     topic: str | None
+    late: bool = False
 
     @property
     def origin(self) -> str:
         """The topic and step where they were left out."""
-        return f"step {self.step}" if self.topic is None else f"topic {self.topic}, step {self.step}"
+        return self.step.spelled if self.topic is None else f"topic {self.topic}, {self.step.spelled}"
+
+
+class TaskCounts:
+    """The counts of one task. Its thread adds to them, any thread may read them."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[Kind, int] = {}
+        #: Each record counts once, also where several steps drop it.
+        self.fates: dict[Fate, int] = {}
+        #: By step. ``read`` is not set.
+        self.late: dict[Step, LateRecords] = {}
+        #: The number of records that were read, by topic.
+        self.read: dict[str, int] = {}
+
+    def add(self, kind: Kind, *, again: bool) -> bool:
+        """Count a record; ``again``: another step has left it out before. True if it is the first of its kind."""
+        n = self.kinds[kind] = self.kinds.get(kind, 0) + 1
+        if not again:
+            self.fates[kind.fate] = self.fates.get(kind.fate, 0) + 1
+        return n == 1
+
+    def add_late(self, step: Step, records: int, late_ms: int, grace_ms: int) -> None:
+        """Count records that were too late; 0 records: one that was counted already was too late by this much."""
+        late = self.late.get(step) or LateRecords(step.name, step.store)
+        self.late[step] = late._replace(
+            records=late.records + records,
+            late_ms=max(late.late_ms, late_ms),
+            grace_ms=max(late.grace_ms, grace_ms),
+        )
+
+    def add_read(self, topic: str, records: int) -> None:
+        """Count records that the task was given."""
+        self.read[topic] = self.read.get(topic, 0) + records
 
 
 class LeftOut:
-    """Counts for all tasks of a client. Each task adds to a mapping of its own, which any thread may read."""
+    """Counts for all tasks of a client."""
 
     def __init__(self, dead_letter_topic: str | None = None) -> None:
         self._labels = {fate: fate.value for fate in Fate}
         if dead_letter_topic is not None:
             self._labels[Fate.DEAD_LETTER] += f" {dead_letter_topic}"
         self._lock = threading.Lock()
-        self._by_task: dict[TaskId, dict[Kind, int]] = {}
+        self._by_task: dict[TaskId, TaskCounts] = {}
         self._logged: Counter[Kind] = Counter()
         self._logged_ms: float | None = None
 
-    def of_task(self, task: TaskId) -> MutableMapping[Kind, int]:
+    def of_task(self, task: TaskId) -> TaskCounts:
         """The counts of a task, which continue those of its earlier runs in this client."""
         with self._lock:
-            return self._by_task.setdefault(task, {})
+            return self._by_task.setdefault(task, TaskCounts())
 
-    def log_first(self, kind: Kind, task: TaskId, position: str, error: str) -> None:
+    def log_first(self, kind: Kind, task: TaskId, position: str, details: str = "") -> None:
         """Log a task's first record of a kind, if it is also the client's first. ``position`` is its place in the
-        input, ``error`` the exception, if there was one."""
+        input, ``details`` say more about the cause."""
         with self._lock:
             if kind in self._logged:
                 return
             self._logged[kind] = 1
         log.warning(
-            "a record was %s: task %s, step %s, %s: %s%s; more of this kind are counted",
+            "a record was %s: task %s, %s, %s: %s%s; more of this kind are counted",
             self._labels[kind.fate],
             task,
-            kind.step,
+            kind.step.spelled,
             position,
             kind.why,
-            f": {error}" if error else "",
+            f": {details}" if details else "",
             extra={"task": task},
         )
 
@@ -88,29 +138,56 @@ class LeftOut:
             counts = self._counts()
             more = {kind: n for kind, n in counts.items() if n > self._logged[kind]}
             self._logged.update({kind: n - self._logged[kind] for kind, n in more.items()})
+        late = {one.step: one for one in self.late()}
         for kind, n in more.items():
             log.warning(
-                "%s records so far were %s (%s): %s", f"{n:,}", self._labels[kind.fate], kind.origin, kind.why
+                "%s records so far were %s (%s): %s%s",
+                f"{n:,}",
+                self._labels[kind.fate],
+                kind.origin,
+                kind.why,
+                f"; {_worst(late[kind.step.name])}" if kind.late else "",
             )
+
+    def late(self) -> list[LateRecords]:
+        """The records that were dropped because they were too late, by step; the step with most of them first."""
+        with self._lock:
+            by_task = dict(self._by_task)
+        steps = {step: task.subtopology for task, counts in by_task.items() for step in dict(counts.late)}
+        return add_up(
+            counts.late.get(step, LateRecords(step.name))._replace(read=_read_for(step, dict(counts.read)))
+            for step, subtopology in steps.items()
+            for task, counts in by_task.items()
+            if task.subtopology == subtopology
+        )
 
     def totals(self) -> dict[str, int]:
         """The counts by fate, in words, without zeros."""
         with self._lock:
-            counts = self._counts()
+            by_task = list(self._by_task.values())
         by_fate: Counter[Fate] = Counter()
-        for kind, n in counts.items():
-            by_fate[kind.fate] += n
+        for counts in by_task:
+            # An atomic copy, because the task may add counts at the same time.
+            by_fate.update(dict(counts.fates))
         return {self._labels[fate]: by_fate[fate] for fate in Fate if by_fate[fate]}
 
     def _counts(self) -> Counter[Kind]:
         counts: Counter[Kind] = Counter()
         for of_task in self._by_task.values():
-            # An atomic copy, because the task may add counts at the same time.
-            counts.update(dict(of_task))
+            counts.update(dict(of_task.kinds))
         return counts
 
 
-def totals_text(found: Mapping[str, int]) -> str:
-    """``left out: 2 skipped, 1 dropped``; empty if nothing was."""
+def totals_text(found: Mapping[str, int], late: Sequence[LateRecords] = ()) -> str:
+    """``left out: 2 skipped, 1 dropped``, and how late the dropped records were; empty if nothing was left out."""
     each = ", ".join(f"{n:,} {fate}" for fate, n in found.items())
-    return f"left out: {each}" if each else ""
+    return "; ".join(filter(None, (f"left out: {each}" if each else "", late_text(late))))
+
+
+def _read_for(step: Step, read: Mapping[str, int]) -> int:
+    return sum(n for topic, n in read.items() if source_of(step.sources, topic) is not None)
+
+
+def _worst(late: LateRecords) -> str:
+    """How late records are, and their numbers if they are many."""
+    return late.numbers if late.many else late.remedy

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pystreams.dsl.operators.stateless import FlatMap, Map, SelectKey
 from pystreams.dsl.operators.table import TableRepartition
 from pystreams.functions import UserFunction
+from pystreams.topology.names import is_generated
 from pystreams.topology.nodes import Node, Process, ProcessorNode, SinkNode, SourceNode
 
 #: The functions of operations whose results go on as values; the others choose, look on or make keys.
@@ -35,6 +36,33 @@ class Origins:
             f"the key is {_type(key)}{as_key}{self._made(step, _makes_key)}; "
             f"the value is {_type(value)}{as_value}{self._made(step, _makes_value)}"
         )
+
+    def store(self, step: str) -> str:
+        """The store of a step if the program named it, else nothing."""
+        node = self._nodes.get(step)
+        store = getattr(node.operation, "store", None) if isinstance(node, ProcessorNode) else None
+        return "" if store is None or is_generated(store) else str(store)
+
+    def keeper(self, store: str) -> str:
+        """The step of the DSL that keeps its records in a store; empty if there is none."""
+        nodes = (node for node in self._nodes.values() if isinstance(node, ProcessorNode))
+        return next((node.name for node in nodes if getattr(node.operation, "store", None) == store), "")
+
+    def sources(self, step: str) -> tuple[SourceNode, ...]:
+        """The sources from which records reach a step."""
+        found: dict[str, SourceNode] = {}
+        seen: set[str] = set()
+        todo = [step]
+        while todo:
+            name = todo.pop()
+            if name in seen or name not in self._nodes:
+                continue
+            seen.add(name)
+            node = self._nodes[name]
+            if isinstance(node, SourceNode):
+                found[name] = node
+            todo += self._parents(name)
+        return tuple(found.values())
 
     def _made(self, step: str, makes: Callable[[ProcessorNode], bool]) -> str:
         """``, made by step X in its function``, or ``, read from topic X``; joins and merges have several."""

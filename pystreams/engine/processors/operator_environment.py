@@ -106,6 +106,9 @@ class NodeEnvironment:
     def drop(self, reason: str) -> None:
         self._failures.drop(self.node_name, reason)
 
+    def drop_late(self, key: Any, value: Any, stream_time: int, grace_ms: int) -> None:
+        self._failures.drop_late(self.node_name, key, value, stream_time, grace_ms)
+
     def drop_as_usual(self) -> None:
         self._failures.drop_as_usual()
 

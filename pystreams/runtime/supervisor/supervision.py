@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pystreams.clock import Clock
+from pystreams.engine.failures.lateness import LateRecords, add_up
 from pystreams.runtime.supervisor.restarts import Causes, RestartPolicy
 from pystreams.runtime.supervisor.worker import Failure, Report, Worker, WorkerState
 from pystreams.runtime.supervisor.worker_notes import (
@@ -69,6 +70,7 @@ class Summary:
     tasks: int
     restarts: int
     left_out: Mapping[str, int]
+    late: Sequence[LateRecords]
 
 
 class Supervision:
@@ -186,6 +188,7 @@ class Supervision:
             tasks=sum(worker.report.tasks for worker in self.workers.values()),
             restarts=sum(worker.restarts for worker in self.workers.values()),
             left_out=sum((worker.left_out for worker in self.workers.values()), Counter()),
+            late=add_up(late for worker in self.workers.values() for late in worker.late),
         )
 
     def _lag(self) -> int | None:

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 
+from pystreams.engine.failures.lateness import LateRecords, add_up
 from pystreams.transitions import check_transition
 
 
@@ -50,7 +51,8 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     """The report that a worker sends a few times a second. ``state`` is its client's; ``records`` counts the records
     that its process has processed; ``lag`` is None while it is not known. ``tasks`` are its own, ``all_tasks`` those of
     the application, and ``caught_up`` is about the whole application. The group considers a worker dead that is silent
-    for ``patience_ms`` (None: never). ``left_out`` counts the records that its process has left out, by their fate."""
+    for ``patience_ms`` (None: never). ``left_out`` counts the records that its process has left out, by their fate,
+    ``late`` those of them that were too late."""
 
     state: str
     records: int = 0
@@ -60,6 +62,7 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     caught_up: bool = False
     patience_ms: int | None = None
     left_out: dict[str, int] = {}
+    late: list[LateRecords] = []
 
 
 _NOTHING_TOLD = Report("starting")
@@ -102,6 +105,7 @@ class Worker:
     retry_at_ms: float = 0.0
     _records_before: int = 0
     _left_out_before: Counter[str] = field(default_factory=Counter)
+    _late_before: list[LateRecords] = field(default_factory=list)
     _heard_ms: float = 0.0
     _silence_noted: bool = False
 
@@ -124,6 +128,11 @@ class Worker:
     def left_out(self) -> Counter[str]:
         """The numbers of records that all its processes have left out."""
         return self._left_out_before + Counter(self.report.left_out)
+
+    @property
+    def late(self) -> list[LateRecords]:
+        """Those of them that were too late, by step."""
+        return add_up((*self._late_before, *self.report.late))
 
     @property
     def between_assignments(self) -> bool:
@@ -164,6 +173,7 @@ class Worker:
         self.failures = 1 if ran_well else self.failures + 1
         self._records_before += self.report.records
         self._left_out_before.update(self.report.left_out)
+        self._late_before = self.late
         self.report = _NOTHING_TOLD
 
     # Silence

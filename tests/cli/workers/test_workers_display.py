@@ -33,12 +33,14 @@ def test_every_worker_has_a_row_and_all_have_one():
     table = WorkersTable(Meter(clock), clock)
     table.paint(supervision, {})
     clock.advance_ms(1_000)
-    supervision.heard(1, Report("running", records=3_000, lag=500, tasks=2))
+    supervision.heard(
+        1, Report("running", records=3_000, lag=500, tasks=2, left_out={"dropped": 4, "skipped": 3})
+    )
     supervision.heard(2, Report("restoring", records=0, lag=None, tasks=1))
     painted = rows(table, supervision, {1: 4711, 2: 4712})
-    assert painted["1"] == ["4711", "running", "2", "3,000", "3,000", "500", "0"]
-    assert painted["2"] == ["4712", "restoring", "1", "0", "0", "?", "0"]
-    assert painted["all"] == ["1/2", "running", "3", "3,000", "3,000", "?", "0"]
+    assert painted["1"] == ["4711", "running", "2", "3,000", "3,000", "500", "7", "0"]
+    assert painted["2"] == ["4712", "restoring", "1", "0", "0", "?", "0", "0"]
+    assert painted["all"] == ["1/2", "running", "3", "3,000", "3,000", "?", "7", "0"]
 
 
 def test_a_dead_worker_keeps_its_records_and_has_no_process():

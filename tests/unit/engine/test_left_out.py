@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from pystreams.engine.failures.left_out import LOG_INTERVAL_MS, Fate, Kind, LeftOut, totals_text
+from pystreams.engine.failures.left_out import LOG_INTERVAL_MS, Fate, Kind, LeftOut, Step, totals_text
 from pystreams.ids import TaskId
+from pystreams.serde import STR
+from pystreams.topology.nodes import SourceNode
 
-LATE = Kind(Fate.DROPPED, "COUNT", "window closed", "in")
-RAISED = Kind(Fate.DEAD_LETTER, "MAP", "processing failed with ValueError", "in")
+COUNT = Step("COUNT", "counts", (SourceNode("SOURCE", ("in",), key_serde=STR, value_serde=STR),))
+NO_KEY = Kind(Fate.DROPPED, COUNT, "null key", "in")
+LATE = Kind(Fate.DROPPED, COUNT, "the window has closed", "in", late=True)
+RAISED = Kind(Fate.DEAD_LETTER, Step("MAP"), "processing failed with ValueError", "in")
 
 
 class Scene:
@@ -21,9 +25,15 @@ class Scene:
     def leave_out(self, kind: Kind, times: int = 1, task: TaskId = TaskId(0, 0)) -> None:  # noqa: B008 - a tuple
         counts = self.left_out.of_task(task)
         for _ in range(times):
-            counts[kind] = counts.get(kind, 0) + 1
-            if counts[kind] == 1:
+            if counts.add(kind, again=False):
                 self.left_out.log_first(kind, task, "in-0 offset 5", "a cause")
+
+    def come_late(self, late_ms: int, grace_ms: int, *, task: int = 0, records: int = 1) -> None:
+        self.leave_out(LATE, records, TaskId(0, task))
+        self.left_out.of_task(TaskId(0, task)).add_late(COUNT, records, late_ms, grace_ms)
+
+    def read(self, records: int, *, task: int = 0, topic: str = "in") -> None:
+        self.left_out.of_task(TaskId(0, task)).add_read(topic, records)
 
     def messages(self) -> list[str]:
         """What was logged since the last time."""
@@ -46,6 +56,14 @@ def test_the_first_one_is_told_in_full_with_where_it_went(scene: Scene):
     )
 
 
+def test_the_store_of_the_step_is_named(scene: Scene):
+    scene.leave_out(NO_KEY)
+    (message,) = scene.messages()
+    assert message.startswith(
+        "a record was dropped: task 0_0, step COUNT (store counts), in-0 offset 5: null key"
+    )
+
+
 def test_the_first_one_of_another_task_is_not_told_again(scene: Scene):
     for partition in range(64):
         scene.leave_out(RAISED, task=TaskId(0, partition))
@@ -59,35 +77,87 @@ def test_the_first_one_of_another_task_is_not_told_again(scene: Scene):
 
 def test_more_are_told_together_every_30_s_and_only_if_there_are_more(scene: Scene):
     scene.left_out.log_counts(0)
-    scene.leave_out(LATE, 1_000)
+    scene.leave_out(NO_KEY, 1_000)
     scene.leave_out(RAISED, 1)
     scene.messages()
     scene.left_out.log_counts(LOG_INTERVAL_MS - 1)
     assert scene.messages() == []
     scene.left_out.log_counts(LOG_INTERVAL_MS)
-    assert scene.messages() == ["1,000 records so far were dropped (topic in, step COUNT): window closed"]
+    message = "1,000 records so far were dropped (topic in, step COUNT (store counts)): null key"
+    assert scene.messages() == [message]
     scene.left_out.log_counts(2 * LOG_INTERVAL_MS)
     assert scene.messages() == []
-    scene.leave_out(LATE)
+    scene.leave_out(NO_KEY)
     scene.left_out.log_counts(3 * LOG_INTERVAL_MS)
-    assert scene.messages() == ["1,001 records so far were dropped (topic in, step COUNT): window closed"]
+    assert scene.messages() == [message.replace("1,000", "1,001")]
+
+
+def test_of_late_records_the_worst_and_the_remedy_are_told(scene: Scene):
+    scene.read(1_000)
+    scene.come_late(57_000, 47_001, records=5)
+    scene.come_late(100, 90, records=5)
+    scene.messages()
+    scene.left_out.log_counts(0, 0)
+    (message,) = scene.messages()
+    assert message == (
+        "10 records so far were dropped (topic in, step COUNT (store counts)): the window has closed; "
+        "up to 57 s late; a grace of at least 47.001 s would have kept them"
+    )
+
+
+def test_if_more_than_one_in_a_hundred_is_late_the_share_is_told_too(scene: Scene):
+    scene.read(1_000)
+    scene.read(7, topic="not read by the step")
+    scene.come_late(57_000, 47_001, records=11)
+    scene.messages()
+    scene.left_out.log_counts(0, 0)
+    (message,) = scene.messages()
+    assert message == (
+        "11 records so far were dropped (topic in, step COUNT (store counts)): the window has closed; "
+        "11 of 1,000 records (1.1 %), up to 57 s late; a grace of at least 47.001 s would have kept them"
+    )
+
+
+def test_late_records_of_all_tasks_are_counted_together_and_compared_with_what_all_have_read(scene: Scene):
+    for task, (late_ms, grace_ms) in enumerate([(9, 4), (7, 6)]):
+        scene.come_late(late_ms, grace_ms, task=task)
+    for task in range(3):
+        scene.read(10, task=task)
+    (late,) = scene.left_out.late()
+    assert late == ("COUNT", "counts", 2, 9, 6, 30)
 
 
 def test_a_task_that_comes_back_goes_on_counting(scene: Scene):
     for _ in range(3):
-        scene.leave_out(LATE)
+        scene.leave_out(NO_KEY)
     assert scene.left_out.totals() == {"dropped": 3}
 
 
 def test_totals_are_by_what_became_of_them(scene: Scene):
-    scene.leave_out(LATE, 2)
+    scene.leave_out(NO_KEY, 2)
     scene.leave_out(RAISED, 3)
-    scene.leave_out(Kind(Fate.SKIPPED, "MAP", "processing failed with ValueError", "in"))
+    scene.leave_out(Kind(Fate.SKIPPED, Step("MAP"), "processing failed with ValueError", "in"))
     totals = scene.left_out.totals()
     assert totals == {"moved to the dead-letter topic dead": 3, "skipped": 1, "dropped": 2}
     assert totals_text(totals) == "left out: 3 moved to the dead-letter topic dead, 1 skipped, 2 dropped"
 
 
+def test_a_record_that_two_steps_drop_is_one_record(scene: Scene):
+    counts = scene.left_out.of_task(TaskId(0, 0))
+    counts.add(NO_KEY, again=False)
+    counts.add(NO_KEY._replace(step=Step("SUM")), again=True)
+    assert scene.left_out.totals() == {"dropped": 1}
+
+
+def test_the_summary_says_for_each_step_how_late_its_records_were(scene: Scene):
+    scene.read(10)
+    scene.come_late(57_000, 47_001, records=2)
+    assert totals_text(scene.left_out.totals(), scene.left_out.late()) == (
+        "left out: 2 dropped; too late for step COUNT (store counts): 2 of 10 records (20 %), up to 57 s late; "
+        "a grace of at least 47.001 s would have kept them"
+    )
+
+
 def test_nothing_is_nothing(scene: Scene):
     scene.left_out.log_counts(0, 0)
-    assert (scene.messages(), totals_text(scene.left_out.totals())) == ([], "")
+    assert (scene.messages(), totals_text(scene.left_out.totals(), scene.left_out.late())) == ([], "")

@@ -31,7 +31,7 @@ class Environment:
         self.cell = ContextCell()
         self.saved: dict[str, Callable[[], int]] = {}
         self.loaded: dict[str, int] = {}
-        self.drops: list[str] = []
+        self.drops: list[Any] = []
         self.forwarded: list[tuple[Any, ...]] = []
         self.state = TaskStores.open(
             None,
@@ -54,6 +54,9 @@ class Environment:
 
     def drop(self, reason: str) -> None:
         self.drops.append(reason)
+
+    def drop_late(self, key: Any, value: Any, stream_time: int, grace_ms: int) -> None:
+        self.drops.append((key, value, stream_time, grace_ms))
 
     def failed(self, error: Exception, key: Any, value: Any) -> None:
         raise error
@@ -137,4 +140,4 @@ def test_the_time_that_closes_windows_survives_a_restart(uncached: Environment) 
         (Windowed("a", 30, 40), 1),
         (Windowed("a", 30, 40), 2),
     ]
-    assert uncached.drops == ["its window has closed"]
+    assert uncached.drops == [("a", "x", 35, 6)]

@@ -116,7 +116,7 @@ class Task:
         """(key, value, timestamp) of one store's changelog."""
         return [tuple(record) for name, *record in self.changelog if name == store]
 
-    def _count_expired(self) -> None:
+    def _count_expired(self, _: StoreSpec) -> None:
         self.expired += 1
 
     def _log_of(self, store: str) -> Any:

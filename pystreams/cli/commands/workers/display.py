@@ -54,7 +54,8 @@ class WorkersLines:
         summary = supervision.summary()
         # There is nothing to show before the first report of a worker, and after the request to stop.
         if supervision.has_run and not supervision.stopping:
-            self._lines.update(summary.state, summary.records, summary.lag)
+            left_out = sum(summary.left_out.values())
+            self._lines.update(summary.state, summary.records, summary.lag, left_out)
 
 
 class WorkersTable:
@@ -99,13 +100,16 @@ class WorkersTable:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for name in ("worker", "process", "state"):
             table.add_column(name)
-        for name in ("tasks", "records", "records/s", "lag", "restarts"):
+        for name in ("tasks", "records", "records/s", "lag", "left out", "restarts"):
             table.add_column(name, justify="right")
         for worker in supervision.workers.values():
             table.add_row(*self._row(worker, pids.get(worker.number)))
         summary = supervision.summary()
         self._meter.update(summary.records)
-        totals = _figures(summary.tasks, summary.records, self._meter, summary.lag, summary.restarts)
+        left_out = sum(summary.left_out.values())
+        totals = _figures(
+            summary.tasks, summary.records, self._meter, summary.lag, left_out, summary.restarts
+        )
         table.add_section()
         table.add_row("all", "", summary.state, *totals)
         return table
@@ -119,13 +123,15 @@ class WorkersTable:
             str(worker.number),
             "" if pid is None else str(pid),
             worker.shown_state,
-            *_figures(report.tasks, worker.records, meter, lag, worker.restarts),
+            *_figures(report.tasks, worker.records, meter, lag, worker.left_out.total(), worker.restarts),
         )
 
 
-def _figures(tasks: int, records: int, meter: Meter, lag: int | None, restarts: int) -> tuple[str, ...]:
+def _figures(
+    tasks: int, records: int, meter: Meter, lag: int | None, left_out: int, restarts: int
+) -> tuple[str, ...]:
     waiting = "?" if lag is None else f"{lag:,}"
-    return str(tasks), f"{records:,}", f"{meter.rate():,.0f}", waiting, str(restarts)
+    return str(tasks), f"{records:,}", f"{meter.rate():,.0f}", waiting, f"{left_out:,}", str(restarts)
 
 
 def workers_display_for(options: LogOptions, meter: Meter, clock: Clock) -> WorkersDisplay:

@@ -189,7 +189,7 @@ def _report_end(supervision: Supervision, meter: Meter, log_options: Sequence[st
             return failure.exit_code
     summary = supervision.summary()
     workers = f"{counted(len(supervision.workers), 'worker')}, {counted(summary.restarts, 'restart')}"
-    log_last_line(meter, summary.left_out, failed=failure is not None, workers=workers)
+    log_last_line(meter, summary.left_out, summary.late, failed=failure is not None, workers=workers)
     return 0 if failure is None else failure.exit_code
 
 

@@ -109,6 +109,7 @@ class Reporter:
                 if on_kafka
                 else max(config.session_timeout_ms, config.max_poll_interval_ms),
                 left_out=self._streams.left_out,
+                late=self._streams.late_records,
             )
         )
 

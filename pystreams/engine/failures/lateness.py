@@ -1,0 +1,158 @@
+"""How late the records were that a step dropped because their window had closed, and how much grace they needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from pystreams.errors import DroppedRecordError
+from pystreams.times import show_time, spell_ms
+
+#: Why a step drops records that are too late for it.
+WINDOW_CLOSED: Final = "the window has closed"
+
+#: Of a step that drops a greater part of its records than this, a warning is logged that has the remedy.
+MANY: Final = 0.01
+
+#: One line names no more steps than this.
+_STEPS_NAMED_MAX: Final = 3
+
+
+class Late(NamedTuple):
+    """A record that is too late: key, value and timestamp as it reached the step, the stream time there, and the grace
+    with which its window would still be open."""
+
+    key: Any
+    value: Any
+    timestamp: int
+    stream_time: int
+    grace_ms: int
+
+    @property
+    def late_ms(self) -> int:
+        """The distance from stream time."""
+        return self.stream_time - self.timestamp
+
+    @property
+    def spelled(self) -> str:
+        """``stream time was 2026-03-01T12:00:58Z, so it was 57 s late; a grace of at least ...``."""
+        return f"{self._why}; {self._remedy}"
+
+    @property
+    def _why(self) -> str:
+        return f"stream time was {show_time(self.stream_time)}, so it was {spell_ms(self.late_ms)} late"
+
+    @property
+    def _remedy(self) -> str:
+        return f"a grace of at least {spell_ms(self.grace_ms)} would have kept it"
+
+    def error(self, what: str, step: str) -> DroppedRecordError:
+        """The error that the record's dead letter carries."""
+        facts = {
+            "step": step,
+            "stream_time": self.stream_time,
+            "late_ms": self.late_ms,
+            "grace_ms": self.grace_ms,
+        }
+        return DroppedRecordError(
+            what, why=self._why, hint=self._remedy, facts={name: str(value) for name, value in facts.items()}
+        )
+
+
+def readable_bytes(value: object) -> bytes | None:
+    """A key or value whose bytes are not known: bytes and text as they are, other objects as JSON, or else their
+    ``repr``."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace")
+    try:
+        return msgspec.json.encode(value, enc_hook=repr)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return repr(value).encode("utf-8", "replace")
+
+
+class LateRecords(NamedTuple):
+    """The records that one step has dropped because they were too late.
+
+    ``store`` is the step's store, if the program named it. ``late_ms`` is the greatest distance of a record from stream
+    time; with a grace of ``grace_ms`` no record would have been too late. ``read`` counts the records that were read
+    from the topics that lead to the step.
+    """
+
+    step: str
+    store: str = ""
+    records: int = 0
+    late_ms: int = 0
+    grace_ms: int = 0
+    read: int = 0
+
+    @property
+    def many(self) -> bool:
+        """True if they are a considerable part of the step's records."""
+        return self.records > MANY * self.read
+
+    @property
+    def where(self) -> str:
+        """Step and store."""
+        return spell_step(self.step, self.store)
+
+    @property
+    def remedy(self) -> str:
+        """``up to 57 s late; a grace of at least 47.001 s would have kept them``."""
+        up_to, them = ("", "it") if self.records == 1 else ("up to ", "them")
+        grace = spell_ms(self.grace_ms)
+        return f"{up_to}{spell_ms(self.late_ms)} late; a grace of at least {grace} would have kept {them}"
+
+    @property
+    def numbers(self) -> str:
+        """How many and how late: ``2 of 10 records (20 %), up to 57 s late; a grace of ...``."""
+        if not self.read:
+            return f"{self.records:,} record{'' if self.records == 1 else 's'}, {self.remedy}"
+        share = spell_share(self.records, self.read)
+        return f"{self.records:,} of {self.read:,} records ({share}), {self.remedy}"
+
+
+def spell_step(step: str, store: str) -> str:
+    """``step COUNT (store counts)``."""
+    return f"step {step} (store {store})" if store else f"step {step}"
+
+
+def spell_share(part: int, whole: int) -> str:
+    """``12 %``, ``0.31 %``; never 0 for a part that is not empty."""
+    percent = 100 * part / whole
+    if percent < 0.01:
+        return "less than 0.01 %"
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
+
+
+def add_up(counts: Iterable[LateRecords]) -> list[LateRecords]:
+    """One element for each step that has dropped records, the one that has dropped most first."""
+    by_step: dict[str, LateRecords] = {}
+    for one in counts:
+        other = by_step.get(one.step, LateRecords(one.step))
+        by_step[one.step] = LateRecords(
+            one.step,
+            one.store or other.store,
+            one.records + other.records,
+            max(one.late_ms, other.late_ms),
+            max(one.grace_ms, other.grace_ms),
+            one.read + other.read,
+        )
+    found = [one for one in by_step.values() if one.records]
+    return sorted(found, key=lambda one: (-one.records, one.step))
+
+
+def late_text(found: Sequence[LateRecords]) -> str:
+    """``too late for step COUNT: 2 of 10 records (20 %), up to 57 s late; a grace ...``, for each step."""
+    texts = [_text(one) for one in found[:_STEPS_NAMED_MAX]]
+    if more := found[_STEPS_NAMED_MAX:]:
+        records = sum(one.records for one in more)
+        texts.append(f"too late for {len(more)} other step{'' if len(more) == 1 else 's'}: {records:,}")
+    return "; ".join(texts)
+
+
+def _text(late: LateRecords) -> str:
+    return f"too late for {late.where}: {late.numbers}"
