@@ -308,17 +308,23 @@ class StreamTask:
         self._hurried = True
         self.timing.interrupted = True
 
-    def is_processable(self, now_ms: int) -> bool:
-        """Whether ``process`` would process a record now. First handles bad records at the head, which may raise."""
+    def head_time(self, now_ms: int) -> int | None:
+        """The timestamp (ms) of the record that ``process`` would process first; None: it would process none now.
+        First handles bad records at the head, which may raise."""
         if self.phase is not Phase.STARTED:
-            return False
-        self._group.settle()
-        return self._group.is_ready(now_ms)
+            return None
+        refused = self._group.settle()
+        if self._group.is_ready(now_ms):
+            return self._group.head_time
+        if refused:
+            self._punctuate_stream_time()
+        return None
 
-    def process(self, max_records: int, now_ms: int) -> int:
-        """Process up to ``max_records`` and call the stream-time punctuators that become due; end early if a processor
-        requests a commit. Returns the number of records, including bad ones; 0 if there are none, or if the task waits
-        for a partition without records (``max_task_idle_ms``).
+    def process(self, max_records: int, now_ms: int, until_ms: int | None = None) -> int:
+        """Process up to ``max_records``, before the first that is later than ``until_ms``, and call the stream-time
+        punctuators that become due; end early if a processor requests a commit. Returns the number of records,
+        including bad ones; 0 if there are none, or if the task waits for a partition without records
+        (``max_task_idle_ms``).
 
         Raises ``ProcessingError``, ``SerializationError`` or ``ProductionError`` if a handler says "fail".
         """
@@ -332,8 +338,13 @@ class StreamTask:
             timing.interrupted = False
             if self._interrupted or (self._hurried and done):
                 break
-            turns = group.next_turns(max_records - done)
-            done += self._run(group.next_run(max_records - done)) if turns is None else self._turns(turns)
+            if until_ms is not None and group.head_time > until_ms:
+                break
+            turns = group.next_turns(max_records - done, until_ms)
+            if turns is None:
+                done += self._run(group.next_run(max_records - done, until_ms))
+            else:
+                done += self._turns(turns)
             self._punctuate_stream_time()
             refused += group.settle()
             if timing.commit_requested:

@@ -8,6 +8,7 @@ precedes all other heads. Where runs are short, the result is turns.
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
@@ -113,6 +114,11 @@ class PartitionGroup:
         self._unsettled: dict[RecordQueue, None] = {}
         self._idle_deadlines: dict[TopicPartition, int] = {}
 
+    @property
+    def head_time(self) -> int:
+        """The least timestamp of the heads. The group must be ready."""
+        return min(queue.head_timestamp for queue in self.queues.values() if queue.rows is not None)
+
     def settle(self) -> int:
         """Find the heads of all queues that got new records or were processed. Returns the number of bad records that
         were refused on the way; raises what refusing them raises."""
@@ -130,23 +136,33 @@ class PartitionGroup:
         """The queue, which is not in the order at present, may have another head now."""
         self._unsettled[queue] = None
 
-    def next_run(self, limit: int) -> Run:
-        """Remove and return the next run, of at most ``limit`` records. The group must be ready.
+    def next_run(self, limit: int, until_ms: int | None = None) -> Run:
+        """Remove and return the next run, of at most ``limit`` records, before the first that is later than
+        ``until_ms``. The group must be ready, with a head that is not later.
 
         The caller advances the queue and hands it back with ``touched``.
         """
         queue = self._order.poll()
         end = self._order.run_end(queue, queue.run_end(limit))
-        assert queue.rows is not None
-        return Run(queue, queue.rows, queue.position, end)
+        rows = queue.rows
+        assert rows is not None
+        if until_ms is not None and rows.max_timestamp > until_ms:
+            end = first_above(rows.timestamps, queue.position, end, until_ms)
+        return Run(queue, rows, queue.position, end)
 
-    def next_turns(self, limit: int) -> Turns | None:
-        """If heads alternate, remove and return all queues with the order of their records. None: use ``next_run``.
+    def next_turns(self, limit: int, until_ms: int | None = None) -> Turns | None:
+        """If heads alternate, remove and return all queues with the order of their records, before the first that is
+        later than ``until_ms``. None: use ``next_run``.
 
         The caller advances the queues and hands them back with ``touched``.
         """
         queues = () if self._alternating is None else self._alternating.poll_alternating()
-        return take_turns(queues, limit) if queues else None
+        if not queues:
+            return None
+        turns = take_turns(queues, limit)
+        if until_ms is not None:
+            del turns.order[bisect_left(turns.order, (until_ms + 1, -1)) :]
+        return turns
 
     def is_ready(self, now_ms: int) -> bool:
         """Whether records may be processed although some partitions have none buffered.

@@ -20,6 +20,7 @@ from pystreams.errors import (
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.record import RecordBatch
+from pystreams.runtime.catching_up.order_plan import order_plan
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.assignment_plan import (
     AbortAll,
@@ -41,6 +42,7 @@ from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_opening import TaskOpener
 from pystreams.runtime.tasks.task_set import TaskSet
+from pystreams.runtime.tasks.time_order import TimeOrder
 from pystreams.state.cache.thread_cache import ThreadCache
 
 log = logging.getLogger(__name__)
@@ -92,6 +94,8 @@ class TaskManager:
         )
         self._created = context.metrics.counter(names.TASKS_CREATED, thread_id=thread)
         self._closed = context.metrics.counter(names.TASKS_CLOSED, thread_id=thread)
+        plan = order_plan(context.built)
+        self._order = plan and TimeOrder(plan, clients.consumer, context.clock, self._set_working)
         self._tasks: TaskSet[ActiveTask] = TaskSet()
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
@@ -367,6 +371,8 @@ class TaskManager:
 
     def add_batches(self, batches: Sequence[RecordBatch]) -> None:
         """Hand over what was polled; partitions that are full enough are paused."""
+        if self._order is not None:
+            self._order.arrived(batches)
         owners = {partition: task for task in self.running for partition in task.inputs}
         for batch in batches:
             owner = owners.get(TopicPartition(batch.topic, batch.partition))
@@ -376,21 +382,38 @@ class TaskManager:
 
     def process(self, max_records: int, now_ms: int) -> int:
         """Let each task process up to ``max_records``, or what it can in a tenth of a second; the number processed."""
-        processed = 0
         if not self._context.in_use.kept and any(map(self.buffered, self.running)):
             self._context.in_use.processing()
-        for task in self.running:
-            if not self._member.can_commit():
-                # A function has hung for so long that others have the tasks by now.
-                break
-            self.working = task
-            self._stopwatch.watch(task.stream)
-            processed += task.stream.process(max_records, now_ms)
+        if self._order is not None and self._order.lags(self._tasks):
+            processed = self._process_in_order(self._order, max_records, now_ms)
+        else:
+            processed = self._process_in_turn(self.running, max_records, now_ms)
         self._stopwatch.rest()
         self.working = None
         if processed:
             self._adjust_flow()
         return processed
+
+    def _process_in_turn(
+        self, tasks: Iterable[ActiveTask], max_records: int, now_ms: int, until_ms: int | None = None
+    ) -> int:
+        processed = 0
+        for task in tasks:
+            if not self._member.can_commit():
+                # A function has hung for so long that others have the tasks by now.
+                break
+            self.working = task
+            self._stopwatch.watch(task.stream)
+            processed += task.stream.process(max_records, now_ms, until_ms)
+        return processed
+
+    def _process_in_order(self, order: TimeOrder, max_records: int, now_ms: int) -> int:
+        def go(task: ActiveTask, until_ms: int) -> int:
+            return self._process_in_turn([task], max_records, now_ms, until_ms)
+
+        last = [task for task in self.running if not order.has(task)]
+        processed = self._process_in_turn(last, max_records, now_ms)
+        return processed + order.process(self._tasks, max_records, now_ms, go)
 
     def interrupt(self) -> None:
         """Have ``process`` return after the record at work. May be called from another thread."""

@@ -51,6 +51,31 @@ def test_runs_give_the_order_of_one_record_at_a_time(
     assert harness.task.stream_time == max((t for times in queues for t in times), default=-1)
 
 
+@given(Queues, st.lists(st.integers(0, 12), max_size=5), st.integers(1, 9))
+def test_a_limit_of_time_stops_before_the_first_later_record_and_changes_no_order(
+    queues: list[list[int]], limits: list[int], max_records: int
+) -> None:
+    limited, seen = merging()
+    free, expected = merging()
+    for harness in (limited, free):
+        for partition, times in zip(harness.partitions, queues, strict=True):
+            stretch = [(None, str(t), t) for t in times]
+            harness.feed(*stretch, topic=partition.topic, partition=partition.partition)
+    while free.process():
+        pass
+    now_ms = limited.clock.now_ms()
+    for until in limits:
+        before = len(seen)
+        while limited.task.process(max_records, now_ms, until):
+            pass
+        assert all(int(time) <= until for time in seen[before:])
+        head = limited.task.head_time(now_ms)
+        assert head is None if len(seen) == len(expected) else head == int(expected[len(seen)]) > until
+    while limited.process():
+        pass
+    assert seen == expected
+
+
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60), st.integers(-1, 10), st.data())
 def test_the_end_of_a_run_is_the_first_timestamp_above_the_bound(
     times: list[int], bound: int, data: st.DataObject

@@ -1,0 +1,40 @@
+"""Where the order of tasks within a thread matters, and how exact it must be."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pystreams.runtime.catching_up.subtopology_graph import topics_between, upstream, writers
+from pystreams.runtime.catching_up.time_steps import time_steps
+from pystreams.topology.built import BuiltTopology
+
+#: Half of the grace is for the distance of tasks, the other half remains for records that are out of order in their own
+#: partition. More distance makes longer runs, which cost less per record.
+_GRACES_PER_SLACK = 2
+#: With less than this, a task would process few records at a time.
+_SLACK_MS_MIN = 1_000
+#: The grace where no step has one: stream time calls punctuators, or ends a suppression.
+_USUAL_GRACE_MS = 60_000
+
+
+class OrderPlan(NamedTuple):
+    """``subtopologies`` are those whose tasks must process in the order of time, because a step behind them depends on
+    stream time, and none of them may be more than ``slack_ms`` ahead of another. ``topics_between`` are written by the
+    application itself: its tasks wait for records of all other topics."""
+
+    subtopologies: frozenset[int]
+    topics_between: frozenset[str]
+    slack_ms: int
+
+
+def order_plan(built: BuiltTopology) -> OrderPlan | None:
+    """The plan for a topology; None: the order of its tasks does not matter, because no step that depends on stream
+    time reads what another sub-topology writes."""
+    writers_of = writers(built)
+    steps = {sub.id: time_steps(sub) for sub in built.subtopologies if writers_of[sub.id]}
+    timed = [id for id, found in steps.items() if found]
+    if not timed:
+        return None
+    graces = [step.grace_ms for id in timed for step in steps[id] if step.grace_ms is not None]
+    slack_ms = max(_SLACK_MS_MIN, min(graces, default=_USUAL_GRACE_MS) // _GRACES_PER_SLACK)
+    return OrderPlan(upstream(writers_of, timed), topics_between(built), slack_ms)
