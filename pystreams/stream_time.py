@@ -119,13 +119,15 @@ class StreamTime:
         return self.of_step(_AFTER_STEPS)
 
     def limit(self, bound_ms: int) -> bool:
-        """Set the bound (ms): no older record is expected. Whether a time in force will move at the next ``flushed``. A
-        bound below a time in force leaves it where it is."""
+        """Set the bound (ms): no older record is expected. Whether the next ``flushed`` will move a time in force, or
+        end the waiting. A bound below a time in force leaves it where it is."""
         self._next_bound_ms = bound_ms
         if bound_ms < self._bound_ms:
             self._bound_ms = bound_ms
             for observed in self._observed:
                 observed.bound_ms = bound_ms
+        if bound_ms == TIME_MAX > self._bound_ms:
+            return True
         return any(observed.would_move(bound_ms) for observed in self._observed)
 
     def flushed(self, flush: Callable[[], None]) -> bool:

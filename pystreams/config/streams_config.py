@@ -94,6 +94,11 @@ class StreamsConfig:
     #: How long a task waits for records of an empty partition, so that records are processed in order of time across
     #: partitions; 0: only as long as the log has records that were not fetched yet; -1: never.
     max_task_idle_ms: int = _setting(0, duration(besides=-1))
+    #: ``bounded``: behind topics that the application itself writes, stream time waits for tasks that lag, so their
+    #: records are not late. ``java``: it waits for nobody, as in Kafka Streams.
+    stream_time: str = _setting("bounded", choice("bounded", "java"))
+    #: Stream time no longer waits for a task that lags and has committed nothing for this long.
+    catch_up_wait_max_ms: int = _setting(300_000, duration())
     #: How long a task may keep failing because the broker does not answer.
     task_timeout_ms: int = _setting(300_000, duration())
     #: How often processed records are deleted from repartition topics.

@@ -22,3 +22,7 @@ TASKS_CLOSED: Final = "task-closed-total"
 # Per client.
 ALIVE_STREAM_THREADS: Final = "alive-stream-threads"
 FAILED_STREAM_THREADS: Final = "failed-stream-threads"
+
+# Per client, and not in Kafka Streams: the group's tasks that stream time waits for, and that it no longer waits for.
+LAGGING_TASKS: Final = "lagging-tasks"
+LAGGING_TASKS_GIVEN_UP: Final = "lagging-tasks-given-up"

@@ -455,6 +455,8 @@ class Streams:
         self._set_state(ending)
 
     def _release(self) -> None:
+        if self._context is not None and self._context.watch is not None:
+            self._context.watch.close()
         for opened in (
             self._context.admin if self._context else None,
             None if self._given_broker else self._broker,

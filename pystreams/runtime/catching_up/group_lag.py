@@ -77,8 +77,9 @@ class LaggingTask:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """What follows from a reading."""
+    """What follows from a reading, which was made ``at_ms`` (monotonic)."""
 
+    at_ms: float
     #: By sub-topology that waits: the stream time that its tasks may reach, once they have passed ``ends``.
     bounds: Mapping[int, int]
     ends: Mapping[TopicPartition, int]
@@ -87,6 +88,12 @@ class GroupView:
     given_up: tuple[LaggingTask, ...]
     #: Others wait for commits.
     commit_often: bool
+
+
+def holds_time_back(commits: Mapping[TopicPartition, CommittedOffset]) -> bool:
+    """Whether, as of its commits, the stream time of a task waits for others."""
+    metadata = merge_committed(commits)
+    return metadata.stream_time < metadata.time_seen
 
 
 class GroupLag:
@@ -115,6 +122,9 @@ class GroupLag:
                 self._of[stage].append(
                     _Task(task_id, stage, partitions, written[task_id.subtopology], by_time)
                 )
+        every = [task for tasks in self._of.values() for task in tasks]
+        self._partitions = frozenset(p for task in every for p in task.partitions)
+        self._between = frozenset(p for task in every for p in task.from_before | task.from_inside)
         #: By stage: whether a task before it lagged at the last reading.
         self._waited = dict.fromkeys(stages.in_order, False)
         self._rounds = dict.fromkeys(stages.in_order, 0)
@@ -127,9 +137,19 @@ class GroupLag:
         self._often_until_ms = 0.0
 
     @property
+    def waiting(self) -> frozenset[int]:
+        """The sub-topologies whose stream time waits for others."""
+        return self._stages.waiting
+
+    @property
     def partitions(self) -> frozenset[TopicPartition]:
         """The partitions to read."""
-        return frozenset(p for tasks in self._of.values() for task in tasks for p in task.partitions)
+        return self._partitions
+
+    @property
+    def between(self) -> frozenset[TopicPartition]:
+        """Those of them that tasks write for others."""
+        return self._between
 
     def begin_generation(self) -> None:
         """Tasks may have changed hands: with the next reading everything is required."""
@@ -148,12 +168,17 @@ class GroupLag:
         if any(task.lags or task.nearly for task in every):
             self._often_until_ms = reading.at_ms + _AFTERWARDS_MS
         return GroupView(
+            reading.at_ms,
             {sub: self._bound(self._stages.of[sub]) for sub in self._stages.waiting},
             reading.ends,
             tuple(task.told() for task in every if task.lags),
             tuple(task.told() for task in every if task.given_up),
             commit_often=reading.at_ms < self._often_until_ms,
         )
+
+    def nobody_waits(self) -> GroupView:
+        """A view without bounds, which hold at once."""
+        return GroupView(0.0, dict.fromkeys(self.waiting, TIME_MAX), {}, (), (), commit_often=False)
 
     def _judge(self, stage: Stage, reading: Reading) -> None:
         """Find out which tasks of a stage lag; the stages before it are known."""

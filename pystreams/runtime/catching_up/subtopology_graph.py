@@ -28,6 +28,19 @@ def writers(built: BuiltTopology) -> dict[int, frozenset[int]]:
     }
 
 
+def writers_by_topic(built: BuiltTopology) -> dict[int, dict[str, frozenset[int]]]:
+    """By sub-topology and topic that it reads: the sub-topologies that write to the topic."""
+    topics = topics_between(built)
+    return {
+        reader.id: {
+            topic: frozenset(writer.id for writer in built.subtopologies if topic in writer.sink_topics)
+            for topic in topics
+            if reader.source_for(topic) is not None
+        }
+        for reader in built.subtopologies
+    }
+
+
 def upstream(writers_of: Mapping[int, frozenset[int]], subtopologies: Iterable[int]) -> frozenset[int]:
     """All sub-topologies from which a way leads to one of ``subtopologies``, which are themselves among them only if
     they are before another one, or in a circle. ``writers_of`` comes from ``writers``."""

@@ -12,6 +12,7 @@ from pystreams.config import StreamsConfig
 from pystreams.dsl.builder import Buildable, topology_of
 from pystreams.errors import TopicError
 from pystreams.metrics import Metrics
+from pystreams.runtime.catching_up.group_watch import watch_of
 from pystreams.runtime.startup.client_take_over import ClientTakeOver
 from pystreams.runtime.startup.retention_check import check_retention
 from pystreams.runtime.tasks.client_context import ClientContext
@@ -75,6 +76,7 @@ def prepare(
         len(plan.partitioning.tasks),
         resources.summary(config.statestore_cache_max_bytes, config.statestore_uncommitted_max_bytes),
     )
+    inputs = {task: frozenset(partitions) for task, partitions in plan.partitioning.tasks.items()}
     return ClientContext(
         built=built,
         config=config,
@@ -89,8 +91,9 @@ def prepare(
         resources=resources,
         process_id=directory.process_id,
         worker=WorkerNumber(directory.path, worker),
-        inputs={task: frozenset(partitions) for task, partitions in plan.partitioning.tasks.items()},
+        inputs=inputs,
         partition_count=partition_counter(admin, plan.partition_counts),
+        watch=watch_of(built, config, inputs, admin, clock, metrics, transactional=broker.transactional),
         restore_listener=restore_listener,
     )
 

@@ -12,6 +12,8 @@ from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.global_state import GlobalStoreView
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
+from pystreams.runtime.catching_up.group_lag import holds_time_back
+from pystreams.runtime.catching_up.group_watch import GroupWatch
 from pystreams.runtime.tasks.restore import RestoreListener
 from pystreams.runtime.tasks.start_positions import offset_ago
 from pystreams.runtime.tasks.state_cleanup import StateCleanup
@@ -44,6 +46,8 @@ class ClientContext:
     worker: WorkerNumber
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     partition_count: Callable[[str], int]
+    #: Tells how far stream time may go while other tasks lag; None if it waits for nobody.
+    watch: GroupWatch | None = None
     restore_listener: RestoreListener | None = None
     #: The records that tasks have left out.
     left_out: LeftOut = field(init=False)
@@ -79,14 +83,20 @@ class ClientContext:
         return offset_ago(self.admin, self.clock, partition, duration_ms)
 
     def everything_is_committed(self) -> bool:
-        """True if the group's committed offsets are the end offsets of all inputs."""
+        """True if the group's committed offsets are the end offsets of all inputs, and stream time waits for nobody:
+        what becomes final when it no longer waits is written then, too."""
         admin, inputs = self.admin, sorted({p for of_task in self.inputs.values() for p in of_task})
         before = admin.end_offsets(inputs)
         committed = admin.group_offsets(self.built.application_id)
         beginnings = admin.beginning_offsets(inputs)
         reached = {p: max(committed[p].offset if p in committed else 0, beginnings[p]) for p in inputs}
         # The end offsets only grow: if they are the same before and after, they were the same in between.
-        return reached == before == admin.end_offsets(inputs)
+        if not reached == before == admin.end_offsets(inputs):
+            return False
+        return not any(
+            holds_time_back({p: committed[p] for p in of_task if p in committed})
+            for of_task in self.inputs.values()
+        )
 
     def instance_id(self, thread: int) -> str | None:
         """The group instance id of a thread; None: the thread is not a static member. Source:

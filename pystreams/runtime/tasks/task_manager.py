@@ -42,6 +42,7 @@ from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_opening import TaskOpener
 from pystreams.runtime.tasks.task_set import TaskSet
+from pystreams.runtime.tasks.time_bounds import TimeBounds
 from pystreams.runtime.tasks.time_order import TimeOrder
 from pystreams.state.cache.thread_cache import ThreadCache
 
@@ -92,9 +93,10 @@ class TaskManager:
             context.config.repartition_purge_interval_ms,
             context.clock,
         )
+        self._bounds = TimeBounds(context.watch, clients.consumer)
         self._created = context.metrics.counter(names.TASKS_CREATED, thread_id=thread)
         self._closed = context.metrics.counter(names.TASKS_CLOSED, thread_id=thread)
-        plan = order_plan(context.built)
+        plan = None if context.config.stream_time == "java" else order_plan(context.built)
         self._order = plan and TimeOrder(plan, clients.consumer, context.clock, self._set_working)
         self._tasks: TaskSet[ActiveTask] = TaskSet()
         #: The task whose code or state is being used now, to blame for what is raised.
@@ -131,6 +133,11 @@ class TaskManager:
     def uncommitted_bytes(self) -> int:
         return sum(task.state.uncommitted_bytes for task in self.running)
 
+    @property
+    def commit_often(self) -> bool:
+        """True while stream time somewhere in the group waits for what tasks commit."""
+        return self._bounds.commit_often
+
     def caught_up(self) -> bool:
         """True if all that was last seen in the inputs has been processed and committed."""
         return not self.commit_needed and all(self.lag(task) == 0 for task in self.running)
@@ -162,6 +169,10 @@ class TaskManager:
         return self._tasks.ids()
 
     # Rebalances
+
+    def begin_generation(self, generation: int) -> None:
+        """The group has a new assignment: work may have changed hands."""
+        self._bounds.begin_generation(generation, self.running)
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Go over to a new assignment."""
@@ -341,6 +352,7 @@ class TaskManager:
             )
             self.working = task
             self._tasks.become(task, TaskStatus.STARTING)
+            self._bounds.starts(task)
             task.start(self._cache, positions, beginnings)
             self._consumer.assign(positions)
             self.working = None
@@ -357,6 +369,7 @@ class TaskManager:
         if was is TaskStatus.CREATED:
             return
         self._closed.add()
+        self._bounds.ends(task.task_id)
         self._restorer.withdraw(task.task_id).result()
         if was is TaskStatus.RUNNING:
             self._consumer.unassign(task.inputs)
@@ -384,6 +397,7 @@ class TaskManager:
         """Let each task process up to ``max_records``, or what it can in a tenth of a second; the number processed."""
         if not self._context.in_use.kept and any(map(self.buffered, self.running)):
             self._context.in_use.processing()
+        self._bounds.apply(self.running, self._set_working)
         if self._order is not None and self._order.lags(self._tasks):
             processed = self._process_in_order(self._order, max_records, now_ms)
         else:

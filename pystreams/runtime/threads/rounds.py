@@ -40,6 +40,8 @@ _JOINING_POLL_MS = 10.0
 #: Restoring may use this much of a round while other tasks are running, and this much if none is.
 _RESTORE_BESIDE_MS, _RESTORE_ALONE_MS = 20.0, 200.0
 _RETRY_PAUSE_MS = 100.0
+#: While others wait for commits, they come so often, but take at most this share of the time.
+_AWAITED_COMMIT_MS, _AWAITED_COMMIT_SHARE = 200.0, 0.1
 _SNAPSHOT_INTERVAL_MS = 100.0
 
 #: Handles an error; its second argument is the task that was at work, or None.
@@ -108,6 +110,8 @@ class Rounds:
         self._round_records = 1
         self._worked = False
         self._last_commit_ms = self._clock.monotonic_ms()
+        #: How long the last one took.
+        self._commit_took_ms = 0.0
         self._last_snapshot_ms = 0.0
         config = context.config
         self._trouble = Trouble(self._clock, config.task_timeout_ms)
@@ -199,6 +203,7 @@ class Rounds:
         if before and not {p for task in self.tasks.tasks() for p in task.inputs} <= set(partitions):
             self._owner.enter(ThreadState.PARTITIONS_REVOKED)
         self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
+        self.tasks.begin_generation(generation)
         self.tasks.assign(partitions)
         now = self.tasks.task_ids()
         log.info(
@@ -245,6 +250,8 @@ class Rounds:
         if self._owner.state is not ThreadState.RUNNING:
             return 0 if self.restorer.busy else _JOINING_POLL_MS
         timeout_ms = float(self._context.config.poll_ms)
+        if self.tasks.commit_often:
+            timeout_ms = min(timeout_ms, _AWAITED_COMMIT_MS)
         if self.tasks.commit_needed:
             timeout_ms = min(timeout_ms, self._ms_to_commit())
         punctuation_ms = self.tasks.next_punctuation_ms()
@@ -287,7 +294,9 @@ class Rounds:
             if not self.clients.member.can_commit():
                 return
             self._requests.commit.clear()
+            started_ms = self._clock.monotonic_ms()
             tasks.commit()
+            self._commit_took_ms = self._clock.monotonic_ms() - started_ms
             self._trouble.over()
             self._commits.add()
             self._cache.resize(self._requests.cache_bytes)
@@ -295,7 +304,11 @@ class Rounds:
         tasks.upkeep()
 
     def _ms_to_commit(self) -> float:
-        return self._last_commit_ms + self._commit_interval_ms - self._clock.monotonic_ms()
+        interval_ms = float(self._commit_interval_ms)
+        if self.tasks.commit_often:
+            awaited_ms = max(_AWAITED_COMMIT_MS, self._commit_took_ms / _AWAITED_COMMIT_SHARE)
+            interval_ms = min(interval_ms, awaited_ms)
+        return self._last_commit_ms + interval_ms - self._clock.monotonic_ms()
 
     # Answers to errors
 
