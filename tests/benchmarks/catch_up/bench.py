@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tests.benchmarks.catch_up.inputs import HOMES, ORDERS, History
+from tests.benchmarks.catch_up.inputs import ORDERS, History
 from tests.benchmarks.catch_up.watching import Look, Watch, spread_ms
 from tests.benchmarks.kafka.cluster import PARTITIONS, Cluster
 from tests.benchmarks.kafka.inputs import Feed
@@ -104,7 +104,7 @@ class Bench:
             job="orders",
             application_id=group,
             bootstrap_servers=self._cluster.bootstrap_servers,
-            inputs=(ORDERS, HOMES),
+            inputs=(ORDERS,),
             output=f"{group}_out",
             folder=folder,
             threads=contestant.processes,

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.benchmarks.kafka.inputs import START_MS, Choice, Expected, Source
 
-ORDERS, HOMES = "bench-purchases", "bench-homes"
+ORDERS = "bench-purchases"
 WINDOW_MS = 300_000
 #: Three in ten are written so late at most; the windows' grace is three times as long.
 _DISORDER_MS = 20_000
@@ -27,21 +27,19 @@ class History:
 
     def source(self) -> Source:
         """As a feed writes it."""
-        return Source(ORDERS, (ORDERS, HOMES), self._write)
+        return Source(ORDERS, (ORDERS,), self._write)
 
     def _write(self, choice: Choice, start_ms: int, _: Expected) -> Iterator[Any]:
-        customers = choice.keys("customer")[:_CUSTOMERS]
-        cities = [f"city-{number % _CITIES}" for number in range(_CUSTOMERS)]
-        for (key, partition), city in zip(customers, cities, strict=True):
-            yield HOMES, city.encode(), key, partition, None, None, start_ms
         rnd, apart_ms = choice.random.random, self.hours * 3_600_000 / self.records
         for number in range(self.records):
             customer = int(rnd() * _CUSTOMERS)
+            city = f"city-{customer % _CITIES}"
             late_ms = rnd() * _DISORDER_MS if rnd() < 0.3 else 0
             time = start_ms + WINDOW_MS + int(number * apart_ms - late_ms)
-            self.sold[cities[customer], time - time % WINDOW_MS] += 1
+            self.sold[city, time - time % WINDOW_MS] += 1
             partition = int(rnd() * choice.partitions)
-            yield ORDERS, customers[customer][0], b"%d" % number, partition, None, None, time
+            purchase = b"customer-%d %s" % (customer, city.encode())
+            yield ORDERS, purchase, b"%d" % number, partition, None, None, time
 
     @property
     def begin_ms(self) -> int:

@@ -20,6 +20,7 @@ import org.apache.kafka.streams.kstream.Joined;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.Produced;
+import org.apache.kafka.streams.kstream.Repartitioned;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 import org.apache.kafka.streams.state.KeyValueStore;
@@ -93,15 +94,10 @@ final class Jobs {
 
     private static void orders(StreamsBuilder builder, String output) {
         Duration window = Duration.ofMinutes(5);
-        KTable<String, String> homes = builder.table(
-            "bench-homes",
-            Consumed.with(String(), String()),
-            Materialized.<String, String, KeyValueStore<Bytes, byte[]>>as("homes")
-                .withKeySerde(String()).withValueSerde(String()));
         builder.stream("bench-purchases", Consumed.with(String(), String()))
-            .selectKey((order, customer) -> customer)
-            .join(homes, (customer, city) -> city, Joined.with(String(), String(), String()))
-            .groupBy((customer, city) -> city, Grouped.with(String(), String()))
+            .selectKey((order, purchase) -> purchase.split(" ")[0])
+            .repartition(Repartitioned.<String, String>as("by-customer").withKeySerde(String()).withValueSerde(String()))
+            .groupBy((customer, purchase) -> purchase.split(" ")[1], Grouped.with(String(), String()))
             .windowedBy(TimeWindows.ofSizeAndGrace(window, Duration.ofMinutes(1)))
             .count(Materialized.<String, Long, WindowStore<Bytes, byte[]>>as("sold")
                 .withKeySerde(String()).withValueSerde(Long())
