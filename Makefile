@@ -8,10 +8,10 @@ SEED ?= 1
 COUNT ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill bench bench-micro bench-backfill bench-catch-up lock package docker clean
+.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-micro bench-backfill bench-catch-up lock package docker clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.dev ## Make .venv with everything that tests, linters and type checkers need (the others do it, too)
 
@@ -82,6 +82,10 @@ prove-backfill: .venv/.dev ## What backfills promise: COUNT random topologies fr
 	@$(BIN)/python -m tests.backfill.spark.kinds
 	@$(BIN)/python -m tests.backfill.spark.kinds --log kafka
 	@$(BIN)/python -m pytest tests/backfill/spark/long_speculation.py tests/backfill/spark/long_file_systems.py $(ARGS)
+
+prove-catching-up: .venv/.dev ## 100 random histories that are there before the start, against a plain computation (SEED=1, COUNT; ARGS='--log kafka')
+	@$(BIN)/python -m tests.catching_up $(if $(filter-out file,$(origin SEED)),--seed $(SEED)) \
+		$(if $(filter-out file,$(origin COUNT)),--count $(COUNT)) $(ARGS)
 
 bench: .venv/.dev ## Measure pystreams beside Java Kafka Streams on a real broker (25 minutes; ARGS='--jobs join --seconds 5')
 	@$(BIN)/python -m tests.benchmarks.kafka $(ARGS)
