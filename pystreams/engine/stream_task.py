@@ -18,6 +18,7 @@ from pystreams.broker.port import Producer
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.engine.codegen import CompiledCode, compile_nodes
+from pystreams.engine.failures.drop_counts import DropCounts
 from pystreams.engine.failures.handling import Failures, Handlers
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.failures.origins import Origins
@@ -28,7 +29,7 @@ from pystreams.engine.input.record_queue import RecordQueue, first_above
 from pystreams.engine.input.turns import Turns
 from pystreams.engine.linking import LinkedCode, setting_up
 from pystreams.engine.offset_metadata import TIME_IN_FORCE, TIME_SEEN
-from pystreams.engine.processors.operator_environment import OperatorMemory
+from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.engine.processors.processor_context import Timing
 from pystreams.engine.processors.punctuation import NEVER, PunctuationQueue
 from pystreams.ids import TaskId, TopicPartition
@@ -131,12 +132,13 @@ class StreamTask:
         self._punctuated = services.metrics.counter(names.PUNCTUATED, **tags)
         handlers = Handlers.of(config)
         self._counts = services.left_out.of_task(task_id)
+        self._drops = DropCounts(services.metrics, self.memory, **tags)
         self.failures = Failures(
             task_id,
             cell,
             handlers,
             services.producer.send,
-            services.metrics.counter(names.DROPPED_RECORDS, **tags),
+            self._drops,
             services.clock,
             Origins(nodes, self._code.locations),
             services.left_out,
@@ -212,6 +214,7 @@ class StreamTask:
         """
         self._enter(Phase.STARTED)
         self.memory.committed = operator_state
+        self._drops.start()
         linked = self._linked = LinkedCode(self._code, self)
         queues: dict[TopicPartition, RecordQueue] = {}
         for partition in sorted(self.partitions):

@@ -1,4 +1,4 @@
-"""Names of metrics: the same as in Kafka Streams, so that dashboards for Java applications fit.
+"""Names of metrics: those of Kafka Streams are the same, so that dashboards for Java applications fit.
 
 Tags: ``thread_id`` and ``task_id`` (``0_1``), where the metric's group has them.
 Source: org.apache.kafka.streams.processor.internals.metrics.
@@ -12,6 +12,12 @@ from typing import Final
 DROPPED_RECORDS: Final = "dropped-records-total"
 PROCESSED: Final = "process-total"
 PUNCTUATED: Final = "punctuate-total"
+
+# Of pystreams alone: the records that a step (``processor_node_id``) of a task has dropped because they were too late
+# for a window, the worst lateness, and the grace that would have kept them all.
+LATE_RECORDS: Final = "late-records-total"
+LATENESS_MAX: Final = "late-records-lateness-max-ms"
+GRACE_NEEDED_MAX: Final = "late-records-grace-needed-max-ms"
 
 # Per thread.
 POLLED: Final = "poll-total"

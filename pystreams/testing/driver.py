@@ -108,7 +108,7 @@ class TopologyTestDriver:
         self._failure: BaseException | None = None
         self._closed = False
         self.metrics = Metrics()
-        self._left_out = LeftOut()
+        self._left_out = LeftOut(self.config.errors_dead_letter_queue_topic_name)
         self._folder = tempfile.TemporaryDirectory(prefix="pystreams-test-driver-")
         self._globals: GlobalState | None = None
         try:
@@ -260,6 +260,12 @@ class TopologyTestDriver:
     def dropped_records(self) -> int:
         """The number of dropped records: null keys, late records, bad records."""
         return int(self.metrics.total(DROPPED_RECORDS))
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """The number of records that were moved to the dead-letter topic, skipped because they failed, or dropped, in
+        these words. A record that several windows drop counts once."""
+        return self._left_out.totals()
 
     @property
     def late_records(self) -> list[LateRecords]:

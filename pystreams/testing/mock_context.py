@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pystreams.clock import ManualClock
 from pystreams.config import StreamsConfig
+from pystreams.engine.failures.drop_counts import DropCounts
 from pystreams.engine.failures.handling import Failures, Handlers
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.failures.origins import Origins
+from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.engine.processors.processor_context import TaskContext, Timing, wrong_record
 from pystreams.engine.processors.punctuation import PunctuationQueue, Schedule
 from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TaskId
-from pystreams.metrics import Metrics, names
+from pystreams.metrics import Metrics
 from pystreams.processor import ProcessorContext, PunctuationType, Punctuator
 from pystreams.record import NO_HEADERS, ContextCell, Record
 from pystreams.state.spec import StoreSpec
@@ -199,12 +201,12 @@ class _MockTask:
         self.global_stores: dict[str, Any] = {}
         self.stream_punctuations: PunctuationQueue = _NoPunctuation()
         self.wall_punctuations: PunctuationQueue = _NoPunctuation()
-        dropped = self.metrics.counter(names.DROPPED_RECORDS, task_id=task_id)
+        dropped = DropCounts(self.metrics, OperatorMemory(), task_id=task_id)
         handlers, send = Handlers.of(config), MemoryProducer().send
         self.failures = Failures(
             task_id, self.cell, handlers, send, dropped, self.clock, Origins(), LeftOut()
         )
-        self._expired = lambda _: dropped.add()
+        self._expired = lambda _: dropped.dropped.add()
         self._state_dir = state_dir
         self._states: list[TaskStores] = []
 

@@ -69,3 +69,44 @@ def test_an_unknown_format_is_refused(pystreams, program):
     refused = pystreams("describe", program, "--format", "pdf")
     assert refused.code == 2
     assert "mermaid" in refused.err
+
+
+LATE = """
+from pystreams import App, JoinWindows, SessionWindows, TimeWindows
+
+app = App("late", window_changelog_retention_ms=-1)
+visits = app.stream("visits", key=str, value=str)
+grouped = visits.group_by_key()
+grouped.windowed_by(TimeWindows.tumbling(60_000, grace=5_000)).count(name="minutes", step="by-minute")
+grouped.windowed_by(SessionWindows.of(90_000)).count(name="sessions", step="by-session")
+"""
+
+
+def late_visits(pystreams, *times: str) -> None:
+    for time in times:
+        pystreams("produce", "visits", "-k", "=", "--timestamp", f"2026-03-01T12:{time}Z", stdin="ann=/\n")
+
+
+def test_late_records_of_all_runs_are_counted_by_step_with_the_grace_that_they_needed(folder, pystreams):
+    (folder / "late.py").write_text(LATE, encoding="utf-8")
+    pystreams("topics", "create", "visits", "--config", "retention.ms=-1")
+    described = pystreams("describe", "late", "--late")
+    assert described.lines == ["by-minute\tminutes\t5 s\t0\t-\t-", "by-session\tsessions\t0 ms\t0\t-\t-"]
+    for times in (["00:00", "01:10", "00:30"], ["00:20"], ["04:00", "01:20"]):
+        late_visits(pystreams, *times)
+        assert pystreams("run", "late", "--until-caught-up").code == 0
+    described = pystreams("describe", "late", "--late")
+    assert described.lines == [
+        "by-minute\tminutes\t5 s\t3\t2 min 40 s late\t2 min 1 s",
+        "by-session\tsessions\t0 ms\t1\t2 min 40 s late\t1 min 10 s",
+    ]
+
+
+def test_an_application_without_windows_drops_no_late_records(pystreams, program):
+    pystreams("topics", "create", "lines")
+    described = pystreams("describe", program, "--late")
+    assert (described.out, described.err.strip()) == ("", "No step drops late records.")
+
+
+def test_late_records_are_asked_of_a_log_that_must_exist(pystreams, program):
+    assert "log.db" in pystreams("describe", program, "--late", "--embedded-log", "nowhere/log.db").err

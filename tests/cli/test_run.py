@@ -174,6 +174,7 @@ def test_a_second_ctrl_c_after_the_last_commit_interrupts_nothing(state, interru
     class Interrupted:
         state = ended_as
         left_out = MappingProxyType({})
+        late_records = ()
         progress = staticmethod(lambda: Progress(0, ()))
 
         def run(self, **_):

@@ -73,6 +73,49 @@ def test_skipped_and_dropped_records_are_in_the_last_line_too(halves: Run, pystr
     assert "left out: 1 dropped." in halves(stdin=GOOD).err.splitlines()[-1]
 
 
+def test_the_faulty_field_of_a_skipped_record_is_named(folder, pystreams: Command):
+    (folder / "orders.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from pystreams import App\n"
+        "@dataclass\n"
+        "class Order:\n"
+        "    amount: int\n"
+        "app = App('orders', deserialization_exception_handler='continue')\n"
+        "app.stream('in', key=str, value=Order).map_values(lambda order: order.amount, value=int).to('out')\n",
+        encoding="utf-8",
+    )
+    pystreams("topics", "create", "in", "out")
+    pystreams("produce", "in", stdin='{"amount": "many"}\n')
+    ran = pystreams("run", "orders", "--until-caught-up")
+    assert "Expected `int`, got `str` - at `$.amount`; more of this kind are counted" in ran.err
+
+
+LATE = """
+from pystreams import App, TimeWindows
+app = App("late", window_changelog_retention_ms=-1)
+windows = TimeWindows.tumbling(60_000, grace={grace})
+app.stream("in", key=str, value=str).group_by_key().windowed_by(windows).count(name="counts", step="count")
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
+def test_the_last_line_tells_how_late_records_were_and_the_grace_that_keeps_them(
+    folder, pystreams: Command, workers: tuple[str, ...]
+):
+    pystreams("topics", "create", "in", "--config", "retention.ms=-1")
+    for second in ("00:00", "01:59", "00:20", "00:30"):
+        pystreams("produce", "in", "-k", "=", "--timestamp", f"2026-03-01T12:{second}Z", stdin="a=x\n")
+    for name, grace in (("hasty", 0), ("patient", 59_001)):
+        (folder / f"{name}.py").write_text(LATE.format(grace=grace), encoding="utf-8")
+    ran = pystreams("run", "hasty", "--until-caught-up", *workers)
+    assert ran.err.splitlines()[-1].endswith(
+        "; left out: 2 dropped; too late for step count (store counts): 2 of 4 records (50 %), up to 1 min 39 s late; "
+        "a grace of at least 59.001 s would have kept them."
+    )
+    ran = pystreams("run", "patient", "--until-caught-up", "--application-id", "patient", *workers)
+    assert "left out" not in ran.err
+
+
 def test_a_run_that_leaves_nothing_out_says_nothing_of_it(halves: Run):
     assert "left out" not in halves(stdin=GOOD).err
 

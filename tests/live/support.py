@@ -176,8 +176,9 @@ def caught_up(streams: Streams) -> None:
         raise streams.failure
 
 
-def run_to_the_end(log: Log, app: App) -> None:
-    """Run an application until it has caught up, and stop it."""
+def run_to_the_end(log: Log, app: App) -> Streams:
+    """Run an application until it has caught up, and stop it. Returns the client, which knows what it has done."""
     streams = log.start(app)
     caught_up(streams)
     assert streams.close(1000 * TIMEOUT_S)
+    return streams

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from pystreams import StreamsBuilder, TimeWindows
+from pystreams import (
+    FixedKeyProcessor,
+    ProcessorContext,
+    PunctuationType,
+    Record,
+    StreamsBuilder,
+    TimeWindows,
+)
 from pystreams.config import StreamsConfig
 from pystreams.errors import ConfigError
 from pystreams.testing import ProducedRecord, TopologyTestDriver
@@ -50,6 +58,68 @@ def test_a_late_record_is_moved_once_with_its_bytes_and_the_reason() -> None:
     assert (tells["topic"], tells["partition"], tells["offset"]) == ("in", "0", "2")
     facts = {"step": "by-window", "stream_time": "100", "late_ms": "94", "grace_ms": "91"}
     assert facts.items() <= tells.items()
+
+
+def test_a_late_record_that_two_steps_drop_is_one_dead_letter_and_one_record() -> None:
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", key=str, value=str).group_by_key()
+    for size in (10, 20):
+        grouped.windowed_by(TimeWindows.tumbling(size)).count(step=f"by-{size}")
+    with TopologyTestDriver(builder, TO_DEAD) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        for value, timestamp in (("early", 1), ("much later", 100), ("late", 6)):
+            topic.pipe_input("a", value, timestamp=timestamp)
+        (letter,) = driver.read_raw("dead")
+        assert told(letter)["step"] == "by-10"
+        assert driver.left_out == {"moved to the dead-letter topic dead": 1}
+        assert [(late.step, late.records, late.grace_ms) for late in driver.late_records] == [
+            ("by-10", 1, 91),
+            ("by-20", 1, 81),
+        ]
+
+
+def test_behind_an_internal_topic_the_dead_letter_is_the_record_as_it_reached_the_step() -> None:
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", key=str, value=str).map_values(str.upper).group_by(lambda value: value[0])
+    grouped.windowed_by(TimeWindows.tumbling(10)).count(name="counts", step="count")
+    (letter,), _ = letters(builder, ("a", "early", 1), ("a", "even later", 100), ("a", "eager", 6))
+    assert (letter.key, letter.value, letter.timestamp) == (b"E", b"EAGER", 6)
+    tells = told(letter)
+    assert (tells["topic"], tells["partition"], tells["offset"]) == (
+        "topology-test-driver-counts-repartition",
+        "0",
+        "2",
+    )
+    assert (tells["step"], tells["stream_time"], tells["late_ms"]) == ("count", "100", "94")
+
+
+@pytest.mark.parametrize(
+    "value, written", [("text", b"text"), (b"\xff", b"\xff"), ({"n": 1}, b'{"n":1}'), (2**70, b"%d" % 2**70)]
+)
+def test_a_record_whose_input_is_gone_is_written_as_it_reached_the_step(value: Any, written: bytes) -> None:
+    class Again(FixedKeyProcessor[str, str, Any]):
+        """Forwards the last record again, with another value, when there is no input record any more."""
+
+        def init(self, context: ProcessorContext[str, Any]) -> None:
+            context.schedule(timedelta(seconds=1), PunctuationType.WALL_CLOCK_TIME, self.punctuate)
+            self.context = context
+
+        def process(self, record: Record[str, str]) -> None:
+            self.last = record
+            self.context.forward(record)
+
+        def punctuate(self, timestamp: int) -> None:
+            self.context.forward(self.last.with_value(value).with_timestamp(6))
+
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", key=str, value=str).process_values(Again).group_by_key()
+    grouped.windowed_by(TimeWindows.tumbling(10)).count(step="count")
+    with TopologyTestDriver(builder, TO_DEAD) as driver:
+        driver.create_input_topic("in", key=str, value=str).pipe_input("a", "x", timestamp=100)
+        driver.advance_wall_clock_time(timedelta(seconds=1))
+        (letter,) = driver.read_raw("dead")
+    assert (letter.key, letter.value, letter.timestamp) == (b"a", written, 6)
+    assert (told(letter)["topic"], told(letter)["step"]) == ("", "count")
 
 
 @pytest.mark.parametrize("key, value", [(None, "x"), ("a", None)])

@@ -86,3 +86,27 @@ def test_records_that_are_dropped_for_other_reasons_are_not_late() -> None:
     with TopologyTestDriver(builder) as driver:
         driver.create_input_topic("in", key=str, value=str).pipe_input(None, "x", timestamp=5)
         assert (driver.dropped_records, driver.late_records) == (1, [])
+
+
+def test_a_closed_window_that_a_cache_writes_after_its_retention_is_not_a_late_record() -> None:
+    """Its result was forwarded before, so no data is lost; the metric counts the write, as in Java."""
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", key=str, value=str).group_by_key()
+    grouped.windowed_by(TimeWindows.tumbling(60_000)).count(name="counts")
+    with TopologyTestDriver(builder) as driver:
+        driver.create_input_topic("in", key=str, value=str).pipe_input("a", "x", timestamp=0)
+        store = driver.store("counts")
+        layer = store.layer
+        for start in (600_000, 0):
+            layer.put((b"a", start), b"value")
+        assert (driver.dropped_records, driver.late_records, driver.left_out) == (1, [], {})
+
+
+def test_a_row_that_is_older_than_the_history_of_its_table_is_dropped_and_not_called_late() -> None:
+    builder = StreamsBuilder()
+    builder.table("in", key=str, value=str, name="rows", history=10)
+    with TopologyTestDriver(builder) as driver:
+        topic = driver.create_input_topic("in", key=str, value=str)
+        for timestamp in (0, 100, 50):
+            topic.pipe_input("a", "x", timestamp=timestamp)
+        assert (driver.dropped_records, driver.late_records, driver.left_out) == (1, [], {"dropped": 1})

@@ -8,6 +8,7 @@ began later continues; the other one fails at its next slice (staging/manifest_f
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +25,7 @@ from pystreams.backfill.sources import Source
 from pystreams.backfill.staging.port import Staging
 from pystreams.backfill.staging.staging_folder import new_folder
 from pystreams.clock import Deadline, SystemClock
+from pystreams.engine.failures.lateness import add_up
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 
@@ -240,4 +242,6 @@ def _result(outcomes: Sequence[TaskOutcome]) -> SliceResult:
             name: StoreResult(digest.entries, digest.hex, digest.oldest_ms, digest.reached_ms)
             for name, digest in stores.items()
         },
+        sum((Counter(outcome.left_out) for outcome in outcomes), Counter()),
+        tuple(add_up(late for outcome in outcomes for late in outcome.late)),
     )

@@ -27,6 +27,7 @@ from pystreams.backfill.sources import Source
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.clock import ManualClock
 from pystreams.engine.commit import commit
+from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.partition_group import NEVER_IDLE
 from pystreams.engine.new_task import new_task
@@ -123,6 +124,7 @@ class _TaskRun:
         self._loaded = loaded
         self._id = TaskId(work.slice.subtopology, task)
         self._metrics = Metrics()
+        self._left_out = LeftOut(loaded.config.errors_dead_letter_queue_topic_name)
         self._carried = TaskOutcome()
         self._consumed = 0
         self._order = GivenOrder()
@@ -211,6 +213,7 @@ class _TaskRun:
             lag=lambda _: 0,
             thread_id=_THREAD,
             global_stores=self._global_tables,
+            left_out=self._left_out,
         )
         return new_task(
             task,
@@ -297,6 +300,8 @@ class _TaskRun:
             self._producer.sequences,
             self._producer.written,
             digests,
+            self._left_out.totals(),
+            tuple(self._left_out.late()),
         )
         return outcome_row(outcome, self._id.partition, upstream_id(*self._id))
 

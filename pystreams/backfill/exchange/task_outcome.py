@@ -4,7 +4,7 @@ continues."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from struct import Struct
@@ -21,6 +21,7 @@ from pystreams.backfill.exchange.rows import (
     headers_column,
     repeated,
 )
+from pystreams.engine.failures.lateness import LateRecords
 from pystreams.ids import TopicPartition
 
 _LENGTHS = Struct(">iiq")
@@ -78,8 +79,9 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class TaskOutcome:
-    """``records`` and ``dropped`` count the records that this visit read and dropped, ``written`` those that it wrote,
-    by partition. The others say where the task stands: ``partition_times`` and ``taken`` (records so far, of internal
+    """``records`` and ``dropped`` count the records that this visit read and dropped (as the metric does: for each
+    window), ``written`` those that it wrote, by partition; ``left_out`` and ``late`` are those of its ``LeftOut``. The
+    others say where the task stands: ``partition_times`` and ``taken`` (records so far, of internal
     topics) by input topic, ``sequences`` as ``CollectingProducer.sequences``, ``stores`` with a digest for each."""
 
     records: int = 0
@@ -90,6 +92,8 @@ class TaskOutcome:
     sequences: Mapping[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     written: Mapping[TopicPartition, int] = field(default_factory=dict)
     stores: Mapping[str, Digest] = field(default_factory=dict)
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    late: Sequence[LateRecords] = ()
 
     def to_json(self) -> bytes:
         content = {
@@ -104,6 +108,8 @@ class TaskOutcome:
                 name: [digest.entries, digest.hex, digest.oldest_ms, digest.reached_ms]
                 for name, digest in self.stores.items()
             },
+            "left_out": dict(self.left_out),
+            "late": self.late,
         }
         return json.dumps(content).encode()
 
@@ -122,6 +128,9 @@ class TaskOutcome:
                 name: Digest(entries, int(total, 16), *times)
                 for name, (entries, total, *times) in content["stores"].items()
             },
+            # Older outcomes do not have these.
+            content.get("left_out", {}),
+            tuple(LateRecords(*late) for late in content.get("late", ())),
         )
 
 

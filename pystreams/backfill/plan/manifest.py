@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from pystreams.backfill.plan.slices import BackfillPlan
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
+from pystreams.engine.failures.lateness import LateRecords
 from pystreams.errors import StateError, TopologyError
 from pystreams.ids import TopicPartition
 
@@ -60,11 +61,14 @@ class StoreResult:
 
 @dataclass(frozen=True, slots=True)
 class SliceResult:
-    """The result of a staged slice."""
+    """The result of a staged slice. ``dropped`` counts as the metric does: a record for each window that dropped it.
+    ``left_out`` counts records by their fate, ``late`` those of them that came too late for a window."""
 
     records: int
     dropped: int
     stores: Mapping[str, StoreResult]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    late: tuple[LateRecords, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +191,13 @@ def _input_json(input: InputRange) -> list[Any]:
 
 def _slice_json(result: SliceResult) -> dict[str, Any]:
     stores = {name: astuple(store) for name, store in result.stores.items()}
-    return {"records": result.records, "dropped": result.dropped, "stores": stores}
+    return {
+        "records": result.records,
+        "dropped": result.dropped,
+        "stores": stores,
+        "left_out": dict(result.left_out),
+        "late": result.late,
+    }
 
 
 def _store_result(
@@ -218,6 +228,9 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
                 one["records"],
                 one["dropped"],
                 {name: _store_result(*store) for name, store in one["stores"].items()},
+                # Older manifests do not have these.
+                one.get("left_out", {"dropped": one["dropped"]} if one["dropped"] else {}),
+                tuple(LateRecords(*late) for late in one.get("late", ())),
             )
             for index, one in content["slices"].items()
         },

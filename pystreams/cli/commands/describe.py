@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pystreams.cli.options import ApplicationArgument, SetOption
+from pystreams.cli.options import (
+    ApplicationArgument,
+    ApplicationIdOption,
+    BootstrapServersOption,
+    EmbeddedLogOption,
+    SetOption,
+)
 from pystreams.cli.terminal.console import output
 
 if TYPE_CHECKING:
@@ -38,16 +44,35 @@ def describe(
             " [bold]json[/]: for [bold]pystreams diff[/].",
         ),
     ] = DescribeFormat.TEXT,
+    late: Annotated[
+        bool,
+        typer.Option(
+            "--late",
+            help="Instead, ask the log how many records were too late for the windows of each step so far, and "
+            "which grace would have kept them.",
+        ),
+    ] = False,
+    application_id: ApplicationIdOption = None,
     setting: SetOption = None,
+    embedded_log: EmbeddedLogOption = None,
+    bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Show an application's topology, without connecting to a log or running it.
+    """Show an application's topology, without running it. Only --late connects to the log.
 
     [bold]pystreams describe apps.wordcount --format code[/]
+
+    [bold]pystreams describe apps.wordcount --late[/]
     """
     from pystreams.cli.application.loading import load_application
 
     app = load_application(application)
-    if format_ is DescribeFormat.TEXT:
+    if late:
+        from pystreams.cli.application.settings import settings_of
+        from pystreams.cli.commands.late_records import show_late
+
+        log: dict[str, Any] = {"embedded_log": embedded_log, "bootstrap_servers": bootstrap_servers}
+        show_late(app, settings_of(app, setting, application_id=application_id, **log))
+    elif format_ is DescribeFormat.TEXT:
         print(describe_text(app, setting))
     elif format_ is DescribeFormat.MERMAID:
         print(describe_mermaid(app, setting))

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
+from pystreams.engine.failures.drop_counts import DropCounts
 from pystreams.engine.failures.lateness import WINDOW_CLOSED, Late, readable_bytes
 from pystreams.engine.failures.left_out import Fate, Kind, LeftOut, Step
 from pystreams.engine.failures.origins import Origins
@@ -33,7 +34,6 @@ from pystreams.errors import (
 )
 from pystreams.handlers import ErrorContext, Handler, Response, dead_letter_record, resolve_handler
 from pystreams.ids import TaskId
-from pystreams.metrics.registry import Counter
 from pystreams.record import ContextCell, Headers, RecordContext
 from pystreams.state.spec import StoreSpec
 from pystreams.user_code import from_user_code
@@ -77,7 +77,7 @@ class Failures:
         cell: ContextCell,
         handlers: Handlers,
         send: Send,
-        dropped: Counter,
+        drops: DropCounts,
         clock: Clock,
         origins: Origins,
         left_out: LeftOut,
@@ -86,7 +86,8 @@ class Failures:
         self._cell = cell
         self._handlers = handlers
         self._send = send
-        self._dropped = dropped
+        self._drops = drops
+        self._dropped = drops.dropped
         self._clock = clock
         self._origins = origins
         #: The error that stops the task, with its place: the steps above let it pass.
@@ -126,28 +127,35 @@ class Failures:
             self._dropped.add()
 
     def _drop(self, step: str, reason: str, late: Late | None) -> None:
-        moves = self._handlers.dead_letter_dropped and self._cell.record[0] is not None
+        moves = self._is_moved(late)
         self._count(step, reason, Fate.DEAD_LETTER if moves else Fate.DROPPED, late=late)
-        self._move_dropped(step, reason, late)
+        if moves:
+            self._move_dropped(step, reason, late)
 
     def move_dropped(self, step: str, reason: str) -> None:
         """Write the input record that a step drops to the dead-letter topic, if ``dead_letter_dropped_records`` is
         set."""
-        self._move_dropped(step, reason, None)
+        if self._is_moved(None):
+            self._move_dropped(step, reason, None)
+
+    def _is_moved(self, late: Late | None) -> bool:
+        """Whether a dropped record goes to the dead-letter topic: if that is wanted, and the record is known."""
+        known = self._cell.record[0] is not None or (late is not None and late.value is not None)
+        return known and self._handlers.dead_letter_dropped
 
     def _move_dropped(self, step: str, reason: str, late: Late | None) -> None:
         """A record is moved once, also where several steps, or a step for several windows, drop it or records that
         were made from it."""
         topic, partition, offset, _, _ = self._cell.record
         dropped = topic, partition, offset
-        if not self._handlers.dead_letter_dropped or topic is None or dropped == self._moved:
+        if topic is not None and dropped == self._moved:
             return
         self._moved = dropped
         what = f"{self._step(step).spelled} dropped the record: {reason}"
         error = late.error(what, step) if late else DroppedRecordError(what, facts={"step": step})
         context = self._context(step, error, None, None)
         if late is not None and context.raw_key is context.raw_value is None:
-            # A cache has kept the record, and its input is gone.
+            # A cache or a punctuator has forwarded the record: its input is not at hand.
             context = replace(context, raw_key=readable_bytes(late.key), raw_value=readable_bytes(late.value))
         self._dead_letter(context)
 
@@ -165,7 +173,9 @@ class Failures:
         place = step, topic, partition, offset
         counted = place == self._counted and topic is not None
         if late is not None:
-            self._counts.add_late(self._step(step), 0 if counted else 1, late.late_ms, late.grace_ms)
+            records = 0 if counted else 1
+            self._counts.add_late(self._step(step), records, late.late_ms, late.grace_ms)
+            self._drops.late(step, records, late.late_ms, late.grace_ms)
         if counted:
             return
         self._counted = place

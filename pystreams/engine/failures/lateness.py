@@ -89,6 +89,14 @@ class LateRecords(NamedTuple):
     grace_ms: int = 0
     read: int = 0
 
+    def and_more(self, records: int, late_ms: int, grace_ms: int) -> LateRecords:
+        """With these records."""
+        return self._replace(
+            records=self.records + records,
+            late_ms=max(self.late_ms, late_ms),
+            grace_ms=max(self.grace_ms, grace_ms),
+        )
+
     @property
     def many(self) -> bool:
         """True if they are a considerable part of the step's records."""

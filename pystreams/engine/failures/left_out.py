@@ -80,11 +80,7 @@ class TaskCounts:
     def add_late(self, step: Step, records: int, late_ms: int, grace_ms: int) -> None:
         """Count records that were too late; 0 records: one that was counted already was too late by this much."""
         late = self.late.get(step) or LateRecords(step.name, step.store)
-        self.late[step] = late._replace(
-            records=late.records + records,
-            late_ms=max(late.late_ms, late_ms),
-            grace_ms=max(late.grace_ms, grace_ms),
-        )
+        self.late[step] = late.and_more(records, late_ms, grace_ms)
 
     def add_read(self, topic: str, records: int) -> None:
         """Count records that the task was given."""

@@ -1,14 +1,14 @@
-"""The access of operators to their task, and the values that a task keeps for them from commit to commit."""
+"""The access of operators to their task."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from pystreams.broker.port import Producer
 from pystreams.dsl.operators.base import Forward
-from pystreams.engine.offset_metadata import entry
+from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.engine.processors.processor_context import TaskView
 from pystreams.engine.processors.transformer import TransformerRunner
 from pystreams.errors import TopologyError
@@ -16,33 +16,6 @@ from pystreams.record import NO_HEADERS, ContextCell
 from pystreams.stream_time import NO_TIME, Observed
 
 T = TypeVar("T")
-
-
-class OperatorMemory:
-    """Numbers (int64) that operators store with the task's offsets, by ``py/<node>/<name>``, or by the plain name that
-    Kafka Streams uses."""
-
-    def __init__(self) -> None:
-        #: The entries of this task's last commit, by this process or another one.
-        self.committed: Mapping[str, int] = {}
-        self._readers: dict[str, Callable[[], int | None]] = {}
-
-    def load(self, node: str, name: str, default: int) -> int:
-        return self.committed.get(entry(node, name), default)
-
-    def save(self, node: str, name: str, read: Callable[[], int | None]) -> None:
-        self._readers[entry(node, name)] = read
-
-    def load_plain(self, name: str) -> int | None:
-        return self.committed.get(name)
-
-    def save_plain(self, name: str, read: Callable[[], int | None]) -> None:
-        self._readers[name] = read
-
-    def values(self) -> dict[str, int]:
-        """The numbers as they are now."""
-        values = ((name, read()) for name, read in self._readers.items())
-        return {name: value for name, value in values if value is not None}
 
 
 class TaskAccess(TaskView, Protocol):

@@ -28,8 +28,8 @@ from pystreams.cli.commands.backfill.outputs import (
 from pystreams.cli.commands.backfill.program import Program, load_program
 from pystreams.cli.commands.backfill.progress import Display, display_for_terminal
 from pystreams.cli.commands.backfill.report import (
-    note_dropped,
     note_handed_over,
+    note_left_out,
     show_plan,
     show_report,
     titles,
@@ -352,7 +352,7 @@ class BackfillJob:
         result = self._result
         assert result is not None, "it was computed"
         show_report(result.plan, result.manifest, self._emitted, self._handed_over)
-        note_dropped(result.manifest)
+        note_left_out(result.manifest)
         name = self._program.config.application_id
         match self._hand_over.to:
             case "kafka" | "embedded":

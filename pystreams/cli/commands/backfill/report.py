@@ -5,10 +5,13 @@ Tables on a terminal; elsewhere tab-separated lines, each of which begins with t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pystreams.cli.terminal.console import note, output, show_table
+from pystreams.engine.failures.lateness import add_up
+from pystreams.engine.failures.left_out import Fate, totals_text
 
 if TYPE_CHECKING:
     from pystreams.backfill.compute.driver import Planned
@@ -63,13 +66,18 @@ def external_records(one: Slice, cut: Manifest) -> int:
 def show_report(
     plan: BackfillPlan, manifest: Manifest, emitted: Mapping[str, int], handed_over: HandedOver | None
 ) -> None:
-    """Print what a backfill has computed: records, drops, entries and digest of each store, and where they were
-    written."""
+    """Print what a backfill has computed: records, those that were left out, entries and digest of each store, and
+    where they were written."""
     show_rows(
         "slice",
-        ["slice", "read", "records", "dropped"],
+        ["slice", "read", "records", "left out"],
         [
-            [_number(one, len(plan.slices)), _reads(one.inputs), f"{done.records:,}", f"{done.dropped:,}"]
+            [
+                _number(one, len(plan.slices)),
+                _reads(one.inputs),
+                f"{done.records:,}",
+                f"{sum(done.left_out.values()):,}",
+            ]
             for one in plan.slices
             if (done := manifest.slices.get(one.index)) is not None
         ],
@@ -112,13 +120,17 @@ def note_handed_over(place: str, application_id: str, reference: str, *, before:
         )
 
 
-def note_dropped(manifest: Manifest) -> None:
-    """If records were dropped, print how to keep them."""
-    dropped = sum(done.dropped for done in manifest.slices.values())
-    if dropped:
-        steps = "record was" if dropped == 1 else "records were"
+def note_left_out(manifest: Manifest) -> None:
+    """If records were left out, print what became of them, and how to keep them."""
+    done = manifest.slices.values()
+    left_out = sum((Counter(one.left_out) for one in done), Counter())
+    if not left_out:
+        return
+    text = totals_text(left_out, add_up(late for one in done for late in one.late))
+    note(f"{text[0].upper()}{text[1:]}.")
+    if left_out[Fate.DROPPED.value]:
         note(
-            f"{dropped:,} {steps} dropped: too late for a window, or without a required key or value. -s "
+            "Records are dropped if they are too late for a window, or without a required key or value. -s "
             "dead_letter_dropped_records=true writes them to the dead-letter topic."
         )
 

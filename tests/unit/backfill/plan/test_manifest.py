@@ -11,6 +11,7 @@ from pystreams.backfill.application import loaded
 from pystreams.backfill.plan.manifest import Manifest, SliceResult, Status, StoreResult
 from pystreams.backfill.plan.slices import make_plan
 from pystreams.backfill.sources.ranges import InputRange
+from pystreams.engine.failures.lateness import LateRecords
 from pystreams.errors import StateError, TopologyError
 from pystreams.ids import TopicPartition
 
@@ -34,11 +35,21 @@ def manifest(plan) -> Manifest:
 
 
 def test_it_comes_back_from_its_text():
-    computed = SliceResult(9, 1, {"counts": StoreResult(3, "ab", 17, 30)})
+    late = LateRecords("COUNT", "counts", 1, 70, 51, 9)
+    computed = SliceResult(9, 2, {"counts": StoreResult(3, "ab", 17, 30)}, {"dropped": 1}, (late,))
     written = manifest(planned()).with_slice(0, "slice-00-ab", computed).advanced(Status.COMPUTED)
     assert Manifest.from_json(written.to_json(), "here") == written
     assert written.folders == {0: "slice-00-ab"}
     assert written.end_of(TopicPartition("in", 0)) == 9
+
+
+def test_one_from_before_records_were_counted_by_their_fate_counts_them_as_dropped():
+    written = manifest(planned()).with_slice(0, "slice-00-ab", SliceResult(9, 2, {}))
+    content = json.loads(written.to_json())
+    for name in ("left_out", "late"):
+        del content["slices"]["0"][name]
+    read = Manifest.from_json(json.dumps(content), "here").slices[0]
+    assert (read.left_out, read.late) == ({"dropped": 2}, ())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}'])

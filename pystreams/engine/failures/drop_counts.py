@@ -1,0 +1,95 @@
+"""The counts of the records that a task's steps drop: metrics, and numbers that are committed with the offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from pystreams.engine.failures.lateness import LateRecords
+from pystreams.engine.offset_metadata import OWN_PREFIX, entry
+from pystreams.engine.operator_memory import OperatorMemory
+from pystreams.metrics import names
+from pystreams.metrics.registry import Counter, Gauge, Metrics
+
+#: The names of the committed numbers. They never decrease.
+_RECORDS, _LATE_MS, _GRACE_MS = "late", "late_ms", "late_grace_ms"
+
+#: The text that is committed with an offset is limited (``offset.metadata.max.bytes``): of steps whose names have more
+#: characters together, the first ones to drop a record have their numbers committed.
+_NAMES_MAX: Final = 300
+
+
+class _Gauges(NamedTuple):
+    """The metrics of one step."""
+
+    records: Counter
+    late_ms: Gauge
+    grace_ms: Gauge
+
+
+class DropCounts:
+    """``dropped`` is the metric of Kafka Streams, which counts a record for each of its windows that has closed, and
+    each write that a store refuses. The numbers of late records are of pystreams alone, and by step."""
+
+    def __init__(self, metrics: Metrics, memory: OperatorMemory, **tags: object) -> None:
+        self.dropped = metrics.counter(names.DROPPED_RECORDS, **tags)
+        self._metrics = metrics
+        self._memory = memory
+        self._tags = tags
+        self._gauges: dict[str, _Gauges] = {}
+        #: With those of earlier runs.
+        self._committed: dict[str, LateRecords] = {}
+
+    def start(self) -> None:
+        """Continue with the numbers of the last commit."""
+        for late in committed_late(self._memory.committed):
+            self._commit(late)
+
+    def late(self, step: str, records: int, late_ms: int, grace_ms: int) -> None:
+        """Count records that were too late by at most this much, and would have needed this grace."""
+        gauges = self._gauges.get(step)
+        if gauges is None:
+            gauges = self._gauges[step] = self._new_gauges(step)
+            if sum(map(len, self._committed)) + len(step) <= _NAMES_MAX and step not in self._committed:
+                self._commit(LateRecords(step))
+        gauges.records.add(records)
+        gauges.late_ms.set(max(gauges.late_ms.value, late_ms))
+        gauges.grace_ms.set(max(gauges.grace_ms.value, grace_ms))
+        if step in self._committed:
+            self._committed[step] = self._committed[step].and_more(records, late_ms, grace_ms)
+
+    def _new_gauges(self, step: str) -> _Gauges:
+        tags = {**self._tags, "processor_node_id": step}
+        return _Gauges(
+            self._metrics.counter(names.LATE_RECORDS, **tags),
+            self._metrics.gauge(names.LATENESS_MAX, **tags),
+            self._metrics.gauge(names.GRACE_NEEDED_MAX, **tags),
+        )
+
+    def _commit(self, late: LateRecords) -> None:
+        """Commit the numbers of a step from now on."""
+        committed, step = self._committed, late.step
+        committed[step] = late
+        self._memory.save(step, _RECORDS, lambda: committed[step].records)
+        self._memory.save(step, _LATE_MS, lambda: committed[step].late_ms)
+        self._memory.save(step, _GRACE_MS, lambda: committed[step].grace_ms)
+
+
+def committed_late(own: Mapping[str, int]) -> list[LateRecords]:
+    """The late records of a task, by step, from the numbers that it has committed (``TaskMetadata.own``)."""
+    steps = [step for name in own if (step := _step_of(name)) is not None]
+    return [
+        LateRecords(
+            step,
+            records=own[entry(step, _RECORDS)],
+            late_ms=own.get(entry(step, _LATE_MS), 0),
+            grace_ms=own.get(entry(step, _GRACE_MS), 0),
+        )
+        for step in steps
+    ]
+
+
+def _step_of(name: str) -> str | None:
+    """The step of an entry that counts late records; None for other entries."""
+    step = name.removeprefix(OWN_PREFIX).removesuffix(f"/{_RECORDS}")
+    return step if name == entry(step, _RECORDS) else None
