@@ -311,17 +311,10 @@ class StreamTask:
         self._hurried = True
         self.timing.interrupted = True
 
-    def head_time(self, now_ms: int) -> int | None:
-        """The timestamp (ms) of the record that ``process`` would process first; None: it would process none now.
-        First handles bad records at the head, which may raise."""
-        if self.phase is not Phase.STARTED:
-            return None
-        refused = self._group.settle()
-        if self._group.is_ready(now_ms):
-            return self._group.head_time
-        if refused:
-            self._punctuate_stream_time()
-        return None
+    @property
+    def head_time(self) -> int | None:
+        """The least timestamp (ms) of the heads of all partitions, -1 for a bad record; None: nothing is buffered."""
+        return self._group.head_time
 
     def process(self, max_records: int, now_ms: int, until_ms: int | None = None) -> int:
         """Process up to ``max_records``, before the first that is later than ``until_ms``, and call the stream-time
@@ -336,12 +329,12 @@ class StreamTask:
         group, timing = self._group, self.timing
         self._hurried = False
         refused, done = group.settle(), 0
-        while done < max_records and group.is_ready(now_ms):
+        while (
+            done < max_records and (until_ms is None or group.has_head(until_ms)) and group.is_ready(now_ms)
+        ):
             # In this order, because ``interrupt``, which another thread calls, sets the two in the reverse order.
             timing.interrupted = False
             if self._interrupted or (self._hurried and done):
-                break
-            if until_ms is not None and group.head_time > until_ms:
                 break
             turns = group.next_turns(max_records - done, until_ms)
             if turns is None:

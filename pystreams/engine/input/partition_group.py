@@ -115,9 +115,21 @@ class PartitionGroup:
         self._idle_deadlines: dict[TopicPartition, int] = {}
 
     @property
-    def head_time(self) -> int:
-        """The least timestamp of the heads. The group must be ready."""
-        return min(queue.head_timestamp for queue in self.queues.values() if queue.rows is not None)
+    def head_time(self) -> int | None:
+        """The least timestamp of the heads; None if there is none."""
+        least: int | None = None
+        for queue in self.queues.values():
+            rows = queue.rows
+            if rows is not None:
+                time = rows.timestamps[queue.position]
+                if least is None or time < least:
+                    least = time
+        return least
+
+    def has_head(self, until_ms: int) -> bool:
+        """Whether there is a head that is not later than ``until_ms``."""
+        head_time = self.head_time
+        return head_time is not None and head_time <= until_ms
 
     def settle(self) -> int:
         """Find the heads of all queues that got new records or were processed. Returns the number of bad records that

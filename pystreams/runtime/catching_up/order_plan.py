@@ -11,8 +11,8 @@ from pystreams.topology.built import BuiltTopology
 #: Half of the grace is for the distance of tasks, the other half remains for records that are out of order in their own
 #: partition. More distance makes longer runs, which cost less per record.
 _GRACES_PER_SLACK = 2
-#: With less than this, a task would process few records at a time.
-_SLACK_MS_MIN = 1_000
+#: With less than this, a task would process few records at a time, and their order would cost more than their work.
+_SLACK_MS_MIN = 5_000
 #: The grace where no step has one: stream time calls punctuators, or ends a suppression.
 _USUAL_GRACE_MS = 60_000
 

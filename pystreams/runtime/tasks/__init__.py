@@ -6,7 +6,7 @@ the group decides (``assignment_plan``). ``task_opening`` makes and opens a task
 ``restorable`` task from changelogs, ``start_positions`` returns the offsets at which a task begins to read.
 ``committer`` puts the checks of a group's member around ``engine.commit``. ``changelog_guard`` finds records in
 changelogs that another process has written, ``repartition_purge`` deletes processed records of repartition topics.
-``stopwatch`` ends a stretch of processing that takes too long, ``time_order`` tells which tasks may process while the
-thread catches up. ``client_context`` holds the objects that all tasks of
-a client share. ``state_cleanup`` deletes old directories of tasks that run elsewhere.
+``stopwatch`` ends a stretch of processing that takes too long, ``time_order`` lets tasks process in the order of time
+while they have a ``backlog``. ``client_context`` holds the objects that all tasks of a client share. ``state_cleanup``
+deletes old directories of tasks that run elsewhere.
 """

@@ -97,7 +97,7 @@ class TaskManager:
         self._created = context.metrics.counter(names.TASKS_CREATED, thread_id=thread)
         self._closed = context.metrics.counter(names.TASKS_CLOSED, thread_id=thread)
         plan = None if context.config.stream_time == "java" else order_plan(context.built)
-        self._order = plan and TimeOrder(plan, clients.consumer, context.clock, self._set_working)
+        self._order = plan and TimeOrder(plan, clients.consumer, context.clock)
         self._tasks: TaskSet[ActiveTask] = TaskSet()
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
@@ -385,7 +385,7 @@ class TaskManager:
     def add_batches(self, batches: Sequence[RecordBatch]) -> None:
         """Hand over what was polled; partitions that are full enough are paused."""
         if self._order is not None:
-            self._order.arrived(batches)
+            self._order.backlog.arrived(batches)
         owners = {partition: task for task in self.running for partition in task.inputs}
         for batch in batches:
             owner = owners.get(TopicPartition(batch.topic, batch.partition))
@@ -398,7 +398,7 @@ class TaskManager:
         if not self._context.in_use.kept and any(map(self.buffered, self.running)):
             self._context.in_use.processing()
         self._bounds.apply(self.running, self._set_working)
-        if self._order is not None and self._order.lags(self._tasks):
+        if self._order is not None and self._order.backlog.lags(self._tasks):
             processed = self._process_in_order(self._order, max_records, now_ms)
         else:
             processed = self._process_in_turn(self.running, max_records, now_ms)
@@ -427,7 +427,7 @@ class TaskManager:
 
         last = [task for task in self.running if not order.has(task)]
         processed = self._process_in_turn(last, max_records, now_ms)
-        return processed + order.process(self._tasks, max_records, now_ms, go)
+        return processed + order.process(self._tasks, max_records, go)
 
     def interrupt(self) -> None:
         """Have ``process`` return after the record at work. May be called from another thread."""

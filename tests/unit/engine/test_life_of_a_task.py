@@ -104,14 +104,14 @@ def test_partitions_pause_above_the_limit_and_resume_at_half_of_it() -> None:
 
 def test_a_task_processes_nothing_before_its_start_and_after_its_end() -> None:
     new = counting(started=False)
-    assert new.task.head_time(0) is None
+    assert new.task.head_time is None
     assert new.process() == 0
     new.task.start({}, {})
     new.feed(("k", "a", 1), ("k", "b", 2))
-    assert new.task.head_time(0) is not None
+    assert new.task.head_time is not None
     assert new.process(1) == 1
     new.task.close()
-    assert new.task.head_time(0) is None
+    assert new.task.head_time is None
     assert new.process() == 0
 
 

@@ -69,7 +69,7 @@ def test_a_limit_of_time_stops_before_the_first_later_record_and_changes_no_orde
         while limited.task.process(max_records, now_ms, until):
             pass
         assert all(int(time) <= until for time in seen[before:])
-        head = limited.task.head_time(now_ms)
+        head = limited.task.head_time
         assert head is None if len(seen) == len(expected) else head == int(expected[len(seen)]) > until
     while limited.process():
         pass

@@ -3,109 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from types import SimpleNamespace
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pystreams.clock import ManualClock
-from pystreams.ids import TaskId, TopicPartition
-from pystreams.record import RecordBatch
-from pystreams.runtime.catching_up.order_plan import OrderPlan
 from pystreams.runtime.tasks.task import TaskStatus
-from pystreams.runtime.tasks.time_order import HOLD_MS_MAX, LOOK_INTERVAL_MS, TimeOrder
-
-SLACK_MS = 10
-PLAN = OrderPlan(frozenset({0}), frozenset({"between"}), SLACK_MS)
-
-
-class FakeTask:
-    """A task of one partition, whose records are timestamps: some in the log, some of them here."""
-
-    def __init__(self, number: int, times: list[int], topic: str = "in") -> None:
-        self.task_id = TaskId(0, number)
-        self.partition = TopicPartition(topic, number)
-        self.inputs = frozenset({self.partition})
-        self.status = TaskStatus.RUNNING
-        self.times = times
-        self.arrived = self.done = 0
-        self.commit_requested = False
-
-    @property
-    def stream(self) -> FakeTask:
-        return self
-
-    @property
-    def here(self) -> list[int]:
-        return self.times[self.done : self.arrived]
-
-    def head_time(self, now_ms: int) -> int | None:
-        return self.here[0] if self.here else None
-
-    def buffered(self, partition: TopicPartition) -> int:
-        return len(self.here)
-
-    def positions(self) -> dict[TopicPartition, Any]:
-        return {self.partition: SimpleNamespace(offset=self.done)}
-
-    def partition_time(self, partition: TopicPartition) -> int:
-        return max(self.times[: self.done], default=-1)
-
-
-class Thread:
-    """Tasks in an order, and the log that they read. Implements ``port.Consumer`` as far as it is asked."""
-
-    def __init__(self, *tasks: FakeTask) -> None:
-        self.tasks = list(tasks)
-        self.clock = ManualClock()
-        self.blamed: Any = None
-        consumer: Any = self
-        self.order = TimeOrder(PLAN, consumer, self.clock, self.blame)
-        #: (task, timestamp) of what was processed.
-        self.processed: list[tuple[int, int]] = []
-        self.ends_known = True
-
-    def blame(self, task: Any) -> None:
-        self.blamed = task
-
-    def _task(self, partition: TopicPartition) -> FakeTask:
-        return next(task for task in self.tasks if task.partition == partition)
-
-    def known_end_offset(self, partition: TopicPartition) -> int | None:
-        return len(self._task(partition).times) if self.ends_known else None
-
-    def position(self, partition: TopicPartition) -> int:
-        return self._task(partition).arrived
-
-    def process(self, max_records: int = 100) -> int:
-        def go(task: Any, until_ms: int) -> int:
-            done = 0
-            while task.here and task.here[0] <= until_ms and done < max_records:
-                self.processed.append((task.task_id.partition, task.here[0]))
-                task.done += 1
-                done += 1
-            return done
-
-        tasks: Any = self.tasks
-        return self.order.process(tasks, max_records, 0, go)
-
-    def poll(self, task: FakeTask, records: int) -> None:
-        task.arrived = min(len(task.times), task.arrived + records)
-
-    def lags(self, after_ms: float = LOOK_INTERVAL_MS) -> bool:
-        self.clock.advance_ms(int(after_ms))
-        tasks: Any = self.tasks
-        return self.order.lags(tasks)
-
-
-def all_here(*times: list[int]) -> Thread:
-    thread = Thread(*(FakeTask(number, each) for number, each in enumerate(times)))
-    for task in thread.tasks:
-        thread.poll(task, 1_000)
-    return thread
-
+from pystreams.runtime.tasks.time_order import HOLD_MS_MAX
+from tests.unit.runtime.tasks.order_kit import SLACK_MS, FakeTask, Thread, all_here
 
 Partitions = st.lists(st.lists(st.integers(0, 300), max_size=25), min_size=1, max_size=5)
 
@@ -128,7 +32,6 @@ def test_no_task_is_further_ahead_than_the_slack_and_all_is_processed(partitions
                 thread.poll(task, 1)
             assert thread.process(max_records) > 0
         thread.process(max_records)
-        assert thread.blamed is None
     seen = -1
     remaining = [sorted(times) for times in partitions]
     for number, time in thread.processed:
@@ -243,44 +146,6 @@ def test_a_thread_that_has_caught_up_does_not_wait_for_a_task_that_is_restored()
     thread.tasks[0].times += [21]
     thread.poll(thread.tasks[0], 1)
     assert thread.process() == 1
-
-
-def test_what_was_there_a_second_ago_and_is_not_processed_lags():
-    thread = all_here([1])
-    task = thread.tasks[0]
-    thread.process()
-    assert not thread.lags()
-    task.times += [2, 3]
-    assert not thread.lags()
-    assert thread.lags()
-    thread.poll(task, 1)
-    thread.process()
-    assert thread.lags()
-    thread.poll(task, 1)
-    thread.process()
-    task.times += [4]
-    assert not thread.lags()
-
-
-def test_between_two_looks_the_answer_stays():
-    thread = all_here([1])
-    thread.process()
-    assert thread.lags(after_ms=LOOK_INTERVAL_MS - 1)
-    assert not thread.lags(after_ms=1)
-
-
-@pytest.mark.parametrize(("times", "lags"), [([1, 11], False), ([1, 12], True)])
-def test_records_that_arrive_together_and_are_far_apart_in_time_are_a_lag(times, lags):
-    thread = all_here([1])
-    thread.process()
-    assert not thread.lags()
-    thread.order.arrived([])
-    thread.order.arrived([batch(time) for time in times])
-    assert thread.lags(after_ms=1) is lags
-
-
-def batch(time: int) -> RecordBatch:
-    return RecordBatch("in", 0, [None], [None], [time], range(1), None, 1)
 
 
 def test_a_commit_that_a_processor_asks_for_is_not_delayed():
