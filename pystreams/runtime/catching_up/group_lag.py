@@ -123,6 +123,14 @@ class GroupLag:
                     _Task(task_id, stage, partitions, written[task_id.subtopology], by_time)
                 )
         every = [task for tasks in self._of.values() for task in tasks]
+        awaited = frozenset[Stage]().union(*stages.before.values())
+        #: The tasks that others wait for.
+        self._awaited = [
+            task
+            for stage in stages.in_order
+            if stage in awaited or len(stage) > 1
+            for task in self._of[stage]
+        ]
         self._partitions = frozenset(p for task in every for p in task.partitions)
         self._between = frozenset(p for task in every for p in task.from_before | task.from_inside)
         #: By stage: whether a task before it lagged at the last reading.
@@ -164,15 +172,14 @@ class GroupLag:
         self._earlier.append((reading.at_ms, reading.ends))
         while len(self._earlier) > 1 and self._earlier[1][0] <= reading.at_ms - LAG_MS:
             self._earlier.popleft()
-        every = [task for tasks in self._of.values() for task in tasks]
-        if any(task.lags or task.nearly for task in every):
+        if any(task.lags or task.nearly for task in self._awaited):
             self._often_until_ms = reading.at_ms + _AFTERWARDS_MS
         return GroupView(
             reading.at_ms,
             {sub: self._bound(self._stages.of[sub]) for sub in self._stages.waiting},
             reading.ends,
-            tuple(task.told() for task in every if task.lags),
-            tuple(task.told() for task in every if task.given_up),
+            tuple(task.told() for task in self._awaited if task.lags),
+            tuple(task.told() for task in self._awaited if task.given_up),
             commit_often=reading.at_ms < self._often_until_ms,
         )
 

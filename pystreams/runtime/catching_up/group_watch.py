@@ -128,14 +128,8 @@ class GroupWatch:
                 read = generation
             try:
                 view = self._lag.update(self._read())
-            except StreamsError as error:
+            except Exception as error:  # noqa: BLE001 - an admin that is being closed raises what it likes
                 self._failed(error)
-            except Exception:
-                # An admin that is closed under its hands raises what it likes.
-                if not self._closing.is_set():
-                    log.exception("group %s: it is no longer known whether tasks lag", self._group)
-                    self._lift()
-                return
             else:
                 self._failing_ms = None
                 self._tell_given_up(view)
@@ -153,23 +147,21 @@ class GroupWatch:
         ends = self._admin.stable_end_offsets(partitions)
         return Reading(self._clock.monotonic_ms(), committed, beginnings, ends)
 
-    def _failed(self, error: StreamsError) -> None:
-        """The broker is busy or away, or the login may not see the offsets. Try again; but do not wait forever."""
+    def _failed(self, error: Exception) -> None:
+        """The broker is busy or away, or the login may not see the offsets. Try again; but nobody waits forever."""
         if self._closing.is_set():
             return
         now_ms = self._clock.monotonic_ms()
         if self._failing_ms is None:
-            self._failing_ms, self._tell_ms = now_ms, now_ms
-        failing_ms = now_ms - self._failing_ms
+            self._failing_ms = self._tell_ms = now_ms
         if now_ms >= self._tell_ms:
             self._tell_ms = now_ms + _TELL_INTERVAL_MS
-            log.warning("stream time waits, because it is not known whether tasks lag: %s", error)
-        if failing_ms >= self._wait_max_ms:
-            self._lift()
-
-    def _lift(self) -> None:
-        """Nobody is waited for, until a reading succeeds again."""
-        self.seen = Seen(self._generation, self._lag.nobody_waits())
+            unexpected = None if isinstance(error, StreamsError) else error
+            log.warning(
+                "stream time waits, because it is not known which tasks lag: %s", error, exc_info=unexpected
+            )
+        if now_ms - self._failing_ms >= self._wait_max_ms:
+            self.seen = Seen(self._generation, self._lag.nobody_waits())
 
     def _tell_given_up(self, view: GroupView) -> None:
         given_up = {task.task_id: task for task in view.given_up}

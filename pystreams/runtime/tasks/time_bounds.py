@@ -28,7 +28,7 @@ class TimeBounds:
     def commit_often(self) -> bool:
         """Whether others, or tasks of this thread, wait for commits."""
         seen = None if self._watch is None else self._watch.seen
-        return seen is not None and seen.view.commit_often
+        return self._waits or (seen is not None and seen.view.commit_often)
 
     def begin_generation(self, generation: int, running: Sequence[ActiveTask]) -> None:
         """Work may have changed hands: what is known counts no more, and stream time stays where it is for now."""
