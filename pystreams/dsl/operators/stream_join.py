@@ -288,7 +288,8 @@ class _Waiting:
                             remove(emitted)
                         emitted = key_bytes
             finally:
-                self._first.set(first)
+                # A record beyond a bound on stream time must not hide those before it until its own window closes.
+                self._first.set(first if first == _NEVER else min(first, time.ms))
             if emitted:
                 remove(emitted)
             self._maybe_some = bool(open_sides)

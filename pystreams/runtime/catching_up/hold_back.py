@@ -42,8 +42,10 @@ def _held_back(operation: Operation, window_ms: int) -> int:
         case Suppress():
             return operation.wait_ms
         case StreamJoin(waiting=str()):
+            # As in Java, they are not looked for again until the window of the last record that was read closes, and
+            # that record may be as far ahead of them as their own windows reach.
             windows = operation.windows
-            return max(0, windows.before_ms, windows.after_ms) + windows.grace_ms
+            return 2 * (max(0, windows.before_ms, windows.after_ms) + windows.grace_ms)
         case StreamTableJoin(store=str()):
             return operation.grace_ms
         case _:

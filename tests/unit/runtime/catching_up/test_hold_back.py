@@ -70,7 +70,7 @@ def test_a_time_limit_is_what_is_held_back_and_steps_in_a_row_add_up():
     assert of(builder) == 5 * MINUTE + 7_000 + MINUTE
 
 
-@pytest.mark.parametrize(("kind", "expected"), [("join", 0), ("left_join", 129_000), ("outer_join", 129_000)])
+@pytest.mark.parametrize(("kind", "expected"), [("join", 0), ("left_join", 258_000), ("outer_join", 258_000)])
 def test_a_record_without_a_match_waits_for_its_window_and_the_grace(kind, expected):
     builder = StreamsBuilder()
     left, right = (builder.stream(topic, key=str, value=str) for topic in ("left", "right"))
