@@ -26,16 +26,23 @@ _AFTER_STEPS: Final = 0x7FFFFFFF
 class Observed:
     """The stream time of a task, a step or a store.
 
-    Code that runs for each record does ``if timestamp > observed.ms: observed.see(timestamp)``.
+    Code that runs for each record does not call ``see`` where it need not, because calls cost much:
+
+        now = time.ms
+        if timestamp > now:
+            if time.unbounded:
+                time.ms = now = timestamp
+            else:
+                now = time.see(timestamp)
     """
 
-    __slots__ = ("_beyond_ms", "_place", "bound_ms", "ms", "on_move")
+    __slots__ = ("_beyond_ms", "_bound_ms", "_place", "ms", "on_move", "unbounded")
 
     def __init__(self, place: int, bound_ms: int) -> None:
         self._place = place
         #: The time in force (ms); -1 before the first record.
         self.ms = NO_TIME
-        self.bound_ms = bound_ms
+        self.set_bound(bound_ms)
         #: The greatest timestamp beyond the bound; it may be outdated, and then it is not greater than ``ms``.
         self._beyond_ms = NO_TIME
         #: Called when a raised bound has moved the time in force: no record came, but results may be final now.
@@ -54,13 +61,23 @@ class Observed:
         """What was seen, if the bound keeps the time in force below it; else None."""
         return self._beyond_ms if self._beyond_ms > self.ms else None
 
-    def see(self, timestamp: int) -> None:
-        """A record with this timestamp came."""
-        if timestamp <= self.bound_ms:
-            self.ms = max(self.ms, timestamp)
-            return
-        self._beyond_ms = max(self._beyond_ms, timestamp)
-        self.ms = max(self.ms, self.bound_ms)
+    @property
+    def bound_ms(self) -> int:
+        """The bound in force (ms)."""
+        return self._bound_ms
+
+    def set_bound(self, bound_ms: int) -> None:
+        """Set the bound for the timestamps that are seen from now on."""
+        self._bound_ms = bound_ms
+        #: Whether there is no bound: then a timestamp greater than ``ms`` becomes it.
+        self.unbounded = bound_ms >= TIME_MAX
+
+    def see(self, timestamp: int) -> int:
+        """A record with this timestamp came. Returns the time in force."""
+        if timestamp > self._bound_ms:
+            self._beyond_ms = max(self._beyond_ms, timestamp)
+        self.ms = max(self.ms, min(timestamp, self._bound_ms))
+        return self.ms
 
     def go_on(self, ms: int, seen_ms: int = NO_TIME) -> None:
         """Continue at the times of an earlier run, whatever the bound is."""
@@ -76,8 +93,8 @@ class Observed:
         return min(self._beyond_ms, bound_ms) > self.ms
 
     def limit(self, bound_ms: int) -> bool:
-        """Set the bound; whether the time in force has moved."""
-        self.bound_ms = bound_ms
+        """Set the bound, also for what was seen; whether the time in force has moved."""
+        self.set_bound(bound_ms)
         if not self.would_move(bound_ms):
             return False
         self.ms = min(self._beyond_ms, bound_ms)
@@ -125,7 +142,7 @@ class StreamTime:
         if bound_ms < self._bound_ms:
             self._bound_ms = bound_ms
             for observed in self._observed:
-                observed.bound_ms = bound_ms
+                observed.set_bound(bound_ms)
         if bound_ms == TIME_MAX > self._bound_ms:
             return True
         return any(observed.would_move(bound_ms) for observed in self._observed)

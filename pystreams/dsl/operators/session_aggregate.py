@@ -57,9 +57,13 @@ class SessionAggregate(ObjectOperation):
             if key is None:
                 drop("null key")
                 return
-            if timestamp > time.ms:
-                time.see(timestamp)
-            close_time = time.ms - close_after
+            now = time.ms
+            if timestamp > now:
+                if time.unbounded:
+                    time.ms = now = timestamp
+                else:
+                    now = time.see(timestamp)
+            close_time = now - close_after
             key_bytes = encode_key(key)
             first = last = timestamp
             merged: list[tuple[bytes, int, int, Any]] = []
@@ -70,7 +74,7 @@ class SessionAggregate(ObjectOperation):
                 new = merge(key, new, old) if merge_takes_key else merge(new, old)
                 first, last = min(first, start), max(last, end)
             if last < close_time:
-                drop_late(key, value, time.ms, time.ms - gap - last)
+                drop_late(key, value, now, now - gap - last)
             else:
                 # This comes before the replaced sessions are deleted, so that they stay if aggregator or merger raises.
                 new = aggregate(key, new, value) if takes_key else aggregate(new, value)

@@ -51,12 +51,16 @@ class SlidingAggregate(ObjectOperation):
             if key is None or value is None:
                 drop("null key or value")
                 return
-            if timestamp > time.ms:
-                time.see(timestamp)
-            close_time = time.ms - grace
+            now = time.ms
+            if timestamp > now:
+                if time.unbounded:
+                    time.ms = now = timestamp
+                else:
+                    now = time.see(timestamp)
+            close_time = now - grace
             if timestamp + difference < close_time:
                 # The first of its windows ends with the record itself.
-                drop_late(key, value, time.ms, time.ms - timestamp)
+                drop_late(key, value, now, now - timestamp)
                 return
             record = _Arrival(key, encode_key(key), value, timestamp, headers, close_time)
             if timestamp < difference:

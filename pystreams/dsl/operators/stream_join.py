@@ -111,15 +111,19 @@ class StreamJoin(ObjectOperation):
         outer, is_left = self.outer, not self.right
 
         def process(key: Any, value: Any, timestamp: int, headers: Headers) -> None:
-            if timestamp > time.ms:
-                time.see(timestamp)
+            now = time.ms
+            if timestamp > now:
+                if time.unbounded:
+                    time.ms = now = timestamp
+                else:
+                    now = time.see(timestamp)
             if key is None or value is None:
                 if outer and value is not None:
                     forward(None, join(None, value, None), timestamp, headers)
                 else:
                     drop(NULL_KEY_OR_VALUE)
                 return
-            if timestamp >= time.ms:
+            if timestamp >= now:
                 emit_closed(headers)
             until = max(0, timestamp + after)
             alone = outer
@@ -131,7 +135,7 @@ class StreamJoin(ObjectOperation):
                 forward(key, joined, max(timestamp, other_timestamp), headers)
             if not alone:
                 return
-            if until < time.ms:
+            if until < now:
                 forward(key, join(key, value, None), timestamp, headers)
             else:
                 wait(timestamp, is_left, key, value)
@@ -160,14 +164,18 @@ class SelfJoin(ObjectOperation):
                 drop(NULL_KEY_OR_VALUE)
                 return
             with_itself = join(key, value, value)
-            if timestamp > time.ms:
-                time.see(timestamp)
+            now = time.ms
+            if timestamp > now:
+                if time.unbounded:
+                    time.ms = now = timestamp
+                else:
+                    now = time.see(timestamp)
             key_bytes = encode_key(key)
             for other_timestamp, other in between(
                 key_bytes, max(0, timestamp - before), max(0, timestamp + after)
             ):
                 forward(key, join(key, value, other), max(timestamp, other_timestamp), headers)
-            pending = timestamp > time.ms - retention + 1
+            pending = timestamp > now - retention + 1
             for other_timestamp, other in between(
                 key_bytes, max(0, timestamp - after), max(0, timestamp + before)
             ):
@@ -220,7 +228,8 @@ class _Waiting:
 
     def __init__(self, environment: OperatorEnvironment, store: str) -> None:
         self.time = environment.observed(self._emit)
-        self._emitters: list[Callable[[Headers], None]] = []
+        #: Emits what is closed; each side has such a function, and any of them does it for both.
+        self._emit_closed: Callable[[Headers], None] | None = None
         #: As Java tracks it: the time of the last record that the search for records to emit has read.
         self._first = _FirstTime(environment)
         self._store = environment.store(store)
@@ -231,8 +240,10 @@ class _Waiting:
         self._earliest = 0
 
     def _emit(self) -> None:
-        for emit_closed in self._emitters:
-            emit_closed(NO_HEADERS)
+        """Emit everything that has closed. A record searches, as in Java, only after the record that the last search
+        read has closed, although earlier ones may have closed before; but no other record may come."""
+        if self._emit_closed is not None:
+            self._emit_closed(NO_HEADERS)
 
     def wait(self, timestamp: int, left: bool, key: Any, value: Any) -> None:
         """Store a record without a match."""
@@ -264,9 +275,11 @@ class _Waiting:
         walk, remove = store.overlay.walk, store.remove
         time = self.time
 
+        def emit_if_due(headers: Headers) -> None:
+            if self._earliest_end(after + grace) < time.ms:
+                emit_closed(headers)
+
         def emit_closed(headers: Headers) -> None:
-            if self._earliest_end(after + grace) >= time.ms:
-                return
             first = earliest = _NEVER
             open_sides: set[bool] = set()
             emitted = b""
@@ -295,8 +308,8 @@ class _Waiting:
             self._maybe_some = bool(open_sides)
             self._earliest = earliest
 
-        self._emitters.append(emit_closed)
-        return emit_closed
+        self._emit_closed = emit_closed
+        return emit_if_due
 
     def _leaver(
         self, environment: OperatorEnvironment, joiner: UserFunction

@@ -50,11 +50,15 @@ class Suppress(ObjectOperation):
         time = environment.observed(emit_final)
 
         def process(key: Any, new: Any, old: Any, timestamp: int, _headers: Headers, _latest: bool) -> None:
-            if timestamp > time.ms:
-                time.see(timestamp)
+            now = time.ms
+            if timestamp > now:
+                if time.unbounded:
+                    time.ms = now = timestamp
+                else:
+                    now = time.see(timestamp)
             context = cell.record
             buffer.put(key, _window_end(key) if until_close else context[3], new, old, context)
-            close_time = time.ms - wait
+            close_time = now - wait
             while buffer.first_time <= close_time:
                 emit_first()
             if bounded:

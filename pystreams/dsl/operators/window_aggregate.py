@@ -45,6 +45,7 @@ class WindowAggregate(ObjectOperation):
         """The function for windows that do not overlap."""
         parts = _Parts(self, environment)
         size, advance, grace, only_start = self.size_ms, self.advance_ms, self.grace_ms, self.start_ms
+        open_for = size + grace
         store, drop, gave_none, emit = parts.store, environment.drop, parts.gave_none, parts.emit
         drop_late = environment.drop_late
         encode_key, read, write = store.encode_key, store.read, store.write
@@ -56,13 +57,16 @@ class WindowAggregate(ObjectOperation):
             if key is None:
                 drop("null key")
                 return
-            if timestamp > time.ms:
-                time.see(timestamp)
-            close_time = time.ms - grace
+            now = time.ms
+            if timestamp > now:
+                if time.unbounded:
+                    time.ms = now = timestamp
+                else:
+                    now = time.see(timestamp)
             key_bytes = encode_key(key)
             start = timestamp // advance * advance if only_start is None else only_start
-            if start <= timestamp:
-                if start + size > close_time:
+            if only_start is None or start <= timestamp:
+                if start + open_for > now:
                     entry = read(key_bytes, start)
                     new_timestamp = timestamp
                     if entry is None:
@@ -79,9 +83,9 @@ class WindowAggregate(ObjectOperation):
                         window = Windowed(key, start, start + size)
                         forward_change(window, new, old if send_old else None, new_timestamp, headers)
                 else:
-                    drop_late(key, value, time.ms, time.ms - start - size + 1)
+                    drop_late(key, value, now, now - start - size + 1)
             if emit is not None:
-                emit(close_time, headers)
+                emit(now - grace, headers)
 
         return process
 
@@ -90,6 +94,7 @@ class WindowAggregate(ObjectOperation):
         aggregator or the serde raises for one of them: in Java the earlier windows keep it."""
         parts = _Parts(self, environment)
         size, advance, grace = self.size_ms, self.advance_ms, self.grace_ms
+        open_for = size + grace
         store, drop, gave_none, emit = parts.store, environment.drop, parts.gave_none, parts.emit
         drop_late = environment.drop_late
         encode_key, peek, encoded, write = store.encode_key, store.peek, store.encoded, store.write_encoded
@@ -101,16 +106,19 @@ class WindowAggregate(ObjectOperation):
             if key is None:
                 drop("null key")
                 return
-            if timestamp > time.ms:
-                time.see(timestamp)
-            close_time = time.ms - grace
+            now = time.ms
+            if timestamp > now:
+                if time.unbounded:
+                    time.ms = now = timestamp
+                else:
+                    now = time.see(timestamp)
             key_bytes = encode_key(key)
             updates: list[tuple[int, Any, Any, int, bytes | None]] = []
             for start in range(
                 max(0, (timestamp - size + advance) // advance * advance), timestamp + 1, advance
             ):
-                if start + size <= close_time:
-                    drop_late(key, value, time.ms, time.ms - start - size + 1)
+                if start + open_for <= now:
+                    drop_late(key, value, now, now - start - size + 1)
                     continue
                 # ``peek`` leaves the cache's order alone. The write below marks the entry as recently used, as in Java.
                 entry = peek(key_bytes, start)
@@ -127,7 +135,7 @@ class WindowAggregate(ObjectOperation):
                     window = Windowed(key, start, start + size)
                     forward_change(window, new, old if send_old else None, new_timestamp, headers)
             if emit is not None:
-                emit(close_time, headers)
+                emit(now - grace, headers)
 
         return process
 

@@ -209,7 +209,10 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool, i
                     out("return batch.position_of(offset)")
             if counts:
                 with out.block("if timestamp > task_time.ms:"):
-                    out("task_time.see(timestamp)")
+                    with out.block("if task_time.unbounded:"):
+                        out("task_time.ms = timestamp")
+                    with out.block("else:"):
+                        out("task_time.see(timestamp)")
             if not late_context:
                 out(f"cell.record = {CONTEXT}")
             scope = Scope.of(("key", "value", "timestamp", "headers"), "continue", 1, late_context)

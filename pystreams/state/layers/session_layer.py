@@ -126,10 +126,14 @@ class SessionLayer(TimeLayer):
 
     def put(self, changelog_key: bytes, value: bytes | None) -> bytes:
         """Write a session's bytes, None deletes. Returns the changelog's key. Late sessions are dropped, but logged."""
-        end, observed = self._time_of(changelog_key), self.time
-        if end > observed.ms:
-            observed.see(end)
-        if self.layout.expired(end, observed.ms):
+        end, time = self._time_of(changelog_key), self.time
+        now = time.ms
+        if end > now:
+            if time.unbounded:
+                time.ms = now = end
+            else:
+                now = time.see(end)
+        if self.layout.expired(end, now):
             self._expired()
             return changelog_key
         if self._interval_ms:

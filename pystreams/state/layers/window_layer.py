@@ -143,12 +143,15 @@ class WindowLayer(TimeLayer):
         nothing_to_delete = self._duplicates and value is None
         if nothing_to_delete and self._interval_ms:
             return changelog_key
-        observed = self.time.ms
-        if start > observed:
-            self.time.see(start)
-            observed = self.time.ms
+        time = self.time
+        now = time.ms
+        if start > now:
+            if time.unbounded:
+                time.ms = now = start
+            else:
+                now = time.see(start)
         # In memory, with a retention of 0, even the newest window has expired.
-        if start <= observed - self._retention_ms and self.layout.expired(start, observed):
+        if start <= now - self._retention_ms and self.layout.expired(start, now):
             self._expired()
             return changelog_key
         if nothing_to_delete:
