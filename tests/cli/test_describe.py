@@ -97,8 +97,8 @@ def test_late_records_of_all_runs_are_counted_by_step_with_the_grace_that_they_n
         assert pystreams("run", "late", "--until-caught-up").code == 0
     described = pystreams("describe", "late", "--late")
     assert described.lines == [
-        "by-minute\tminutes\t5 s\t3\t2 min 40 s late\t2 min 1 s",
-        "by-session\tsessions\t0 ms\t1\t2 min 40 s late\t1 min 10 s",
+        "by-minute\tminutes\t5 s\t3\t2 min 40 s\t2 min 1 s",
+        "by-session\tsessions\t0 ms\t1\t2 min 40 s\t1 min 10 s",
     ]
 
 

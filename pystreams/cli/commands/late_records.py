@@ -30,7 +30,7 @@ def show_late(app: Any, config: StreamsConfig) -> None:
     if not rows:
         note("No step drops late records.")
         return
-    show_table(["step", "store", "grace", "too late", "at most", "grace needed"], rows)
+    show_table(["step", "store", "grace", "too late", "late by", "grace needed"], rows)
 
 
 def late_rows(
@@ -78,6 +78,6 @@ def _row(late: LateRecords, store: str, grace: str) -> list[str]:
         store,
         grace,
         f"{late.records:,}",
-        f"{spell_ms(late.late_ms)} late",
+        spell_ms(late.late_ms),
         spell_ms(late.grace_ms),
     ]

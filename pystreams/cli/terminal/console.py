@@ -76,10 +76,11 @@ def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
             print("\t".join(row))
         return
     from rich import box
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    # A name that is too long for its column goes on in the next line: it is never cut.
+    table = Table(*(Column(name, overflow="fold") for name in columns), box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     console.print(table)
