@@ -1,5 +1,5 @@
 """Catching up gives the result of having been there: what is in the log before the start counts as if it came in the
-order of time, however many partitions and hops there are.
+order of time, however many partitions, hops, threads and workers there are, and whoever is killed.
 
 A few histories; ``python -m tests.catching_up`` runs as many as wanted.
 """
@@ -13,6 +13,7 @@ import pytest
 
 from tests.catching_up.histories import trial
 from tests.catching_up.running import check
+from tests.kafka.support import Cluster
 from tests.live.support import Log
 
 pytestmark = pytest.mark.live
@@ -23,4 +24,39 @@ ONE_PROCESS = {"workers": 1, "kills": ()}
 @pytest.mark.parametrize("seed", range(100, 120))
 def test_one_thread_has_the_result_of_the_order_of_time(seed: int, tmp_path: Path):
     with closing(Log(tmp_path)) as log:
-        check(trial(seed, threads=1, cache_bytes=0, **ONE_PROCESS), log)
+        check(trial(seed, threads=1, **ONE_PROCESS), log)
+
+
+@pytest.mark.parametrize("seed", range(200, 212))
+def test_several_threads_have_the_result_of_the_order_of_time(seed: int, tmp_path: Path):
+    with closing(Log(tmp_path)) as log:
+        check(trial(seed, threads=2 + seed % 3, **ONE_PROCESS), log)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300, 304))
+def test_workers_have_the_result_of_the_order_of_time(seed: int, tmp_path: Path):
+    with closing(Log(tmp_path)) as log:
+        check(trial(seed, workers=2 + seed % 2, kills=()), log)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(400, 404))
+def test_who_is_killed_has_the_result_of_the_order_of_time(seed: int, tmp_path: Path):
+    with closing(Log(tmp_path)) as log:
+        check(trial(seed, workers=1 + seed % 2, kills=(40 + seed % 7, 90)), log)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("seed", range(500, 506))
+def test_on_kafka_one_process_has_the_result_of_the_order_of_time(seed: int, cluster: Cluster):
+    check(trial(seed, "kafka", **ONE_PROCESS), cluster)
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(600, 603))
+def test_on_kafka_workers_of_which_one_is_killed_have_the_result_of_the_order_of_time(
+    seed: int, cluster: Cluster
+):
+    check(trial(seed, "kafka", workers=1 + seed % 3, kills=(60,)), cluster)
