@@ -59,6 +59,34 @@ def test_progress_has_a_line_for_each_slice(pystreams, wordcount):
     assert any(line.startswith("slice 2 of 2  ") and "10 records" in line for line in told)
 
 
+def test_the_report_says_how_late_records_were_and_the_numbers_go_on_with_the_application(folder, pystreams):
+    (folder / "visits_by_minute.py").write_text(
+        "from pystreams import App, TimeWindows\n"
+        "app = App('visits', window_changelog_retention_ms=-1)\n"
+        "minutes = app.stream('visits', key=str, value=str).group_by_key().windowed_by(TimeWindows.tumbling(60_000))\n"
+        "minutes.count(name='counts', step='by-minute')\n",
+        encoding="utf-8",
+    )
+    pystreams("topics", "create", "visits", "--config", "retention.ms=-1")
+    visit = ("produce", "visits", "-k", "=", "--timestamp")
+    for time in ("12:00:00", "12:02:30", "12:01:50", "12:00:59"):
+        pystreams(*visit, f"2026-03-01T{time}Z", stdin="ann=/\n")
+    done = pystreams("backfill", "visits_by_minute", "--hand-over", "embedded", *HERE)
+    assert rows(done, "slice") == [["slice", "1 of 1", "visits", "4", "2"]]
+    assert (
+        "Left out: 2 dropped; too late for step by-minute (store counts): 2 of 4 records (50 %), up to 1 min 31 s "
+        "late; a grace of at least 1 min 31 s would have kept them.\n"
+        "Records are dropped if they are too late for a window, or without a required key or value. "
+        "-s dead_letter_dropped_records=true writes them to the dead-letter topic.\n"
+    ) in done.err
+    shown = ["by-minute", "counts", "0 ms", "2", "1 min 31 s", "1 min 31 s"]
+    assert pystreams("describe", "visits_by_minute", "--late").lines == ["\t".join(shown)]
+    pystreams(*visit, "2026-03-01T12:00:30Z", stdin="ann=/\n")
+    assert pystreams("run", "visits_by_minute", "--until-caught-up").code == 0
+    shown[3:5] = ["3", "2 min"]
+    assert pystreams("describe", "visits_by_minute", "--late").lines == ["\t".join(shown)]
+
+
 def test_what_is_staged_is_handed_over_later_without_computing_it_again(pystreams, wordcount):
     computed = pystreams("backfill", wordcount, *HERE)
     assert "--resume --hand-over" in computed.err
