@@ -89,6 +89,11 @@ def entry(node: str, name: str) -> str:
     return f"{OWN_PREFIX}{node}/{name}"
 
 
+def entry_bytes(name: str) -> int:
+    """The length of an entry with this name, before base64."""
+    return _COUNT.size + len(name.encode()) + _VALUE.size
+
+
 def committed_entry(partition: TopicPartition) -> str:
     """The name of the entry that holds the committed offset itself."""
     return f"{OWN_PREFIX}at/{partition.topic}/{partition.partition}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from pystreams.engine.failures.lateness import LateRecords
-from pystreams.engine.offset_metadata import OWN_PREFIX, entry
+from pystreams.engine.offset_metadata import OWN_PREFIX, entry, entry_bytes
 from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.metrics import names
 from pystreams.metrics.registry import Counter, Gauge, Metrics
@@ -14,9 +14,9 @@ from pystreams.metrics.registry import Counter, Gauge, Metrics
 #: The names of the committed numbers. They never decrease.
 _RECORDS, _LATE_MS, _GRACE_MS = "late", "late_ms", "late_grace_ms"
 
-#: The text that is committed with an offset is limited (``offset.metadata.max.bytes``): of steps whose names have more
-#: characters together, the first ones to drop a record have their numbers committed.
-_NAMES_MAX: Final = 300
+#: The text that is committed with an offset is limited (``offset.metadata.max.bytes``, 4096 by default, in base64).
+#: Numbers that would make the entries of a task's steps longer than this are not committed.
+_ENTRIES_BYTES_MAX: Final = 1_800
 
 
 class _Gauges(NamedTuple):
@@ -50,8 +50,7 @@ class DropCounts:
         gauges = self._gauges.get(step)
         if gauges is None:
             gauges = self._gauges[step] = self._new_gauges(step)
-            if sum(map(len, self._committed)) + len(step) <= _NAMES_MAX and step not in self._committed:
-                self._commit(LateRecords(step))
+            self._commit_if_room(step)
         gauges.records.add(records)
         gauges.late_ms.set(max(gauges.late_ms.value, late_ms))
         gauges.grace_ms.set(max(gauges.grace_ms.value, grace_ms))
@@ -65,6 +64,14 @@ class DropCounts:
             self._metrics.gauge(names.LATENESS_MAX, **tags),
             self._metrics.gauge(names.GRACE_NEEDED_MAX, **tags),
         )
+
+    def _commit_if_room(self, step: str) -> None:
+        """Commit the numbers of a step that drops its first record."""
+        if step in self._committed:
+            return
+        added = sum(entry_bytes(entry(step, name)) for name in (_RECORDS, _LATE_MS, _GRACE_MS))
+        if sum(map(entry_bytes, self._memory.values())) + added <= _ENTRIES_BYTES_MAX:
+            self._commit(LateRecords(step))
 
     def _commit(self, late: LateRecords) -> None:
         """Commit the numbers of a step from now on."""
