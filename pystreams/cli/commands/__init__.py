@@ -4,8 +4,9 @@ only ``topics`` is an application of typer, with a function for each of its comm
 ``init`` begins a project; ``topics``, ``produce`` and ``consume`` work on a log; ``run``, ``describe``, ``diff`` and
 ``reset`` on an application; ``backfill`` and ``archive`` on its history.
 
-``backfill`` is a package, with the function in ``backfill.command``. ``workers`` are the processes of
-``run --workers``. The folder ``project`` (not a package) holds the files that ``init`` writes.
+``late_records`` is what ``describe --late`` shows. ``backfill`` is a package, with the function in
+``backfill.command``. ``workers`` are the processes of ``run --workers``. The folder ``project`` (not a package) holds
+the files that ``init`` writes.
 
 Commands do not import each other, with two exceptions: ``diff`` compares shapes of topologies as ``describe`` writes
 them, and ``run`` starts workers.
