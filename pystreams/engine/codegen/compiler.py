@@ -201,6 +201,8 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool, i
             out("return iter(())" if in_turns else "return end")
             return
         out("topic, partition = batch.topic, batch.partition")
+        if counts and not in_turns:
+            out("now = task_time.ms")
         with out.block("for key, value, timestamp, offset, headers in batch.rows(start, end):"):
             if in_turns:
                 out("yield")
@@ -208,11 +210,12 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool, i
                 with out.block("if timing.interrupted:"):
                     out("return batch.position_of(offset)")
             if counts:
-                with out.block("if timestamp > task_time.ms:"):
+                # Where inputs take turns, the others move the task's time, too.
+                with out.block(f"if timestamp > {'task_time.ms' if in_turns else 'now'}:"):
                     with out.block("if task_time.unbounded:"):
-                        out("task_time.ms = timestamp")
+                        out("task_time.ms = now = timestamp")
                     with out.block("else:"):
-                        out("task_time.see(timestamp)")
+                        out("now = task_time.see(timestamp)")
             if not late_context:
                 out(f"cell.record = {CONTEXT}")
             scope = Scope.of(("key", "value", "timestamp", "headers"), "continue", 1, late_context)

@@ -29,7 +29,7 @@ _TAKEN = frozenset(
             "old_pair",
         ),
         *("branch", "error", "key_bytes", "value_bytes"),
-        *("cell", "timing", "task_time", "send", "failed", "unwritable", "each", "regroup", "as_pair"),
+        *("cell", "timing", "task_time", "now", "send", "failed", "unwritable", "each", "regroup", "as_pair"),
     }
 )
 
