@@ -384,13 +384,13 @@ class TaskManager:
 
     def add_batches(self, batches: Sequence[RecordBatch]) -> None:
         """Hand over what was polled; partitions that are full enough are paused."""
-        if self._order is not None:
-            self._order.backlog.arrived(batches)
         owners = {partition: task for task in self.running for partition in task.inputs}
         for batch in batches:
             owner = owners.get(TopicPartition(batch.topic, batch.partition))
             if owner is not None:
                 owner.stream.add_batch(batch)
+        if self._order is not None:
+            self._order.backlog.arrived(batches, self._tasks)
         self._adjust_flow()
 
     def process(self, max_records: int, now_ms: int) -> int:
@@ -398,7 +398,7 @@ class TaskManager:
         if not self._context.in_use.kept and any(map(self.buffered, self.running)):
             self._context.in_use.processing()
         self._bounds.apply(self.running, self._set_working)
-        if self._order is not None and self._order.backlog.lags(self._tasks):
+        if self._order is not None and self._order.backlog.lags:
             processed = self._process_in_order(self._order, max_records, now_ms)
         else:
             processed = self._process_in_turn(self.running, max_records, now_ms)
@@ -422,9 +422,12 @@ class TaskManager:
         return processed
 
     def _process_in_order(self, order: TimeOrder, max_records: int, now_ms: int) -> int:
+        """Let the tasks that no other one reads from process in turn, and the others in the order of time."""
+
         def go(task: ActiveTask, until_ms: int) -> int:
             return self._process_in_turn([task], max_records, now_ms, until_ms)
 
+        order.backlog.look(self._tasks)
         last = [task for task in self.running if not order.has(task)]
         processed = self._process_in_turn(last, max_records, now_ms)
         return processed + order.process(self._tasks, max_records, go)

@@ -94,7 +94,8 @@ class Thread:
     def lags(self, after_ms: float = LOOK_INTERVAL_MS) -> bool:
         self.clock.advance_ms(int(after_ms))
         tasks: Any = self.tasks
-        return self.order.backlog.lags(tasks)
+        self.order.backlog.look(tasks)
+        return self.order.backlog.lags
 
 
 def all_here(*times: list[int]) -> Thread:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pystreams.record import RecordBatch
@@ -73,18 +75,37 @@ def test_tasks_of_no_order_do_not_count():
     assert not thread.lags()
 
 
-@pytest.mark.parametrize(("times", "lags"), [([1, 11], False), ([1, 12], True)])
-def test_records_that_arrive_together_and_are_far_apart_in_time_are_a_lag(times, lags):
+@pytest.mark.parametrize(
+    ("first", "last", "records", "lags"),
+    [(1, 12, 33, True), (1, 11, 33, False), (1, 12, 32, False)],
+    ids=["many and far apart", "many of nearly the same time", "few"],
+)
+def test_many_records_that_arrive_together_and_are_far_apart_in_time_are_a_lag(first, last, records, lags):
     thread = all_here([1])
     thread.process()
     assert not thread.lags()
     backlog = thread.order.backlog
-    backlog.arrived([])
-    backlog.arrived([batch(time) for time in times])
+    tasks: Any = thread.tasks
+    backlog.arrived([], tasks)
+    backlog.arrived([batch([first] * records), batch([last] * records)], tasks)
+    assert backlog.lags is lags
     assert thread.lags(after_ms=1) is lags
     # Nothing of it is left.
     assert not thread.lags()
 
 
-def batch(time: int) -> RecordBatch:
-    return RecordBatch("in", 0, [None], [None], [time], range(1), None, 1)
+def test_who_looks_when_something_arrives_sees_a_lag_that_has_grown_slowly():
+    thread = all_here([1])
+    thread.process()
+    assert not thread.lags()
+    tasks: Any = thread.tasks
+    thread.tasks[0].times += [2, 3]
+    for lags in (False, True):
+        thread.clock.advance_ms(int(LOOK_INTERVAL_MS))
+        thread.order.backlog.arrived([], tasks)
+        assert thread.order.backlog.lags is lags
+
+
+def batch(times: list[int]) -> RecordBatch:
+    count = len(times)
+    return RecordBatch("in", 0, [None] * count, [None] * count, times, range(count), None, count)
