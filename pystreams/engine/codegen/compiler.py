@@ -202,7 +202,7 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool, i
             return
         out("topic, partition = batch.topic, batch.partition")
         if counts and not in_turns:
-            out("now = task_time.ms")
+            out("now, unbounded = task_time.ms, task_time.unbounded")
         with out.block("for key, value, timestamp, offset, headers in batch.rows(start, end):"):
             if in_turns:
                 out("yield")
@@ -212,7 +212,7 @@ def _emit_read(e: Emitter, node: SourceNode, name: str, *, late_context: bool, i
             if counts:
                 # Where inputs take turns, the others move the task's time, too.
                 with out.block(f"if timestamp > {'task_time.ms' if in_turns else 'now'}:"):
-                    with out.block("if task_time.unbounded:"):
+                    with out.block(f"if {'task_time.' if in_turns else ''}unbounded:"):
                         out("task_time.ms = now = timestamp")
                     with out.block("else:"):
                         out("now = task_time.see(timestamp)")

@@ -29,7 +29,19 @@ _TAKEN = frozenset(
             "old_pair",
         ),
         *("branch", "error", "key_bytes", "value_bytes"),
-        *("cell", "timing", "task_time", "now", "send", "failed", "unwritable", "each", "regroup", "as_pair"),
+        *(
+            "cell",
+            "timing",
+            "task_time",
+            "now",
+            "unbounded",
+            "send",
+            "failed",
+            "unwritable",
+            "each",
+            "regroup",
+            "as_pair",
+        ),
     }
 )
 
