@@ -6,13 +6,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
+from itertools import accumulate, count
+from threading import Event
 
 import pytest
 
 from pystreams import TimeWindows
 from pystreams.app import App
-from tests.live.support import Log, caught_up, processed, run_to_the_end
+from tests.live.support import TIMEOUT_S, Log, caught_up, run_to_the_end
 
 pytestmark = pytest.mark.both_logs
 
@@ -50,7 +51,7 @@ def written(log: Log, seed: int) -> Sums:
         if chance.random() < 0.3:
             time -= chance.randrange(OUT_OF_ORDER_MS)
         product, amount = chance.choice(products), chance.randrange(100)
-        orders[partition_of[product]].append((product, amount, time))
+        orders[partition_of[product]].append((product, 100 * time + amount, time))
         sums[PRODUCTS[product], time // WINDOW_MS * WINDOW_MS] += amount
     log.create("orders", "products", "sums", partitions=PARTITIONS)
     for partition in range(PARTITIONS):
@@ -60,11 +61,12 @@ def written(log: Log, seed: int) -> Sums:
     return dict(sums)
 
 
-def summing(log: Log, look: Callable[[], object] = bool) -> App:
+def summing(log: Log, look: Callable[[int], object] = bool) -> App:
+    """``look`` is called with the time of each order that is processed, which its value holds with the amount."""
     app = log.app("summing", window_changelog_retention_ms=-1, num_stream_threads=1)
     kinds = app.table("products", key=str, value=str)
-    orders = app.stream("orders", key=str, value=int).peek(lambda _: look())
-    kind_and_amount = orders.join(kinds, lambda amount, kind: f"{kind} {amount}")
+    orders = app.stream("orders", key=str, value=int).peek(lambda value: look(value // 100))
+    kind_and_amount = orders.join(kinds, lambda value, kind: f"{kind} {value % 100}")
     by_kind = kind_and_amount.group_by(lambda text: text.split()[0], key=str, value=str)
     sums = by_kind.windowed_by(TimeWindows.tumbling(WINDOW_MS, grace=GRACE_MS)).aggregate(
         int, lambda total, text: total + int(text.split()[1]), value=int
@@ -80,19 +82,31 @@ def read_sums(log: Log) -> Sums:
 
 def test_every_window_is_whole_when_one_thread_has_caught_up(log: Log, seed: int) -> None:
     expected = written(log, seed)
-    streams = log.start(summing(log))
+    times: list[int] = []
+    streams = log.start(summing(log, times.append))
     caught_up(streams)
     assert streams.close()
     assert read_sums(log) == expected
     assert streams.metrics.total("dropped-records-total") == 0
+    # Half of the grace is for the distance of tasks.
+    ahead = max(latest - time for latest, time in zip(accumulate(times, max), times, strict=True))
+    assert ahead <= GRACE_MS // 2 + OUT_OF_ORDER_MS
 
 
 def test_a_restart_on_the_way_makes_no_record_late(log: Log, seed: int) -> None:
     expected = written(log, seed)
-    seen = count()
-    streams = log.start(summing(log, lambda: next(seen)))
-    processed(streams, ORDERS // 3)
-    assert streams.close()
-    assert next(seen) < ORDERS, "it was to be stopped on the way"
+    seen, on_the_way, goes_on = count(1), Event(), Event()
+
+    def look(_time: int) -> None:
+        if next(seen) == ORDERS // 3:
+            on_the_way.set()
+            assert goes_on.wait(TIMEOUT_S)
+
+    streams = log.start(summing(log, look))
+    assert on_the_way.wait(TIMEOUT_S)
+    assert not streams.close(0)
+    goes_on.set()
+    assert streams.close(1000 * TIMEOUT_S)
+    assert next(seen) < ORDERS
     run_to_the_end(log, summing(log))
     assert read_sums(log) == expected
