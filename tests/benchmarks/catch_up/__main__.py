@@ -1,7 +1,8 @@
 """``python -m tests.benchmarks.catch_up``: two days of orders are there before the application starts.
 
 Counts of five minutes with a grace of one minute, behind two repartition topics: by one process, by three workers of
-which one is killed, and by Java Kafka Streams, on one broker and the same topics. A quick look: ``--orders 40000``.
+which one is killed, by one process with Java's stream time, and by Java Kafka Streams, on one broker and the same
+topics. A quick look: ``--orders 40000``.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def table(outcomes: Sequence[Outcome]) -> Table:
     columns = (
         "orders lost",
         "of all",
-        "windows wrong",
+        "windows incomplete",
         "counted twice",
         "s",
         "spread h",
@@ -87,7 +88,7 @@ def table(outcomes: Sequence[Outcome]) -> Table:
             one.contestant,
             f"{one.lost:,}",
             f"{one.lost / one.orders:.1%}",
-            f"{one.windows_wrong:,} of {one.windows:,}",
+            f"{one.windows_incomplete:,} of {one.windows:,}",
             f"{one.twice:,}",
             f"{one.seconds:.1f}",
             f"{one.spread_ms / 3_600_000:.1f}",

@@ -49,6 +49,9 @@ CONTESTANTS: Mapping[str, Contestant] = {
         # What is waited for after the kill is not the subject.
         options=("-s", "session_timeout_ms=6000"),
     ),
+    "as-java": Contestant(
+        "pystreams, stream_time=java", PEERS["pystreams"], options=("-s", "stream_time=java")
+    ),
     "java": Contestant("Java Kafka Streams", PEERS["java"]),
 }
 
@@ -62,7 +65,7 @@ class Outcome:
     lost: int
     twice: int
     windows: int
-    windows_wrong: int
+    windows_incomplete: int
     seconds: float
     peak_state_bytes: int
     peak_rss_bytes: int
@@ -122,7 +125,7 @@ class Bench:
             lost=(truth - sold).total(),
             twice=(sold - truth).total(),
             windows=len(truth),
-            windows_wrong=len(truth - sold),
+            windows_incomplete=len(truth - sold),
             seconds=looks[-1].time_s,
             peak_state_bytes=max(look.state_bytes for look in looks),
             peak_rss_bytes=looks[-1].peak_rss_bytes,

@@ -81,8 +81,8 @@ def test_what_is_lost_and_what_is_counted_add_up(server: KafkaServer, tmp_path: 
     (one,) = Bench(cluster, tmp_path, history, 1, Console(file=io.StringIO())).run([name])
     assert one.orders == 4_000
     assert one.twice == 0
-    assert 0 <= one.windows_wrong <= one.lost < one.orders
-    assert (one.windows_wrong > 0) == (one.lost > 0)
+    assert 0 <= one.windows_incomplete <= one.lost < one.orders
+    assert (one.windows_incomplete > 0) == (one.lost > 0)
     assert one.peak_state_bytes > 0
     last = max(time for at, time in one.looks[-1].times.items() if at.topic == ORDERS)
     assert history.begin_ms + 5 * HOUR_MS < last < history.begin_ms + 6 * HOUR_MS
