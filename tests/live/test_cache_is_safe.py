@@ -6,9 +6,20 @@ import random
 
 import pytest
 
+from pystreams import App, SlidingWindows
+from pystreams.runtime.streams import Streams
 from tests.live.support import Log
 
 CASES = [(0, 10), (0, 60_000), (64, 10), (64, 60_000), (300, 50), (10 << 20, 10), (10 << 20, 60_000)]
+
+
+def caught_up_at_once(log: Log, app: App) -> Streams:
+    """A client that has processed everything, without waiting for its commit interval."""
+    streams = log.start(app)
+    while not streams.caught_up():
+        assert streams.failure is None
+        streams.request_commit()
+    return streams
 
 
 def results(log: Log, name: str, cache_bytes: int, interval_ms: int) -> tuple[object, ...]:
@@ -25,10 +36,7 @@ def results(log: Log, name: str, cache_bytes: int, interval_ms: int) -> tuple[ob
         value=int,
     )
     again.to_stream().to(f"{name}-changed")
-    streams = log.start(app)
-    while not streams.caught_up():
-        assert streams.failure is None
-        streams.request_commit()
+    streams = caught_up_at_once(log, app)
     stores = (
         sorted((key, item.value) for key, item in streams.store("sum").all()),
         sorted((key, item.value) for key, item in streams.store("again").all()),
@@ -45,3 +53,21 @@ def test_cache_size_and_commit_interval_do_not_change_where_it_ends(log: Log, se
     outcomes = [results(log, f"c{i}", *case) for i, case in enumerate(CASES)]
     assert all(outcome == outcomes[0] for outcome in outcomes)
     assert len(outcomes[0][0]) == 30
+
+
+def test_sliding_windows_lose_nothing_that_leaves_a_full_cache_while_they_are_read(log: Log) -> None:
+    """A record of one key changes some windows, and may thereby push out those that it has not come to yet."""
+    random_ = random.Random(4)
+    log.create("in")
+    log.write("in", [(f"k{random_.randrange(4)}", 1, 10 * i) for i in range(600)])
+    ends = []
+    for number, cache_bytes in enumerate((0, 500, 1_000, 2_000, 10 << 20)):
+        log.create(f"out-{number}")
+        settings = {"statestore_cache_max_bytes": cache_bytes, "commit_interval_ms": 60_000}
+        app = log.app(f"sliding-{number}", window_changelog_retention_ms=-1, **settings)
+        grouped = app.stream("in", key=str, value=int).group_by_key()
+        counts = grouped.windowed_by(SlidingWindows.of(300)).count()
+        counts.to_stream(lambda window, _: str(window), key=str).to(f"out-{number}")
+        caught_up_at_once(log, app).close()
+        ends.append(log.table(f"out-{number}"))
+    assert all(end == ends[0] for end in ends)

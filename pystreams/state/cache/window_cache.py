@@ -58,20 +58,24 @@ class WindowCache(ItemCache):
         """((key, start), item) of the wanted windows, read one by one. All windows that the walk passes become recently
         used. ``interval_ms``: the length of a segment of the store, 1 in memory."""
         # Repeats the code of ``snapshot``, because a walk may be long.
-        get, touch = self._get, self._touch
+        get, touch, load = self._get, self._touch, self._load
         key_from, key_to, time_from, time_to, *_ = read
         for window in self.walk(read, interval_ms):
             entry = get(window)
             if entry is None:
-                continue
-            touch(window)
+                # Evicted since the walk began, by what its reader has written meanwhile: a read of the store that began
+                # with the walk does not have it.
+                item = load(window)
+            else:
+                touch(window)
+                item = entry.item
             key, start = window
             if (
                 time_from <= start <= time_to
                 and (key_from is None or key >= key_from)
                 and (key_to is None or key <= key_to)
             ):
-                yield window, entry.item
+                yield window, item
 
     def walk(self, read: WindowRead, interval_ms: int) -> list[Window]:
         """The windows that Kafka Streams passes in its walk, in its order."""
