@@ -54,6 +54,8 @@ class Trial(NamedTuple):
             "statestore_cache_max_bytes": CACHE_MAX_BYTES if self.cached else 0,
             "num_stream_threads": 2,
             "max_task_idle_ms": 0,
+            # A task that is computed alone waits for nobody; ``tests/catching_up`` is about those that do.
+            "stream_time": "java",
             "commit_interval_ms": 20,
             "poll_ms": 5,
             "window_changelog_retention_ms": -1,
