@@ -7,12 +7,16 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from pystreams.backfill.api import backfill
+from pystreams.backfill.handover.emit import emit
+from pystreams.backfill.handover.hand_over import hand_over
+from pystreams.backfill.sources import EmbeddedSource
 from pystreams.runtime.streams import Streams
 from tests.broker.following import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from tests.catching_up.comparing import compare
@@ -28,18 +32,23 @@ ROOT = Path(__file__).resolve().parents[2]
 _DEADLINE_S = 180.0
 
 
-def check(trial: Trial, log: Log) -> None:
-    """Run a trial on an empty log, and compare. Raises ``AssertionError``, which says how to do it again."""
+def check(trial: Trial, log: Log, *, before_outage: Callable[[Trial, Log], None] | None = None) -> None:
+    """Run a trial on an empty log, and compare. Raises ``AssertionError``, which says how to do it again.
+
+    ``before_outage`` processes what comes before an outage; None: the application does, until it has caught up.
+    """
     try:
         # On Kafka what was not committed when a process was killed is done again.
         compare(
-            expected(trial), outcome(trial, log), again=trial.run.log == "kafka" and bool(trial.run.kills)
+            expected(trial),
+            outcome(trial, log, before_outage or _run),
+            again=trial.run.log == "kafka" and bool(trial.run.kills),
         )
     except AssertionError as difference:
         raise AssertionError(f"{trial}\n{difference}") from None
 
 
-def outcome(trial: Trial, log: Log) -> list[Read]:
+def outcome(trial: Trial, log: Log, before_outage: Callable[[Trial, Log], None]) -> list[Read]:
     """What the application of a trial leaves in its output, partition by partition."""
     inputs = {LEFT: trial.left}
     if any(isinstance(step, Join) for step in trial.steps):
@@ -52,7 +61,7 @@ def outcome(trial: Trial, log: Log) -> list[Read]:
     if trial.run.outage_ms is not None:
         until = {topic: _before(history, trial.run.outage_ms) for topic, history in inputs.items()}
         _write(log, inputs, before, until)
-        _run(trial, log)
+        before_outage(trial, log)
         before = until
     _write(log, inputs, before, whole)
     _run(trial, log)
@@ -92,6 +101,14 @@ def _settings(trial: Trial) -> dict[str, Any]:
         "statestore_cache_max_bytes": trial.run.cache_bytes,
         "poll_ms": 10,
     }
+
+
+def backfill_and_hand_over(trial: Trial, log: Log) -> None:
+    """Compute what the topics hold, with its output, so that the application goes on from there."""
+    app = application(trial, Seen(trial), state_dir=log.path / "state", **_settings(trial))
+    result = backfill(app, sources=EmbeddedSource(str(log.path / "log.db")), staging=log.path / "staging")
+    emit(result, log.broker)
+    hand_over(result, log.broker)
 
 
 def _run_processes(trial: Trial, log: Log) -> None:
