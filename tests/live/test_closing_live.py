@@ -24,7 +24,9 @@ def test_a_window_closes_with_the_record_that_is_later(cluster: Log, monkeypatch
     cluster.create("in", partitions=PARTITIONS)
     cluster.create("out")
     app = cluster.app("live", commit_interval_ms=COMMIT_INTERVAL_MS, num_stream_threads=2)
-    by_value = app.stream("in", key=str, value=int).group_by(lambda key, value: value, key=int)
+    by_value = app.stream("in", key=str, value=int).group_by(
+        lambda key, value: value, key=int, repartition="by-value"
+    )
     windows = by_value.windowed_by(TimeWindows.tumbling(MINUTE)).emit_strategy(EmitStrategy.ON_WINDOW_CLOSE)
     windows.count().to_stream().map(lambda key, n: (str(key.start), n), key=str, value=int).to("out")
     now = int(time.time() * 1_000) // MINUTE * MINUTE
@@ -41,6 +43,11 @@ def test_a_window_closes_with_the_record_that_is_later(cluster: Log, monkeypatch
     for minute in (1, 2, 3):
         for partition in range(PARTITIONS):
             cluster.write("in", [("k", 1, now + minute * MINUTE)], partition=partition)
+        # A thread may read the next minute before the other has read this one, which is late then.
+        grouped = 10 * PARTITIONS + minute * PARTITIONS
+        eventually(
+            lambda n=grouped: len(cluster.read("live-by-value-repartition")) == n, f"all of minute {minute}"
+        )
         eventually(lambda minute=minute: len(cluster.read("out")) == minute, f"window {minute}")
     assert [record.value for record in cluster.read("out")] == [20, 2, 2]
     assert cluster.committed("live") == committed

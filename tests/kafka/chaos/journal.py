@@ -78,7 +78,7 @@ class Journal:
 def keep(path: Path, topic: str, store: str) -> None:
     """Have this process keep a journal of the records of ``topic`` and the changelog of ``store``."""
     from pystreams.engine import new_task
-    from pystreams.record import NO_HEADERS, ContextCell
+    from pystreams.record import ContextCell
     from pystreams.runtime.tasks.active_task import ActiveTask
     from pystreams.runtime.tasks.restore import Restorer
 
@@ -89,8 +89,8 @@ def keep(path: Path, topic: str, store: str) -> None:
         forwarded, which is older."""
 
         def __init__(self) -> None:
-            self._record: Any = (None, -1, -1, -1, NO_HEADERS)
             self._line, self._last = -1, -1
+            super().__init__()
 
         @property
         def record(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
