@@ -114,7 +114,7 @@ def _bounded_right_table(scenario: Json) -> str | None:
             if bounded and _evicts(scenario):
                 return "rows that a small cache has or not, with a foreign-key join that does not read through it"
             right = steps[step["with"]]
-            while right["op"] in _ROW_BY_ROW and not right.get("materialized"):
+            while right["op"] in {*_ROW_BY_ROW, "suppress"} and not right.get("materialized"):
                 right = steps[right["from"]]
             store = right.get("materialized") or {}
             if "lru" in store.get("type", "") and store.get("cached", True):

@@ -156,6 +156,19 @@ def bounded_right_table() -> tuple[Json, Json]:
     return given, without(given, "steps", 1, "materialized", "cached", put=False)
 
 
+def bounded_right_table_behind_suppress() -> tuple[Json, Json]:
+    given = scenario(
+        table("left", "a"),
+        table("right", "b", store="R", type="lru:1"),
+        step("suppress", "later", "right", until="time_limit", wait=10),
+        step("fk_left_join", "j", "left", **{"with": "later"}, key_fn="keep", fn="join:&"),
+        step("to_stream", "u", "j"),
+        to("u"),
+        drive=[pipe("b", "x", "X", 1), pipe("b", "y", "Y", 20), pipe("a", "k", "x", 30)],
+    )
+    return given, without(given, "steps", 1, "materialized", "cached", put=False)
+
+
 def small_cache() -> tuple[Json, Json]:
     given = scenario(
         step("global_table", "g", topic="g", materialized={"store": "G"}),
@@ -284,6 +297,10 @@ NAMED = [
     (forgotten_left_row, "a row of a foreign-key join that changes again before it is answered"),
     (bounded_global_table, "a global table that keeps a number of rows, behind a cache"),
     (bounded_right_table, "a foreign-key join with a table that keeps a number of rows, behind a cache"),
+    (
+        bounded_right_table_behind_suppress,
+        "a foreign-key join with a table that keeps a number of rows, behind a cache",
+    ),
     (small_cache, "a small cache that Kafka Streams' test driver shares with a global table"),
     (subscriptions, "headers of the subscriptions of a foreign-key join with a store of its own type"),
     (
