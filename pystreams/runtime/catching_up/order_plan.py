@@ -9,7 +9,7 @@ from pystreams.runtime.catching_up.time_steps import time_steps
 from pystreams.topology.built import BuiltTopology
 
 #: Half of the grace is for the distance of tasks, the other half remains for records that are out of order in their own
-#: partition. More distance makes longer runs, which cost less per record.
+#: partition: so hardly anything has to wait for the bounds of stream time.
 _GRACES_PER_SLACK = 2
 #: With less than this, a task would process few records at a time, and their order would cost more than their work.
 _SLACK_MS_MIN = 5_000
@@ -19,8 +19,8 @@ _USUAL_GRACE_MS = 60_000
 
 class OrderPlan(NamedTuple):
     """``subtopologies`` are those whose tasks must process in the order of time, because a step behind them depends on
-    stream time, and none of them may be more than ``slack_ms`` ahead of another. ``topics_between`` are written by the
-    application itself: its tasks wait for records of all other topics."""
+    stream time. ``slack_ms`` is how far one of them may be ahead of another, or more where records are sparse.
+    ``topics_between`` are written by the application itself: its tasks wait for records of all other topics."""
 
     subtopologies: frozenset[int]
     topics_between: frozenset[str]

@@ -1,9 +1,9 @@
 """The order of time in which the tasks of a thread process while it catches up.
 
 Each partition could be read as fast as it comes. But what tasks write meets in the topics between sub-topologies, and
-the records of a partition that is hours behind another would be late there for every window. So no task processes
-records that are more than a slack later than the earliest record of another one, and all wait for a partition that
-holds records of which none has arrived yet.
+the records of a partition that is hours behind another would have to wait there, in windows that stay open. So no task
+processes records that are more than a slack later than the earliest record of another one, and all wait for a partition
+that holds records of which none has arrived yet.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 #: How long all tasks wait for a partition of which nothing arrives. A log that is well answers within this time, and
 #: the leader of a partition is replaced within it; a partition that is gone for longer must not stop the others.
 HOLD_MS_MAX = 30_000.0
+
+#: A task should find as many records to process before it is another one's turn, which costs as much as a few records.
+TURN_RECORDS = 256
 
 #: Lets a task process some records, up to the first that is later than a time (ms). Returns their number.
 Go = Callable[[ActiveTask, int], int]
@@ -51,6 +54,22 @@ class _Candidate:
         return empty
 
 
+class Slack:
+    """How far ahead of another task one may process, in ms. Where records are sparse, it grows until a task finds some
+    hundreds of them within it, and it shrinks where they are dense; it is never less than ``least_ms``."""
+
+    def __init__(self, least_ms: int) -> None:
+        self.ms = self._least_ms = least_ms
+
+    def learn(self, records: int, wanted: float, *, stopped: bool) -> None:
+        """Tasks that have processed ``records`` should process about ``wanted`` at a time. ``stopped``: only the
+        slack has kept them from going on."""
+        if stopped and records < wanted:
+            self.ms *= 2
+        elif records >= 2 * wanted:
+            self.ms = max(self._least_ms, self.ms // 2)
+
+
 class TimeOrder:
     """The order of the tasks of one thread, which reads with ``consumer``."""
 
@@ -58,6 +77,8 @@ class TimeOrder:
         self._plan = plan
         self._consumer = consumer
         self._clock = clock
+        #: However large it is, no record is late for it: the bounds of stream time see to that.
+        self.slack = Slack(plan.slack_ms)
         #: The order matters only while there is one.
         self.backlog = Backlog(consumer, clock, plan.slack_ms, self.has)
         self._held_since_ms: float | None = None
@@ -79,6 +100,7 @@ class TimeOrder:
             going = [each for each in candidates if each.head <= until_ms]
             if not going:
                 break
+            before = processed
             for each in going:
                 done = go(each.task, until_ms)
                 processed += done
@@ -91,6 +113,10 @@ class TimeOrder:
                     # It has no more, or waits for another of its partitions.
                     candidates.remove(each)
                 self._wait_for(each.emptied(), each.task, waited_for)
+            wanted = min(TURN_RECORDS, max_records / 2) * len(going)
+            # Where a partition is waited for, turns are short for want of its records.
+            stopped = not waited_for and all(each.head > until_ms for each in going)
+            self.slack.learn(processed - before, wanted, stopped=stopped)
         return processed
 
     def _gather(self, tasks: TaskSet[ActiveTask]) -> tuple[list[_Candidate], dict[TopicPartition, int]]:
@@ -132,7 +158,7 @@ class TimeOrder:
     def _until(self, earliest: int, waited_for: dict[TopicPartition, int]) -> int:
         """The time up to which tasks may process. ``earliest`` is the time of the first record that is here. Partitions
         that have been waited for too long are removed from ``waited_for``."""
-        until = min([earliest, *waited_for.values()]) + self._plan.slack_ms
+        until = min([earliest, *waited_for.values()]) + self.slack.ms
         if until >= earliest:
             self._held_since_ms = None
             return until
@@ -142,11 +168,11 @@ class TimeOrder:
         if now_ms - self._held_since_ms < HOLD_MS_MAX:
             return until
         self._held_since_ms = None
-        holding = {p for p, time in waited_for.items() if time + self._plan.slack_ms < earliest}
+        holding = {p for p, time in waited_for.items() if time + self.slack.ms < earliest}
         self._give_up(holding)
         for partition in holding:
             del waited_for[partition]
-        return min([earliest, *waited_for.values()]) + self._plan.slack_ms
+        return min([earliest, *waited_for.values()]) + self.slack.ms
 
     def _give_up(self, holding: set[TopicPartition]) -> None:
         self._given_up |= holding

@@ -43,10 +43,10 @@ class FakeTask:
 
     @property
     def head_time(self) -> int | None:
-        return self.here[0] if self.here else None
+        return self.times[self.done] if self.done < self.arrived else None
 
     def buffered(self, partition: TopicPartition) -> int:
-        return len(self.here)
+        return self.arrived - self.done
 
     def positions(self) -> dict[TopicPartition, Any]:
         return {self.partition: SimpleNamespace(offset=self.done)}
@@ -63,8 +63,9 @@ class Thread:
         self.clock = ManualClock()
         consumer: Any = self
         self.order = TimeOrder(PLAN, consumer, self.clock)
-        #: (task, timestamp) of what was processed.
+        #: (task, timestamp) of what was processed, and the slack at that time.
         self.processed: list[tuple[int, int]] = []
+        self.slacks: list[int] = []
         self.ends_known = True
 
     def _task(self, partition: TopicPartition) -> FakeTask:
@@ -79,8 +80,9 @@ class Thread:
     def process(self, max_records: int = 100) -> int:
         def go(task: Any, until_ms: int) -> int:
             done = 0
-            while task.here and task.here[0] <= until_ms and done < max_records:
-                self.processed.append((task.task_id.partition, task.here[0]))
+            while (head := task.head_time) is not None and head <= until_ms and done < max_records:
+                self.processed.append((task.task_id.partition, head))
+                self.slacks.append(self.order.slack.ms)
                 task.done += 1
                 done += 1
             return done
@@ -98,8 +100,8 @@ class Thread:
         return self.order.backlog.lags
 
 
-def all_here(*times: list[int]) -> Thread:
+def all_here(*times: list[int], limit: int = 1_000) -> Thread:
     thread = Thread(*(FakeTask(number, each) for number, each in enumerate(times)))
     for task in thread.tasks:
-        thread.poll(task, 1_000)
+        thread.poll(task, limit)
     return thread

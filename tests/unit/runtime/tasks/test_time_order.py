@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import accumulate, groupby
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pystreams.runtime.tasks.task import TaskStatus
-from pystreams.runtime.tasks.time_order import HOLD_MS_MAX
+from pystreams.runtime.tasks.time_order import HOLD_MS_MAX, TURN_RECORDS
 from tests.unit.runtime.tasks.order_kit import SLACK_MS, FakeTask, Thread, all_here
 
 Partitions = st.lists(st.lists(st.integers(0, 300), max_size=25), min_size=1, max_size=5)
@@ -17,7 +18,7 @@ Partitions = st.lists(st.lists(st.integers(0, 300), max_size=25), min_size=1, ma
 @given(Partitions, st.lists(st.tuples(st.integers(0, 4), st.integers(1, 9)), max_size=40), st.integers(1, 20))
 def test_no_task_is_further_ahead_than_the_slack_and_all_is_processed(partitions, polls, max_records):
     """Whatever arrives when: each partition is in order, so the furthest record is never more than the slack ahead of
-    any that is still to come."""
+    any that is still to come, even where the slack has shrunk since."""
     thread = Thread(*(FakeTask(number, sorted(times)) for number, times in enumerate(partitions)))
     arrivals = deque(polls)
     while any(task.done < len(task.times) for task in thread.tasks):
@@ -34,21 +35,56 @@ def test_no_task_is_further_ahead_than_the_slack_and_all_is_processed(partitions
         thread.process(max_records)
     seen = -1
     remaining = [sorted(times) for times in partitions]
-    for number, time in thread.processed:
+    for (number, time), slack_ms in zip(thread.processed, accumulate(thread.slacks, max), strict=True):
         assert remaining[number].pop(0) == time
         seen = max(seen, time)
         to_come = min((times[0] for times in remaining if times), default=seen)
-        assert seen <= to_come + SLACK_MS
+        assert seen <= to_come + slack_ms
 
 
-@given(Partitions)
-def test_the_earliest_goes_first_and_always_when_all_is_here(partitions):
-    thread = all_here(*(times or [0] for times in partitions))
+def sparse_and_dense(sparse: int, dense: int) -> list[int]:
+    """A record each second, then many in each millisecond of the slack."""
+    return [*range(0, 1_000 * sparse, 1_000), *(1_000 * sparse + n // 200 for n in range(dense))]
+
+
+def test_where_records_are_sparse_a_task_finds_some_hundreds_of_them_at_a_time_and_then_no_more():
+    thread = all_here(*(sparse_and_dense(8_000, 0) for _ in range(3)), limit=100_000)
     while any(task.here for task in thread.tasks):
-        earliest = min(task.here[0] for task in thread.tasks if task.here)
-        before = len(thread.processed)
-        assert thread.process(1) > 0
-        assert earliest in [time for _, time in thread.processed[before:]]
+        thread.process(1_024)
+    lengths = [len(list(turn)) for _, turn in groupby(number for number, _ in thread.processed)]
+    later = lengths[len(lengths) // 2 : -3]
+    assert TURN_RECORDS <= min(later) <= max(later) <= 2 * TURN_RECORDS
+
+
+def test_where_records_become_dense_the_tasks_come_close_again():
+    thread = all_here(*(sparse_and_dense(2_000, 30_000) for _ in range(3)), limit=100_000)
+    while any(task.here for task in thread.tasks):
+        thread.process(1_024)
+    assert max(thread.slacks) >= TURN_RECORDS * 1_000
+    assert thread.slacks[-1] == SLACK_MS
+
+
+def test_no_slack_lets_the_sparse_ones_find_as_many_records_as_the_dense_one():
+    dense, sparse = [*range(0, 400_000, 10)], [*range(0, 400_000, 1_000)]
+    thread = all_here(dense, *([sparse] * 5), limit=100_000)
+    while any(task.here for task in thread.tasks):
+        thread.process(1_024)
+    assert max(thread.slacks) <= 2 * 10 * 1_024
+
+
+def test_what_is_slow_or_still_on_its_way_is_no_reason_for_more_slack():
+    slow = all_here([*range(0, 900_000, 1_000)], [*range(0, 900_000, 1_000)])
+    while any(task.here for task in slow.tasks):
+        slow.process(2)
+    assert max(slow.slacks) == SLACK_MS
+    # One of two partitions comes little by little, and the other one waits for it.
+    arriving = all_here([*range(0, 1_000, 5)], [*range(0, 1_000, 5)], limit=1)
+    arriving.poll(arriving.tasks[0], 1_000)
+    while any(task.done < 200 for task in arriving.tasks):
+        arriving.poll(arriving.tasks[1], 1)
+        arriving.process(1_024)
+    # At the beginning two were here.
+    assert max(arriving.slacks) <= 2 * SLACK_MS
 
 
 def test_a_task_far_ahead_waits_for_the_others():
