@@ -1,4 +1,4 @@
-"""The ids of topic-partitions and tasks."""
+"""The ids of topic-partitions, tasks and members of groups."""
 
 from __future__ import annotations
 
@@ -29,3 +29,10 @@ class TaskId(NamedTuple):
         """The task that ``text`` (``"0_1"``) names. Raises ``ValueError`` for anything else."""
         subtopology, _, partition = text.partition("_")
         return cls(int(subtopology), int(partition))
+
+
+class MemberName(NamedTuple):
+    """A member of a group. Static members also have an instance id, which they keep when they come back."""
+
+    member_id: str
+    instance_id: str | None = None

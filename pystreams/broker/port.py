@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
 from pystreams.errors import BrokerError, SerializationError
-from pystreams.ids import TaskId, TopicPartition
+from pystreams.ids import MemberName, TaskId, TopicPartition
 from pystreams.nearest import listing
 from pystreams.record import Headers, RecordBatch
 
@@ -142,6 +142,10 @@ class Member(Protocol):
         self, partitions: Collection[TopicPartition]
     ) -> dict[TopicPartition, CommittedOffset | None]:
         """The group's committed offsets."""
+        ...
+
+    def look(self) -> None:
+        """Ask the log soon, not only with the next heartbeat, whether the group changes: a member has just gone."""
         ...
 
     def request_rejoin(self) -> None:
@@ -367,6 +371,15 @@ class Admin(Protocol):
         """The member ids of a group's living members."""
         ...
 
+    def remove_members(self, group: str, members: Collection[MemberName]) -> None:
+        """Have a group go on without members whose processes are gone, before their sessions time out. Members that
+        are not in the group are ignored, and static members whose place another process has taken.
+
+        Raises ``BrokerUnavailableError``, and ``BrokerError`` if the login may not do this. Source: KIP-345,
+        Admin.removeMembersFromConsumerGroup.
+        """
+        ...
+
     def close(self) -> None: ...
 
 
@@ -386,6 +399,11 @@ class Broker(Protocol):
     @property
     def transactional(self) -> bool:
         """Whether a commit is atomic over outputs, changelogs and offsets (exactly once)."""
+        ...
+
+    @property
+    def notices_deaths(self) -> bool:
+        """Whether a group goes on at once without members whose processes have died, not only after their sessions."""
         ...
 
     @property

@@ -68,13 +68,14 @@ class Streams:
         broker: Broker | None = None,
         *,
         clock: Clock | None = None,
-        worker: int = 1,
+        worker: int | None = None,
     ) -> None:
         """``application`` is an ``App`` (which brings its configuration), a ``StreamsBuilder`` or a ``Topology``.
 
         The environment (``PYSTREAMS_...``) overrides an ``App``'s own configuration; ``config`` is used as it is.
         Without ``broker`` the configuration names the log. ``worker`` numbers the clients that share a state
-        directory: it is part of their threads' names. If another client has the number, the next free one is used.
+        directory: it is part of their threads' names. If another client has the number, the next free one is used. A
+        supervisor gives it, who starts the client again if its process dies.
 
         Raises ``TopologyError``, ``ConfigError``.
         """
@@ -172,6 +173,8 @@ class Streams:
             self._global.close()
             self._release()
             return
+        if self._context.neighbours is not None:
+            self._context.neighbours.begin(self._look)
         self._set_state(ClientState.REBALANCING)
         with self._changed:
             if self._global.failure is not None:
@@ -454,9 +457,15 @@ class Streams:
         ending = ClientState.ERROR if self._state is ClientState.PENDING_ERROR else ClientState.NOT_RUNNING
         self._set_state(ending)
 
+    def _look(self) -> None:
+        for thread in list(self._threads):
+            thread.look()
+
     def _release(self) -> None:
-        if self._context is not None and self._context.watch is not None:
-            self._context.watch.close()
+        if self._context is not None:
+            for watching in (self._context.watch, self._context.neighbours):
+                if watching is not None:
+                    watching.close()
         for opened in (
             self._context.admin if self._context else None,
             None if self._given_broker else self._broker,

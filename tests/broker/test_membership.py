@@ -8,7 +8,7 @@ import pytest
 
 from pystreams.broker.port import Assigned, CommittedOffset, Lost
 from pystreams.errors import BrokerError, TaskMigratedError
-from pystreams.ids import TopicPartition
+from pystreams.ids import MemberName, TopicPartition
 from tests.broker.conftest import Join
 from tests.broker.following import (
     HEARTBEAT_INTERVAL_MS,
@@ -217,3 +217,13 @@ def test_offsets_of_a_group_with_members_cannot_be_overwritten(join: Join, log: 
     assert log.committed("g") == at(3, 0)
     log.admin.delete_group("g")
     assert log.committed("g") == {}
+
+
+def test_who_was_removed_as_dead_frees_its_partitions_and_is_told(join: Join, log: Log):
+    patient = log.broker_with(session_timeout_ms=LONG_SESSION_MS, heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS)
+    first, second = join("a"), join("b", broker=patient)
+    follow_until(balanced(first, second), first, second)
+    log.admin.remove_members("g", [MemberName(second.member.member_id), MemberName("nobody")])
+    first.member.look()
+    follow_until(balanced(first), first)
+    follow_until(lambda: bool(lost(second)), second)

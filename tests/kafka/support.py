@@ -11,6 +11,7 @@ from confluent_kafka import ConsumerGroupType
 
 from pystreams.app import App
 from pystreams.broker.kafka import KafkaBroker
+from pystreams.ids import MemberName
 from tests.broker.following import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from tests.live.support import Log, eventually
 
@@ -49,8 +50,9 @@ class Cluster(Log):
     def remove_members(self, group: str) -> None:
         """Have the coordinator forget them now: those that were killed would be members until their session is over."""
         described = self.broker._client.describe_consumer_groups([group])[group].result()
-        for member in described.members:
-            self.admin._group(group).leave(member.member_id, 5_000, member.group_instance_id)
+        self.admin.remove_members(
+            group, [MemberName(member.member_id, member.group_instance_id) for member in described.members]
+        )
 
     def broker_with(self, **settings: Any) -> KafkaBroker:
         """Another connection, closed at the end of the test."""

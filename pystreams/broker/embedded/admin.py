@@ -23,7 +23,7 @@ from pystreams.broker.port import (
 )
 from pystreams.clock import Clock
 from pystreams.errors import OffsetOutOfRangeError
-from pystreams.ids import TopicPartition
+from pystreams.ids import MemberName, TopicPartition
 
 
 class _Deleted:
@@ -161,6 +161,11 @@ class EmbeddedAdmin:
         with self._mutex:
             self._evict_dead(group)
             return groups.member_ids(self._database, group)
+
+    def remove_members(self, group: str, members: Collection[MemberName]) -> None:
+        with self._mutex, self._database.transaction():
+            for member in members:
+                groups.remove_member(self._database, group, member.member_id)
 
     def close(self) -> None:
         self._closed(self._database)

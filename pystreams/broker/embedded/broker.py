@@ -31,6 +31,7 @@ class EmbeddedBroker:
     """
 
     transactional = True
+    notices_deaths = True
     compacts_by_timestamp = False
 
     def __init__(

@@ -166,6 +166,9 @@ class EmbeddedMember:
         offsets = groups.committed_offsets(self._database, self.group)
         return {partition: offsets.get(partition) for partition in partitions}
 
+    def look(self) -> None:
+        self._next_liveness_ms = 0.0
+
     def request_rejoin(self) -> None:
         self._rejoin_requested = True
 

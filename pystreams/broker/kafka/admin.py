@@ -38,7 +38,7 @@ from pystreams.errors import (
     OffsetOutOfRangeError,
     TopicError,
 )
-from pystreams.ids import TopicPartition
+from pystreams.ids import MemberName, TopicPartition
 
 T = TypeVar("T")
 
@@ -49,6 +49,7 @@ _SPREAD_PAUSE_S: Final = 0.02
 #: How long a group's coordinator may take to answer, at first.
 _COORDINATOR_TIMEOUT_S: Final = 2.0
 _REQUEST_TIMEOUT_MIN_S: Final = 0.1
+_REMOVE_TIMEOUT_MS: Final = 2_000.0
 
 _EARLIEST: Final[OffsetSpec] = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST: Final[OffsetSpec] = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -287,6 +288,22 @@ class KafkaAdmin:
                 raise self._failure(exception, "A group cannot be described", group) from None
             return []
         return sorted(str(member.member_id) for member in described.members)
+
+    def remove_members(self, group: str, members: Collection[MemberName]) -> None:
+        connection = self._group(group)
+        for member_id, instance_id in members:
+            try:
+                connection.leave(
+                    member_id, _REMOVE_TIMEOUT_MS, instance_id, reason="the member's process has died"
+                )
+            except errors.FencedInstanceIdError:
+                continue
+            except errors.KafkaError as error:
+                raise refused(
+                    error,
+                    "A member that has died cannot be removed from its group",
+                    f"{self._where}, {group}",
+                ) from None
 
     def close(self) -> None:
         with self._mutex:

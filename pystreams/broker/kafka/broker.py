@@ -45,6 +45,7 @@ class KafkaBroker:
     """
 
     transactional = False
+    notices_deaths = False
     compacts_by_timestamp = True
 
     def __init__(

@@ -179,10 +179,17 @@ class GroupConnection:
         )
         self.ask(request, lambda response: _raise_for(response.error_code), timeout_ms)
 
-    def leave(self, member_id: str, timeout_ms: float, instance_id: str | None = None) -> None:
-        """Remove a member from the group. It may already have been removed."""
+    def leave(
+        self,
+        member_id: str,
+        timeout_ms: float,
+        instance_id: str | None = None,
+        reason: str = "the member was closed",
+    ) -> None:
+        """Remove a member from the group. It may already have been removed. Raises ``FencedInstanceIdError`` if another
+        process has taken the place of a static member."""
         identity = LeaveGroupRequest.MemberIdentity(
-            member_id=member_id, group_instance_id=instance_id, reason="the member was closed"
+            member_id=member_id, group_instance_id=instance_id, reason=reason
         )
         request = LeaveGroupRequest(group_id=self.group, member_id=member_id, members=[identity])
         self.ask(request, _check_leave, timeout_ms)

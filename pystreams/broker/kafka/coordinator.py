@@ -2,7 +2,7 @@
 
 Unchanged, kafka-python discards a finished join if no caller waited for it at that moment, sends no heartbeats between
 the end of a join and the poll that reads it, and does not report a membership lost during a join, nor a replaced static
-member. The overrides below change only that. Four of the names are private: kafka-python is pinned to a narrow range of
+member. The overrides below change only that. Five of the names are private: kafka-python is pinned to a narrow range of
 versions, and tests with a real broker notice if their meaning changes.
 """
 
@@ -93,6 +93,12 @@ class StreamsCoordinator(ConsumerCoordinator):  # type: ignore[misc]
             self.fenced = True
             raise
         self._confirmed_ms = 1000 * send_time
+
+    def heartbeat_soon(self) -> None:
+        """Send a heartbeat as soon as one that has failed would be repeated. Its answer says whether the group
+        rebalances."""
+        self.heartbeat.fail_heartbeat()
+        self._heartbeat_wakeup.notify()
 
     def reset_generation(self, *args: Any, **kwargs: Any) -> None:
         was_member = self._generation.generation_id >= 0

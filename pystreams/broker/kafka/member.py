@@ -193,6 +193,9 @@ class KafkaMember:
     def request_rejoin(self) -> None:
         self._coordinator.request_rejoin()
 
+    def look(self) -> None:
+        self._coordinator.heartbeat_soon()
+
     def keep_alive(self) -> None:
         """Signal that the thread is working, as ``poll`` does, without a step of the protocol: during long
         operations."""

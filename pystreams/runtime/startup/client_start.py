@@ -13,6 +13,7 @@ from pystreams.dsl.builder import Buildable, topology_of
 from pystreams.errors import TopicError
 from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_watch import watch_of
+from pystreams.runtime.recovery.neighbours import neighbours_of
 from pystreams.runtime.startup.client_take_over import ClientTakeOver
 from pystreams.runtime.startup.retention_check import check_retention
 from pystreams.runtime.tasks.client_context import ClientContext
@@ -48,9 +49,10 @@ def prepare(
     clock: Clock,
     metrics: Metrics,
     restore_listener: RestoreListener | None,
-    worker: int,
+    worker: int | None,
 ) -> ClientContext:
-    """Run all checks, and build everything that threads share. ``worker`` is the preferred number of the client.
+    """Run all checks, and build everything that threads share. ``worker`` is the number that a supervisor has
+    given to the client.
 
     Raises ``TopicError``, ``RetentionError``, ``TopologyError`` (also where stored content would be lost),
     ``ConfigError``, ``StateError``.
@@ -90,7 +92,10 @@ def prepare(
         in_use=in_use,
         resources=resources,
         process_id=directory.process_id,
-        worker=WorkerNumber(directory.path, worker),
+        worker=WorkerNumber(directory.path, worker or 1),
+        neighbours=neighbours_of(
+            broker, admin, directory, built.application_id, clock, supervised=worker is not None
+        ),
         inputs=inputs,
         partition_count=partition_counter(admin, plan.partition_counts),
         watch=watch_of(built, config, inputs, admin, clock, metrics, transactional=broker.transactional),

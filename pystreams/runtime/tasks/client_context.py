@@ -14,6 +14,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_lag import holds_time_back
 from pystreams.runtime.catching_up.group_watch import GroupWatch
+from pystreams.runtime.recovery.neighbours import Neighbours
 from pystreams.runtime.tasks.restore import RestoreListener
 from pystreams.runtime.tasks.start_positions import offset_ago
 from pystreams.runtime.tasks.state_cleanup import StateCleanup
@@ -48,6 +49,8 @@ class ClientContext:
     partition_count: Callable[[str], int]
     #: Tells how far stream time may go while other tasks lag; None if it waits for nobody.
     watch: GroupWatch | None = None
+    #: Notices that other processes on this machine have died; None if the log notices it.
+    neighbours: Neighbours | None = None
     restore_listener: RestoreListener | None = None
     #: The records that tasks have left out.
     left_out: LeftOut = field(init=False)

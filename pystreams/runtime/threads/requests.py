@@ -18,6 +18,8 @@ class Requests(Generic[Subject]):
         self.stop = threading.Event()
         #: Commit in this round or the next.
         self.commit = threading.Event()
+        #: Ask the group soon whether it rebalances.
+        self.look = threading.Event()
         #: The thread's share of the cache budget, from the next commit on.
         self.cache_bytes = cache_bytes
         #: Functions to call.

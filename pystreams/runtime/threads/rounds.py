@@ -60,6 +60,10 @@ class RoundsOwner(Protocol):
         """Go over to a state."""
         ...
 
+    def joined(self, member_id: str) -> None:
+        """The group knows this thread as a member."""
+        ...
+
     def publish(self) -> None:
         """Let others see how far the tasks are."""
         ...
@@ -107,6 +111,8 @@ class Rounds:
         self._clock = context.clock
         #: Events of the membership that are not carried out yet, because something failed on the way.
         self._events: deque[MemberEvent] = deque()
+        #: The id under which the group knows this thread.
+        self._member_id = ""
         self._round_records = 1
         self._worked = False
         self._last_commit_ms = self._clock.monotonic_ms()
@@ -148,7 +154,7 @@ class Rounds:
         self._answer_calls()
         # The member gives an assignment once: it is tried until it is carried out, and only then comes the next poll.
         if not self._events:
-            self._events.extend(self.clients.member.poll())
+            self._events.extend(self._poll_member())
         if self._group_wait is not None:
             self._group_wait.warn_if_long()
         while self._events:
@@ -159,6 +165,17 @@ class Rounds:
         self._poll()
         self._work()
         self._publish_now_and_then()
+
+    def _poll_member(self) -> list[MemberEvent]:
+        member = self.clients.member
+        if self._requests.look.is_set():
+            self._requests.look.clear()
+            member.look()
+        events = member.poll()
+        if member.member_id not in ("", self._member_id):
+            self._member_id = member.member_id
+            self._owner.joined(self._member_id)
+        return events
 
     def _answer_calls(self) -> None:
         if self._requests.calls.waiting:

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
 from pystreams.errors import StreamsError, TaskMigratedError
+from pystreams.ids import MemberName
 from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.group_wait import GroupWait
 from pystreams.runtime.group.membership_data import Subscription, encode, pack_topology
@@ -103,6 +104,10 @@ class StreamThread:
     def request_commit(self) -> None:
         """Commit in this round or the next."""
         self._requests.commit.set()
+
+    def look(self) -> None:
+        """Ask the group soon whether it rebalances."""
+        self._requests.look.set()
 
     def join(self, timeout_ms: float | None = None) -> bool:
         """Wait for the end; True if it has come."""
@@ -234,6 +239,11 @@ class StreamThread:
         self._owner.thread_ended(self)
 
     # Called by the rounds
+
+    def joined(self, member_id: str) -> None:
+        """The group knows this thread as a member."""
+        if self._context.neighbours is not None:
+            self._context.neighbours.note(MemberName(member_id, self._context.instance_id(self.index)))
 
     def enter(self, state: ThreadState) -> None:
         """Go over to a state."""

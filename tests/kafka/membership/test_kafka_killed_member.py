@@ -1,4 +1,4 @@
-"""After ``kill -9`` the next start waits for the session of the member that is gone, and says so."""
+"""After ``kill -9`` the next start elsewhere waits for the session of the member that is gone, and says so."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Start = Callable[[], WorkersRun]
 
 @pytest.fixture
 def start(cluster: Cluster) -> Iterator[Start]:
-    """Starts ``pystreams run apps.wordcount``."""
+    """Starts ``pystreams run apps.wordcount``, each time with another state directory, as on another machine."""
     cluster.create("lines", "word-counts")
     runs: list[WorkersRun] = []
 
     def start() -> WorkersRun:
         settings = ("-s", f"session_timeout_ms={SESSION_TIMEOUT_MS}", "-s", "heartbeat_interval_ms=1000")
-        command = ("apps.wordcount", "--state-dir", str(cluster.path / "state"), *settings)
+        command = ("apps.wordcount", "--state-dir", str(cluster.path / f"state{len(runs)}"), *settings)
         runs.append(WorkersRun(ROOT, *command, PYSTREAMS_BOOTSTRAP_SERVERS=cluster.bootstrap_servers))
         return runs[-1]
 

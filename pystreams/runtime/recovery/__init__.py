@@ -1,0 +1,1 @@
+"""What gets an application going again that no error would: ``neighbours`` notices that another process has died."""

@@ -1,0 +1,154 @@
+"""Notices that another process of the application on this machine has died, and removes its members from the group.
+
+Kafka notices a death only when the session of a member times out (``session_timeout_ms``, 45 s by default). But the
+processes that share a state directory, such as the workers of one supervisor, can see it at once: each holds a lock on
+its notes (``state/disk/member_notes.py``), and the kernel releases the lock when the process dies.
+
+    each watches the next one ──► the lock is free ──► remove its members from the group ──► delete its notes
+    notes are gone ──► everybody asks the group whether it rebalances, instead of waiting for the next heartbeat
+
+Static members are expected back, so they stay. Only a supervisor's are removed, if the new process has not taken their
+place in time: nobody knows how often it fails before.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from pystreams.broker.port import Admin, Broker
+from pystreams.clock import Clock
+from pystreams.errors import StreamsError
+from pystreams.ids import MemberName
+from pystreams.state.disk.directory import StateDirectory
+from pystreams.state.disk.member_notes import MemberNotes
+
+log = logging.getLogger(__name__)
+
+_INTERVAL_S: Final = 0.2
+#: How long to wait for this client's first member.
+_JOIN_TIMEOUT_S: Final = 2.0
+#: A supervisor starts a worker again after about a second, and the worker needs one or two to join.
+STATIC_RETURN_MS: Final = 3_000.0
+#: The thread may be waiting for an answer when it is to end.
+_CLOSE_TIMEOUT_S: Final = 1.0
+
+
+def neighbours_of(
+    broker: Broker, admin: Admin, directory: StateDirectory, group: str, clock: Clock, *, supervised: bool
+) -> Neighbours | None:
+    """The neighbours of a client; None if the log notices deaths itself. Raises ``StateError``."""
+    if broker.notices_deaths:
+        return None
+    return Neighbours(MemberNotes(directory.path), admin, group, clock, supervised=supervised)
+
+
+class Neighbours:
+    """The other clients of the application that share this client's state directory."""
+
+    def __init__(
+        self, notes: MemberNotes, admin: Admin, group: str, clock: Clock, *, supervised: bool
+    ) -> None:
+        """``supervised``: a supervisor starts the process of this client again if it dies."""
+        self._notes = notes
+        self._admin = admin
+        self._group = group
+        self._clock = clock
+        self._supervised = supervised
+        self._known: set[str] = set()
+        #: Since when clients with static members are known to be dead.
+        self._dead_since_ms: dict[str, float] = {}
+        self._trouble = ""
+        self._on_change: Callable[[], None] = lambda: None
+        self._joining = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"{group}-neighbours", daemon=True)
+
+    def begin(self, on_change: Callable[[], None]) -> None:
+        """Remove the members that died before this start, then watch. ``on_change`` is called when a client has gone,
+        from another thread."""
+        self._on_change = on_change
+        self._thread.start()
+
+    def note(self, member: MemberName) -> None:
+        """This client has become a member: note it for those who find this process dead. Raises ``StateError``."""
+        # One without a supervisor may come back at any time, and is awaited until its session is over.
+        if member.instance_id is None or self._supervised:
+            self._notes.add(member)
+        self._joining.set()
+
+    def close(self) -> None:
+        """All members of this client have left. Called before the admin is closed."""
+        self._closing.set()
+        self._joining.set()
+        if self._thread.is_alive():
+            self._thread.join(_CLOSE_TIMEOUT_S)
+        try:
+            self._notes.close()
+        except StreamsError as error:
+            log.warning("the notes about members cannot be deleted: %s", error)
+
+    def _run(self) -> None:
+        # A group that is left by its last member begins anew, and Kafka then waits three seconds for others to join
+        # (group.initial.rebalance.delay.ms): so the living join before the dead are removed.
+        self._joining.wait(_JOIN_TIMEOUT_S)
+        while not self._closing.wait(_INTERVAL_S):
+            self._look()
+
+    def _look(self) -> None:
+        try:
+            self._bury_the_next()
+        except Exception as error:  # noqa: BLE001 - an admin that is being closed raises what it likes
+            self._failed(error)
+        else:
+            self._trouble = ""
+        try:
+            now = set(self._notes.others())
+        except StreamsError as error:
+            self._failed(error)
+            return
+        gone, self._known = self._known - now, now
+        if gone:
+            self._on_change()
+
+    def _bury_the_next(self) -> None:
+        """Bury the clients that follow this one in the order of all, up to the first that lives: so each is watched by
+        one, however many there are."""
+        others = self._notes.others()
+        self._known.update(others)
+        following = [name for name in others if name > self._notes.client]
+        for client in following + others[: len(others) - len(following)]:
+            if self._notes.lives(client):
+                return
+            members = self._notes.members(client)
+            if not self._awaited(client, members):
+                self._bury(client, members)
+
+    def _awaited(self, client: str, members: list[MemberName]) -> bool:
+        """Whether a client with static members may still come back in time."""
+        if not any(member.instance_id for member in members):
+            return False
+        now_ms = self._clock.monotonic_ms()
+        return now_ms - self._dead_since_ms.setdefault(client, now_ms) < STATIC_RETURN_MS
+
+    def _bury(self, client: str, members: list[MemberName]) -> None:
+        if members:
+            self._admin.remove_members(self._group, members)
+            log.warning(
+                "group %s goes on without %s: the process has died",
+                self._group,
+                ", ".join(member.member_id for member in members),
+            )
+        self._notes.forget(client)
+        self._dead_since_ms.pop(client, None)
+
+    def _failed(self, error: Exception) -> None:
+        """Try again; without success the group waits until the session of the dead is over."""
+        if not self._closing.is_set() and str(error) != self._trouble:
+            self._trouble = str(error)
+            unexpected = None if isinstance(error, StreamsError) else error
+            log.warning(
+                "whether processes beside this one have died is not known: %s", error, exc_info=unexpected
+            )

@@ -1,0 +1,79 @@
+"""The notes of members tell who was which member, and whether the process lives."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pystreams.errors import StateError
+from pystreams.ids import MemberName
+from pystreams.state.disk.member_notes import MemberNotes
+
+DYNAMIC, STATIC = MemberName("app-1-abc"), MemberName("app-2-def", "host-1-2")
+
+#: Notes two members, and waits to be killed.
+PROGRAM = """
+import sys
+from pathlib import Path
+from pystreams.ids import MemberName
+from pystreams.state.disk.member_notes import MemberNotes
+
+notes = MemberNotes(Path(sys.argv[1]))
+notes.add(MemberName("app-1-abc"))
+notes.add(MemberName("app-2-def", "host-1-2"))
+print(notes.client, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_notes_of_a_process_that_is_killed_remain_and_are_not_locked(tmp_path: Path):
+    notes = MemberNotes(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        client = process.stdout.readline().strip()
+        assert notes.others() == [client]
+        assert notes.lives(client)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert notes.others() == [client]
+    assert not notes.lives(client)
+    assert notes.members(client) == [DYNAMIC, STATIC]
+    notes.forget(client)
+    assert notes.others() == []
+    notes.close()
+
+
+def test_two_who_look_at_once_do_not_take_each_other_for_the_owner(tmp_path: Path):
+    one, other, looking = MemberNotes(tmp_path), MemberNotes(tmp_path), MemberNotes(tmp_path)
+    assert one.others() == sorted([other.client, looking.client])
+    assert all(looking.lives(client) for client in looking.others())
+    assert all(one.lives(client) for client in one.others())
+    for notes in (one, other, looking):
+        notes.close()
+
+
+def test_who_is_closed_leaves_no_notes(tmp_path: Path):
+    one, other = MemberNotes(tmp_path), MemberNotes(tmp_path)
+    one.add(DYNAMIC)
+    one.close()
+    one.add(STATIC)
+    assert other.others() == []
+    assert other.members(one.client) == []
+    assert not other.lives(one.client)
+    other.close()
+
+
+def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path):
+    (tmp_path / "members").write_text("in the way")
+    with pytest.raises(StateError, match=r"state directory cannot be used(.|\n)*members"):
+        MemberNotes(tmp_path)
