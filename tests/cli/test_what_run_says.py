@@ -58,7 +58,8 @@ def test_the_last_line_tells_how_many_dead_letters_there_are_and_where(halves: R
 
 def test_dead_letters_are_told_once_and_then_counted(halves: Run):
     told = halves(stdin="".join(f"k{n}=0\n" for n in range(500))).err.splitlines()
-    about = [line for line in told if "dead-letter topic" in line]
+    # A line of the progress may show how many there were by then.
+    about = [line for line in told if "dead-letter topic" in line and " lag " not in line]
     assert len(about) == 3
     assert "in-0 offset 0" in about[0]
     assert "ZeroDivisionError" in about[0]

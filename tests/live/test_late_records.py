@@ -5,15 +5,17 @@ from __future__ import annotations
 import pytest
 
 from pystreams import App, TimeWindows
+from pystreams.engine.failures.left_out import totals_text
 from tests.live.support import Log, run_to_the_end
 
 MINUTE_MS = 60_000
 
 
-def counting(log: Log, name: str, *, grace: int = 0) -> App:
-    app = log.app(name, window_changelog_retention_ms=-1)
+def counting(log: Log, name: str, *, grace: int = 0, rekeyed: bool = False, **settings: str) -> App:
+    app = log.app(name, window_changelog_retention_ms=-1, **settings)
     windows = TimeWindows.tumbling(MINUTE_MS, grace=grace)
-    grouped = app.stream("in", key=str, value=int).group_by_key()
+    stream = app.stream("in", key=str, value=int)
+    grouped = stream.group_by(lambda _: "all", key=str) if rekeyed else stream.group_by_key()
     grouped.windowed_by(windows).count(name="counts", step="count").to_stream().to("out")
     return app
 
@@ -61,3 +63,17 @@ def test_with_that_grace_none_is_late(log: Log, caplog: pytest.LogCaptureFixture
     log.write("in", RECORDS)
     streams = run_to_the_end(log, counting(log, "patient", grace=30_010))
     assert (warnings(caplog), streams.late_records, streams.left_out) == ([], [], {})
+
+
+@pytest.mark.parametrize("rekeyed", [True, False])
+def test_where_the_setting_keeps_stream_time_from_waiting_the_remedy_names_the_setting(
+    log: Log, caplog: pytest.LogCaptureFixture, rekeyed: bool
+) -> None:
+    log.create("in", "out")
+    log.write("in", RECORDS)
+    streams = run_to_the_end(log, counting(log, "remedy", rekeyed=rekeyed, stream_time="java"))
+    (late,) = streams.late_records
+    named = "or stream_time=bounded if the application was catching up"
+    # It would wait only where other tasks write the input.
+    assert (named in warnings(caplog)[-1]) is rekeyed
+    assert (named in totals_text(streams.left_out, [late])) is rekeyed

@@ -220,7 +220,7 @@ def _show(display: Display, streams: Streams, progress: Progress) -> None:
     state = "restoring" if progress.restoring else streams.state.value.replace("_", " ")
     has_tasks = any(thread.tasks for thread in progress.threads)
     lag = progress.lag if has_tasks else None
-    display.update(state, progress.records, lag, sum(streams.left_out.values()))
+    display.update(state, progress.records, lag, streams.left_out)
 
 
 def _text(path: Path | None) -> str | None:

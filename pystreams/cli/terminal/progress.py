@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from collections.abc import Mapping
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias
 
 from pystreams.cli.terminal.console import messages
 from pystreams.cli.terminal.logs import LogOptions, command_log
 from pystreams.clock import Clock
+from pystreams.engine.failures.left_out import totals_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -23,6 +25,11 @@ LINE_INTERVAL_MS = 30_000.0
 
 #: States whose beginning gets a line; other states are short.
 _WORKING: Final = frozenset({"restoring", "running"})
+
+
+#: The number of records that were left out, by what became of them.
+LeftOut: TypeAlias = Mapping[str, int]
+NONE: Final[LeftOut] = MappingProxyType({})
 
 
 class Meter:
@@ -62,9 +69,8 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def update(self, state: str, processed: int, lag: int | None, left_out: int = 0) -> None:
-        """``lag``: the number of records that wait to be processed; None while it is unknown. ``left_out``: the number
-        of records that were skipped, dropped, or moved to the dead-letter topic."""
+    def update(self, state: str, processed: int, lag: int | None, left_out: LeftOut = NONE) -> None:
+        """``lag``: the number of records that wait to be processed; None while it is unknown."""
         ...
 
 
@@ -102,7 +108,7 @@ class BarDisplay:
         if self._progress is not None:
             self._progress.stop()
 
-    def update(self, state: str, processed: int, lag: int | None, left_out: int = 0) -> None:
+    def update(self, state: str, processed: int, lag: int | None, left_out: LeftOut = NONE) -> None:
         """Redraw the line."""
         self._meter.update(processed)
         if self._progress is None or self._task is None:
@@ -127,7 +133,7 @@ class NoDisplay:
     ) -> None:
         """Nothing to take down."""
 
-    def update(self, state: str, processed: int, lag: int | None, left_out: int = 0) -> None:
+    def update(self, state: str, processed: int, lag: int | None, left_out: LeftOut = NONE) -> None:
         """Nothing to show."""
 
 
@@ -137,12 +143,12 @@ class LineDisplay(NoDisplay):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._states: set[str] = set()
-        self._shown: tuple[str, int, int | None, int] = ("", 0, None, 0)
+        self._shown: tuple[str, int, int | None, dict[str, int]] = ("", 0, None, {})
         self._shown_ms = clock.monotonic_ms()
 
-    def update(self, state: str, processed: int, lag: int | None, left_out: int = 0) -> None:
+    def update(self, state: str, processed: int, lag: int | None, left_out: LeftOut = NONE) -> None:
         """Print a line if it is time for one."""
-        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag, left_out)
+        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag, dict(left_out))
         elapsed_ms = now_ms - self._shown_ms
         # A client does not know its lag yet when it starts.
         begins = state in _WORKING and state not in self._states
@@ -153,16 +159,16 @@ class LineDisplay(NoDisplay):
         self._states.add(state)
         self._shown, self._shown_ms = now, now_ms
         fields = {"state": state, "records": processed, "records_per_s": round(rate), "lag": lag}
-        fields["left_out"] = left_out
+        fields |= {"left_out": dict(left_out)}
         numbers = _numbers(processed, rate, lag, left_out)
         command_log.info("%-11s %s", state, numbers, extra={"fields": fields})
 
 
-def _numbers(processed: int, rate: float, lag: int | None, left_out: int) -> str:
+def _numbers(processed: int, rate: float, lag: int | None, left_out: LeftOut) -> str:
     waiting = "?" if lag is None else f"{lag:,}"
     records = "record " if processed == 1 else "records"
-    without = f"  left out {left_out:,}" if left_out else ""
-    return f"{processed:>11,} {records}  {rate:>9,.0f}/s  lag {waiting:>9}{without}"
+    without = totals_text(left_out)
+    return f"{processed:>11,} {records}  {rate:>9,.0f}/s  lag {waiting:>9}{f'  {without}' if without else ''}"
 
 
 def display_for(options: LogOptions, meter: Meter, clock: Clock) -> Display:

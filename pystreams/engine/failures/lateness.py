@@ -79,7 +79,8 @@ class LateRecords(NamedTuple):
 
     ``store`` is the step's store, if the program named it. ``late_ms`` is the greatest distance of a record from stream
     time; with a grace of ``grace_ms`` no record would have been too late. ``read`` counts the records that were read
-    from the topics that lead to the step.
+    from the topics that lead to the step. ``unbounded``: because of ``stream_time=java``, stream time at the step does
+    not wait for the tasks before it.
     """
 
     step: str
@@ -88,6 +89,7 @@ class LateRecords(NamedTuple):
     late_ms: int = 0
     grace_ms: int = 0
     read: int = 0
+    unbounded: bool = False
 
     def and_more(self, records: int, late_ms: int, grace_ms: int) -> LateRecords:
         """With these records."""
@@ -112,7 +114,10 @@ class LateRecords(NamedTuple):
         """``up to 57 s late; a grace of at least 47.001 s would have kept them``."""
         up_to, them = ("", "it") if self.records == 1 else ("up to ", "them")
         grace = spell_ms(self.grace_ms)
-        return f"{up_to}{spell_ms(self.late_ms)} late; a grace of at least {grace} would have kept {them}"
+        text = f"{up_to}{spell_ms(self.late_ms)} late; a grace of at least {grace} would have kept {them}"
+        return (
+            f"{text}, or stream_time=bounded if the application was catching up" if self.unbounded else text
+        )
 
     @property
     def numbers(self) -> str:
@@ -148,6 +153,7 @@ def add_up(counts: Iterable[LateRecords]) -> list[LateRecords]:
             max(one.late_ms, other.late_ms),
             max(one.grace_ms, other.grace_ms),
             one.read + other.read,
+            one.unbounded or other.unbounded,
         )
     found = [one for one in by_step.values() if one.records]
     return sorted(found, key=lambda one: (-one.records, one.step))

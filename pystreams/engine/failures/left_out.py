@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -90,10 +90,12 @@ class TaskCounts:
 class LeftOut:
     """Counts for all tasks of a client."""
 
-    def __init__(self, dead_letter_topic: str | None = None) -> None:
+    def __init__(self, dead_letter_topic: str | None = None, unbounded: Collection[int] = ()) -> None:
+        """``unbounded``: the sub-topologies whose stream time would wait for others, but for ``stream_time=java``."""
         self._labels = {fate: fate.value for fate in Fate}
         if dead_letter_topic is not None:
             self._labels[Fate.DEAD_LETTER] += f" {dead_letter_topic}"
+        self._unbounded = unbounded
         self._lock = threading.Lock()
         self._by_task: dict[TaskId, TaskCounts] = {}
         self._logged: Counter[Kind] = Counter()
@@ -151,7 +153,9 @@ class LeftOut:
             by_task = dict(self._by_task)
         steps = {step: task.subtopology for task, counts in by_task.items() for step in dict(counts.late)}
         return add_up(
-            counts.late.get(step, LateRecords(step.name))._replace(read=_read_for(step, dict(counts.read)))
+            counts.late.get(step, LateRecords(step.name))._replace(
+                read=_read_for(step, dict(counts.read)), unbounded=subtopology in self._unbounded
+            )
             for step, subtopology in steps.items()
             for task, counts in by_task.items()
             if task.subtopology == subtopology

@@ -14,6 +14,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_lag import holds_time_back
 from pystreams.runtime.catching_up.group_watch import GroupWatch
+from pystreams.runtime.catching_up.stages import stages_of
 from pystreams.runtime.recovery.neighbours import Neighbours
 from pystreams.runtime.tasks.restore import RestoreListener
 from pystreams.runtime.tasks.start_positions import offset_ago
@@ -62,7 +63,9 @@ class ClientContext:
     feeding_state: frozenset[TaskId] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "left_out", LeftOut(self.config.errors_dead_letter_queue_topic_name))
+        unbounded = stages_of(self.built).waiting if self.config.stream_time == "java" else frozenset[int]()
+        left_out = LeftOut(self.config.errors_dead_letter_queue_topic_name, unbounded)
+        object.__setattr__(self, "left_out", left_out)
         stateful = frozenset(task for task in self.inputs if self.subtopology(task).stores)
         object.__setattr__(self, "stateful", stateful)
         feeding = _feeding_state(self.built.subtopologies)

@@ -84,6 +84,16 @@ def test_the_first_line_knows_how_much_there_is_to_do(capsys):
         assert lines(capsys) == [("running", "0", "0/s", "2,000")]
 
 
+def test_what_was_left_out_is_told_while_it_runs(capsys):
+    clock = ManualClock()
+    with LineDisplay(clock) as display:
+        display.update("running", 10, 5)
+        assert "left out" not in capsys.readouterr().err
+        clock.advance_ms(30_000)
+        display.update("running", 10, 5, {"skipped": 2, "dropped": 1_000})
+        assert capsys.readouterr().err.endswith("lag         5  left out: 2 skipped, 1,000 dropped\n")
+
+
 def test_a_start_that_lasts_is_told(capsys):
     clock = ManualClock()
     with LineDisplay(clock) as display:
@@ -96,9 +106,10 @@ def test_a_start_that_lasts_is_told(capsys):
 def test_lines_for_programs_have_the_figures(capsys):
     log_to_stderr(LogOptions(format=LogFormat.JSON))
     with LineDisplay(ManualClock()) as display:
-        display.update("running", 1_234, 0)
+        display.update("running", 1_234, 0, {"dropped": 3})
     told = json.loads(capsys.readouterr().err)
     assert (told["level"], told["state"], told["records"], told["lag"]) == ("INFO", "running", 1_234, 0)
+    assert told["left_out"] == {"dropped": 3}
 
 
 @pytest.mark.parametrize("lag", [None, 0, 50])

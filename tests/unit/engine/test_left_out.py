@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pystreams.engine.failures.lateness import LateRecords
 from pystreams.engine.failures.left_out import LOG_INTERVAL_MS, Fate, Kind, LeftOut, Step, totals_text
 from pystreams.ids import TaskId
 from pystreams.serde import STR
@@ -124,7 +125,7 @@ def test_late_records_of_all_tasks_are_counted_together_and_compared_with_what_a
     for task in range(3):
         scene.read(10, task=task)
     (late,) = scene.left_out.late()
-    assert late == ("COUNT", "counts", 2, 9, 6, 30)
+    assert late == LateRecords("COUNT", "counts", 2, 9, 6, 30)
 
 
 def test_a_task_that_comes_back_goes_on_counting(scene: Scene):

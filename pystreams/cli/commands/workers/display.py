@@ -54,8 +54,7 @@ class WorkersLines:
         summary = supervision.summary()
         # There is nothing to show before the first report of a worker, and after the request to stop.
         if supervision.has_run and not supervision.stopping:
-            left_out = sum(summary.left_out.values())
-            self._lines.update(summary.state, summary.records, summary.lag, left_out)
+            self._lines.update(summary.state, summary.records, summary.lag, summary.left_out)
 
 
 class WorkersTable:
