@@ -28,6 +28,11 @@ class SystemClock:
         return time.monotonic_ns() / 1e6
 
 
+def thread_cpu_ms() -> float:
+    """The time for which the calling thread has computed so far, without its waits."""
+    return time.thread_time_ns() / 1e6
+
+
 class ManualClock:
     """A clock that stands still until it is advanced. Wall-clock and monotonic time move together."""
 

@@ -196,6 +196,10 @@ class StateCorruptedError(StateError):
     action = "wipe"
 
 
+class RestoreError(StateError):
+    """Stores could not be restored for ``task_timeout_ms``."""
+
+
 class BrokerError(StreamsError):
     """The broker refused a request."""
 

@@ -7,6 +7,7 @@ Begin with ``streams``, the client that users start. The packages, from the top 
 - ``supervisor/`` decides whether and when a failed worker process is started again;
 - ``threads/``    the stream thread, whose rounds do all its work, and the thread of global stores;
 - ``tasks/``      the tasks of one thread: opened, restored, run, committed, closed;
+- ``restoring/``  fills the stores of tasks, on a thread beside each stream thread;
 - ``group/``      membership: the data that members exchange, and the assignment of tasks to members;
 - ``catching_up/`` what keeps records from being late while an application works off what its topics held before.
 

@@ -28,10 +28,10 @@ from pystreams.runtime.client_state import CLIENT_SUCCESSORS, ClientState
 from pystreams.runtime.queries.global_queries import local_store
 from pystreams.runtime.queries.placing import KeyPartitioner
 from pystreams.runtime.queries.store_queries import LocalStore
+from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.run_client import run_client
 from pystreams.runtime.startup.client_start import build_topology, prepare
 from pystreams.runtime.tasks.client_context import ClientContext
-from pystreams.runtime.tasks.restore import RestoreListener
 from pystreams.runtime.threads.global_thread import GlobalStores
 from pystreams.runtime.threads.progress import Progress, ThreadProgress
 from pystreams.runtime.threads.stream_thread import StreamThread

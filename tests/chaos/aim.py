@@ -49,8 +49,8 @@ COMMIT = {
 }
 
 RESTORE = {
-    "restore-begins": Point("before", f"{_TASKS}.restore", "Restorer.submit", 4),
-    "restore-step-begins": Point("before", f"{_TASKS}.restore", "Restorer.step"),
+    "restore-begins": Point("before", "pystreams.runtime.restoring.restorer", "Restorer.submit", 4),
+    "restore-step-begins": Point("before", "pystreams.runtime.restoring.restorer", "Restorer.step"),
     "restore-batch-begins": Point("before", f"{_STATE}.task_stores", "TaskStores.restore", 6),
     "between-slices-of-a-restore": Point("before", "rocksdict", "WriteBatch", 30),
     "restore-batch-written": Point("after", f"{_STATE}.task_stores", "TaskStores.restore", 6),

@@ -15,7 +15,7 @@ from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
-from tests.live.support import Log, caught_up, eventually, run_to_the_end
+from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, run_to_the_end
 
 
 class Listener:
@@ -183,6 +183,46 @@ def test_tasks_that_are_complete_run_while_another_is_restored(log: Log) -> None
         caught_up(streams)
     finally:
         streams.close()
+
+
+class Stuck(Held):
+    """A consumer whose poll does not return before it may, as of a broker that accepts requests and never answers."""
+
+    def poll(self, timeout_ms: float) -> list[RecordBatch]:
+        self._go_on.wait(TIMEOUT_S)
+        return self._inner.poll(timeout_ms)
+
+
+class StuckBroker(HoldingBroker):
+    def consumer(self, client_id: str, purpose: str = "main") -> Any:
+        consumer = self._inner.consumer(client_id, purpose)
+        return Stuck(consumer, self._go_on) if client_id.endswith("-restore-consumer") else consumer
+
+
+def test_a_restore_that_hangs_stops_neither_other_tasks_nor_a_rebalance_nor_the_end(log: Log) -> None:
+    run_to_the_end(log, counting(log))
+    shutil.rmtree(state_of(log, "0_1"))
+    go_on = threading.Event()
+    streams = Streams(counting(log), broker=StuckBroker(log.broker, go_on))
+    streams.start()
+    try:
+        log.write("in", [("new", 1, 1)], partition=0)
+        eventually(lambda: log.table("out").get("new") == 1, "the complete one works")
+        other = log.start(counting(log, state_dir=str(log.path / "other")))
+        eventually(lambda: len(tasks_of(other)) == 1, "the other one gets a task")
+        log.write("in", [("new", 1, 1)], partition=0)
+        eventually(lambda: log.table("out").get("new") == 2, "work goes on after the rebalance")
+        other.close()
+        eventually(lambda: len(tasks_of(streams)) == 2, "the task comes back")
+    finally:
+        streams.close()
+        assert not go_on.is_set()
+        go_on.set()
+    assert streams.failure is None
+
+
+def tasks_of(streams: Streams) -> list[str]:
+    return [str(task.task_id) for thread in streams.progress().threads for task in thread.tasks]
 
 
 def test_what_operators_and_partitions_remember_is_committed_with_the_offsets(log: Log) -> None:

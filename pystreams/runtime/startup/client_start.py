@@ -14,10 +14,10 @@ from pystreams.errors import TopicError
 from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_watch import watch_of
 from pystreams.runtime.recovery.neighbours import neighbours_of
+from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.startup.client_take_over import ClientTakeOver
 from pystreams.runtime.startup.retention_check import check_retention
 from pystreams.runtime.tasks.client_context import ClientContext
-from pystreams.runtime.tasks.restore import RestoreListener
 from pystreams.runtime.tasks.state_cleanup import StateCleanup
 from pystreams.serde import serde_for
 from pystreams.state.disk.directory import StateDirectory

@@ -14,7 +14,7 @@ from pystreams.engine.offset_metadata import encode_committed, merge_committed
 from pystreams.engine.stream_task import Position, StreamTask
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
-from pystreams.runtime.tasks.restorable import ToRestore
+from pystreams.runtime.restoring.restorable import ToRestore
 from pystreams.runtime.tasks.task import TASK_SUCCESSORS, TaskStatus
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.store import LogChange

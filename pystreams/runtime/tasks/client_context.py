@@ -16,7 +16,8 @@ from pystreams.runtime.catching_up.group_lag import holds_time_back
 from pystreams.runtime.catching_up.group_watch import GroupWatch
 from pystreams.runtime.catching_up.stages import stages_of
 from pystreams.runtime.recovery.neighbours import Neighbours
-from pystreams.runtime.tasks.restore import RestoreListener
+from pystreams.runtime.restoring.load import Load
+from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.tasks.start_positions import offset_ago
 from pystreams.runtime.tasks.state_cleanup import StateCleanup
 from pystreams.state.disk.directory import StateDirectory
@@ -53,6 +54,8 @@ class ClientContext:
     #: Notices that other processes on this machine have died; None if the log notices it.
     neighbours: Neighbours | None = None
     restore_listener: RestoreListener | None = None
+    #: How busy the threads are, so that restoring takes little from processing.
+    load: Load = field(default_factory=Load)
     #: The records that tasks have left out.
     left_out: LeftOut = field(init=False)
     #: Read-only views of the global stores for tasks, once these stores are filled.

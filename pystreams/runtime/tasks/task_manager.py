@@ -21,6 +21,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.record import RecordBatch
 from pystreams.runtime.catching_up.order_plan import order_plan
+from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.assignment_plan import (
     AbortAll,
@@ -36,7 +37,6 @@ from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.committer import Committer
 from pystreams.runtime.tasks.repartition_purge import Purge
-from pystreams.runtime.tasks.restore import Restorer
 from pystreams.runtime.tasks.start_positions import start_positions
 from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.task import TaskStatus
@@ -255,13 +255,15 @@ class TaskManager:
                 # not committed, or of before a hand-over that set the application back.
                 task.state.limit_time(metadata.stream_time)
 
-    def restore(self, budget_ms: float, wait_ms: float) -> None:
-        """Restore for about ``budget_ms``; tasks that are complete start to run."""
-        self._restorer.step(budget_ms, wait_ms)
+    def take_restored(self) -> None:
+        """Let the tasks run whose stores are complete by now, and begin anew with those whose state is corrupt. Raises
+        what else went wrong while stores were restored."""
         outcome = self._restorer.drain()
         for task_id in outcome.finished:
             self._tasks.become(self._tasks[task_id], TaskStatus.RESTORED)
         self.wipe(outcome.corrupted)
+        if outcome.failure is not None:
+            raise outcome.failure
         self._start(self._tasks.having(TaskStatus.RESTORED))
 
     def wipe(self, corrupt: Mapping[TaskId, StreamsError]) -> None:
@@ -370,7 +372,7 @@ class TaskManager:
             return
         self._closed.add()
         self._bounds.ends(task.task_id)
-        self._restorer.withdraw(task.task_id).result()
+        self._restorer.withdraw(task.task_id)
         if was is TaskStatus.RUNNING:
             self._consumer.unassign(task.inputs)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.tasks.restore import StoreRestore
+from pystreams.runtime.restoring.store_restore import StoreRestore
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_manager import TaskManager
 from pystreams.runtime.threads.thread_state import ThreadState

@@ -18,9 +18,9 @@ from pystreams.ids import TopicPartition
 from pystreams.metrics import names
 from pystreams.runtime.group.group_wait import GroupWait
 from pystreams.runtime.group.membership_data import AssignmentInfo, decode_assignment_info, unpack_topology
+from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
-from pystreams.runtime.tasks.restore import Restorer
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.threads.requests import Requests
 from pystreams.runtime.threads.thread_state import ThreadState
@@ -37,8 +37,6 @@ _ROUND_MS = 50.0
 _ROUND_RECORDS_MAX = 4_096
 #: How long to wait for records while a rebalance is under way.
 _JOINING_POLL_MS = 10.0
-#: Restoring may use this much of a round while other tasks are running, and this much if none is.
-_RESTORE_BESIDE_MS, _RESTORE_ALONE_MS = 20.0, 200.0
 _RETRY_PAUSE_MS = 100.0
 #: While others wait for commits, they come so often, but take at most this share of the time.
 _AWAITED_COMMIT_MS, _AWAITED_COMMIT_SHARE = 200.0, 0.1
@@ -115,6 +113,8 @@ class Rounds:
         self._member_id = ""
         self._round_records = 1
         self._worked = False
+        #: How long tasks have processed since the last report.
+        self._work_ms = 0.0
         self._last_commit_ms = self._clock.monotonic_ms()
         #: How long the last one took.
         self._commit_took_ms = 0.0
@@ -244,10 +244,7 @@ class Rounds:
 
     def _fill_tasks(self) -> None:
         self.tasks.open_created()
-        if self.tasks.running:
-            self.tasks.restore(_RESTORE_BESIDE_MS, 0)
-        else:
-            self.tasks.restore(_RESTORE_ALONE_MS, _JOINING_POLL_MS)
+        self.tasks.take_restored()
 
     def _poll(self) -> None:
         if self._owner.state is ThreadState.PARTITIONS_ASSIGNED and self.tasks.settled:
@@ -265,7 +262,7 @@ class Rounds:
         if self._worked or self._requests.calls.waiting or self._requests.stop.is_set():
             return 0
         if self._owner.state is not ThreadState.RUNNING:
-            return 0 if self.restorer.busy else _JOINING_POLL_MS
+            return _JOINING_POLL_MS
         timeout_ms = float(self._context.config.poll_ms)
         if self.tasks.commit_often:
             timeout_ms = min(timeout_ms, _AWAITED_COMMIT_MS)
@@ -290,6 +287,7 @@ class Rounds:
             if not processed:
                 return
             self._worked = True
+            self._work_ms += took_ms
             self.records += processed
             if took_ms > _ROUND_MS:
                 self._round_records = max(1, self._round_records // 2)
@@ -367,8 +365,10 @@ class Rounds:
 
     def _publish_now_and_then(self) -> None:
         now = self._clock.monotonic_ms()
-        if now - self._last_snapshot_ms >= _SNAPSHOT_INTERVAL_MS:
-            self._last_snapshot_ms = now
+        elapsed_ms = now - self._last_snapshot_ms
+        if elapsed_ms >= _SNAPSHOT_INTERVAL_MS:
+            self._context.load.processes(self._name, min(1.0, self._work_ms / elapsed_ms))
+            self._last_snapshot_ms, self._work_ms = now, 0.0
             self._owner.publish()
             self._summary.log_if_due(self.records, int(self._commits.value), len(self.tasks.tasks()))
             self._owner.housekeeping()

@@ -17,8 +17,9 @@ from pystreams.ids import MemberName
 from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.group_wait import GroupWait
 from pystreams.runtime.group.membership_data import Subscription, encode, pack_topology
+from pystreams.runtime.restoring.restore_thread import RestoreThread
+from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.client_context import ClientContext
-from pystreams.runtime.tasks.restore import Restorer
 from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.tasks.task_opening import TaskOpener
@@ -164,8 +165,6 @@ class StreamThread:
         group_wait = self._group_wait()
         consumer = broker.consumer(f"{self.name}-consumer")
         closing.append(consumer.close)
-        restore_consumer = broker.consumer(f"{self.name}-restore-consumer", "restore")
-        closing.append(restore_consumer.close)
         producer = broker.producer(f"{self.name}-producer", self._transactional_id)
         closing.append(producer.close)
         member = broker.member(
@@ -183,13 +182,26 @@ class StreamThread:
         )
         closing.append(lambda: member.close(leave=True if self._gone_for_good else None))
         clients, cache = ThreadClients(member, consumer, producer), ThreadCache(self._requests.cache_bytes)
-        restorer = Restorer(restore_consumer, context.admin, context.clock, context.restore_listener)
+        restorer = self._start_restoring(closing)
         opener = TaskOpener(context, consumer, producer, self.name)
         stopwatch = Stopwatch(self.name, context.clock)
         closing.append(stopwatch.close)
         tasks = TaskManager(context, clients, opener, restorer, stopwatch, cache, self.name)
         parts = ThreadParts(clients, cache, restorer, tasks, self._requests)
         return Rounds(self, context, parts, group_wait)
+
+    def _start_restoring(self, closing: list[Callable[[], None]]) -> Restorer:
+        """Start the thread that restores, which then has a consumer of its own."""
+        context = self._context
+        consumer = context.broker.consumer(f"{self.name}-restore-consumer", "restore")
+        restorer = Restorer(consumer, context.admin, context.clock, context.restore_listener)
+        patience_ms = context.config.task_timeout_ms
+        thread = RestoreThread(
+            f"{self.name}-restore", restorer, context.load, context.clock, patience_ms, consumer.close
+        )
+        thread.start()
+        closing.append(thread.close)
+        return restorer
 
     def _group_wait(self) -> GroupWait | None:
         """One thread of the client logs it for all."""
@@ -233,6 +245,7 @@ class StreamThread:
     def _release(self, closing: list[Callable[[], None]]) -> None:
         # The member leaves first, while what it worked with is still there.
         close_all(closing, self.name)
+        self._context.load.ends(self.name)
         self.enter(ThreadState.DEAD)
         self.publish()
         self._requests.calls.refuse()

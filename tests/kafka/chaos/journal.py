@@ -79,8 +79,8 @@ def keep(path: Path, topic: str, store: str) -> None:
     """Have this process keep a journal of the records of ``topic`` and the changelog of ``store``."""
     from pystreams.engine import new_task
     from pystreams.record import ContextCell
+    from pystreams.runtime.restoring.restorer import Restorer
     from pystreams.runtime.tasks.active_task import ActiveTask
-    from pystreams.runtime.tasks.restore import Restorer
 
     journal = Journal(path)
 

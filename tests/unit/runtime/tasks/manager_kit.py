@@ -20,10 +20,12 @@ from pystreams.errors import StateCorruptedError, StateLockedError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import RecordBatch
+from pystreams.runtime.restoring.load import Load
+from pystreams.runtime.restoring.restore_thread import RestoreThread
+from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.startup.client_start import build_topology
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
-from pystreams.runtime.tasks.restore import Restorer
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.tasks.task_opening import TaskOpener
@@ -150,6 +152,10 @@ class World:
         opener = Opener(self._context, consumer, producer, "thread")
         opener.breaks = self._breaks
         self.restorer = Restorer(restore_consumer, log, self.clock, None)
+        # It is not started: ``round`` lets it go its steps.
+        self.restoring = RestoreThread(
+            "restore", self.restorer, Load(), self.clock, 60_000, restore_consumer.close
+        )
         clients = ThreadClients(log, consumer, producer)
         self.manager = TaskManager(
             self._context, clients, opener, self.restorer, stopwatch, self.cache, "thread"
@@ -225,13 +231,14 @@ class World:
     # Events of the thread
 
     def round(self) -> None:
-        """Carry out what the group has told, open and restore, as a thread does in each of its rounds."""
+        """Carry out what the group has told, open and restore, as the threads do in each of their rounds."""
 
         def fill() -> None:
             self._carry_out()
             if not self.manager.settled:
                 self.manager.open_created()
-                self.manager.restore(20, 0)
+                self.restoring.go_step(0)
+                self.manager.take_restored()
 
         self._answered(fill)
 
@@ -306,6 +313,8 @@ class World:
         assert self.manager.settled == (len(running) == len(tasks))
         assert self.consumer.positions.keys() == {p for task in running for p in task.inputs}
         assert set(self.cache._caches) == {f"{t.task_id}-counts" for t in running if t.task_id != PLAIN}
+        # The restoring thread has come by.
+        self.restorer.adjust_reading()
         restoring = {p for task in by_status[TaskStatus.RESTORING] for p in task.changelogs.values()}
         assert self.restore_consumer.positions.keys() <= restoring
         assert {one.task_id for one in self.restorer.progress()} <= {
@@ -334,6 +343,7 @@ class World:
         assert not self.tasks()
         assert not self.manager.running
         assert not self.consumer.positions
+        self.restorer.adjust_reading()
         assert not self.restore_consumer.positions
         assert not self.cache._caches
         assert not self.cache.size_bytes

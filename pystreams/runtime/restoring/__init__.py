@@ -1,0 +1,7 @@
+"""Fills the stores of tasks from their changelogs, on a thread beside each stream thread.
+
+Begin with ``restorer``: a mailbox for the owner of the tasks, and steps for the thread that restores, which is in
+``restore_thread``. ``restorable`` is what a task must offer, ``store_restore`` the progress of one store, and what is
+wrong with a store that lies outside of its changelog. ``restore_listener`` is called with the progress. ``load`` keeps
+restoring from taking much of the time in which others process.
+"""

@@ -1,0 +1,107 @@
+"""The thread that restores the stores of a stream thread's tasks.
+
+A restore that is slow or gets no answer does not stop the tasks that run, nor the membership in the group. What cannot
+be read now is tried again here; other errors go to the stream thread, which finds them when it drains the restorer.
+
+Source: org.apache.kafka.streams.processor.internals.DefaultStateUpdater.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from pystreams.clock import Clock, thread_cpu_ms
+from pystreams.errors import RestoreError, StreamsError
+from pystreams.runtime.restoring.load import Load
+from pystreams.runtime.restoring.restorer import Restorer
+
+log = logging.getLogger(__name__)
+
+_IDLE_S: Final = 1.0
+#: One step computes for about so long, and waits so long for records.
+_BUDGET_MS: Final = 20.0
+_WAIT_MS: Final = 100.0
+_RETRY_PAUSE_MS: Final = 500.0
+#: How long to wait for the end of a thread whose broker does not answer. It holds no task by then.
+_END_TIMEOUT_S: Final = 5.0
+
+
+class RestoreThread:
+    """Goes the steps of a restorer until it is closed."""
+
+    def __init__(
+        self,
+        name: str,
+        restorer: Restorer,
+        load: Load,
+        clock: Clock,
+        patience_ms: float,
+        ended: Callable[[], None],
+    ) -> None:
+        """A broker that does not answer is asked again for ``patience_ms``. ``ended`` is called by the thread at its
+        end: it closes what only this thread has used."""
+        self.name = name
+        self._restorer = restorer
+        self._load = load
+        self._clock = clock
+        self._patience_ms = patience_ms
+        self._ended = ended
+        self._failing_since_ms: float | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread. It must hold no task any more."""
+        self._stop.set()
+        self._restorer.close()
+        self._thread.join(_END_TIMEOUT_S)
+        if self._thread.is_alive():
+            log.warning("[%s] still waits for the broker; it is left to itself", self.name)
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                if self._restorer.wait_for_work(_IDLE_S):
+                    self._load.restores(self.name, at_work=True)
+                    self._stop.wait(self.go_step(_WAIT_MS) / 1000)
+                else:
+                    self._load.restores(self.name, at_work=False)
+        except BaseException as error:  # noqa: BLE001 - the stream thread is the one to raise it
+            self._restorer.fail(error)
+        finally:
+            self._load.restores(self.name, at_work=False)
+            self._ended()
+
+    def go_step(self, wait_ms: float) -> float:
+        """One step; how long to rest after it (ms). Raises what trying again does not help against."""
+        started_ms = thread_cpu_ms()
+        try:
+            self._restorer.step(_BUDGET_MS, wait_ms)
+        except StreamsError as error:
+            if error.action not in ("retry", "redo"):
+                raise
+            self._note(error)
+            return _RETRY_PAUSE_MS
+        self._failing_since_ms = None
+        return self._load.pause_ms(thread_cpu_ms() - started_ms)
+
+    def _note(self, error: StreamsError) -> None:
+        """Log an error that may go away by itself. Raises ``RestoreError`` if it has lasted for too long."""
+        now_ms = self._clock.monotonic_ms()
+        if self._failing_since_ms is None:
+            self._failing_since_ms = now_ms
+            log.warning("[%s] stores cannot be restored now: %s", self.name, error)
+        elif now_ms - self._failing_since_ms >= self._patience_ms:
+            tasks = ", ".join(str(task_id) for task_id in self._restorer.task_ids())
+            raise RestoreError(
+                "the stores of tasks could not be restored",
+                where=f"tasks {tasks}; {error.where}" if error.where else f"tasks {tasks}",
+                why=f"for task_timeout_ms ({self._patience_ms / 1000:g} s): {error.what}",
+                hint=error.hint,
+            ) from error

@@ -1,0 +1,381 @@
+"""Fills the stores of new tasks from their changelogs, while other tasks run.
+
+Two threads use a restorer. The owner of the tasks has a mailbox: it submits and withdraws tasks, and drains those that
+are finished or corrupt. The restoring thread goes ``step`` by ``step``. A mutex guards what both see. It is held while
+a task is used, but never during a call of the broker: so a broker that does not answer holds up the restore alone, and
+the owner waits for one batch at most. Only the restoring thread uses the consumer.
+
+A store is restored from where its own commit left off to the end its changelog has when the restore begins, and is
+done when the *position* has reached that end: records there may have been compacted away. A store that lies outside of
+its changelog is corrupt. The tasks with the fewest offsets to go are read first, so that most tasks run early.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+from pystreams.broker.port import Admin, Consumer
+from pystreams.clock import Clock, Deadline
+from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.record import RecordBatch
+from pystreams.runtime.restoring.restorable import Restorable
+from pystreams.runtime.restoring.restore_listener import RestoreListener
+from pystreams.runtime.restoring.store_restore import StoreRestore, cut_short, outside, planned
+
+log = logging.getLogger(__name__)
+
+#: Partitions that are read at the same time; a task is read with all of its partitions.
+PARTITIONS_READ_MAX: Final = 16
+_PROGRESS_LOG_INTERVAL_MS: Final = 10_000
+#: After so long without records the ends of changelogs are asked for anew: they may lie lower.
+_STALLED_MS: Final = 5_000
+
+
+@dataclass(slots=True)
+class RestoreOutcome:
+    """The tasks whose stores are complete, and those whose stores disagree with their changelogs: the restorer no
+    longer uses either. ``failure`` is an error that nothing can be done about here."""
+
+    finished: list[TaskId] = field(default_factory=list)
+    corrupted: dict[TaskId, StateCorruptedError] = field(default_factory=dict)
+    failure: BaseException | None = None
+
+
+@dataclass(slots=True)
+class _TaskRestore:
+    """A task with the restores of its stores."""
+
+    task: Restorable
+    stores: list[StoreRestore]
+
+    @property
+    def left(self) -> int:
+        return sum(restore.left for restore in self.stores)
+
+
+class Restorer:
+    """The restores of one stream thread, over a consumer of its own."""
+
+    def __init__(
+        self, consumer: Consumer, admin: Admin, clock: Clock, listener: RestoreListener | None
+    ) -> None:
+        self._consumer = consumer
+        self._admin = admin
+        self._clock = clock
+        self._listener = listener
+        #: Guards what follows up to the blank line; notified when there is something to do.
+        self._mutex = threading.Condition()
+        #: Tasks that were submitted, whose offsets are not known yet.
+        self._submitted: dict[TaskId, Restorable] = {}
+        self._tasks: dict[TaskId, _TaskRestore] = {}
+        self._stores: dict[TopicPartition, StoreRestore] = {}
+        #: The consumer is perhaps to read something else than it reads.
+        self._adjust = False
+        self._outcome = RestoreOutcome()
+        #: Offsets whose records are passed over, by partition: each from a start to an end (exclusive).
+        self._left_out: dict[TopicPartition, list[tuple[int, int]]] = {}
+        self._closed = False
+
+        #: What the consumer reads.
+        self._read: dict[TopicPartition, StoreRestore] = {}
+        #: Calls of the listener, which is called without the mutex.
+        self._to_tell: deque[Callable[[], None]] = deque()
+        self._since_ms = self._logged_ms = self._moved_ms = clock.monotonic_ms()
+        self._restored = 0
+
+    # For the owner of the tasks
+
+    def progress(self) -> list[StoreRestore]:
+        """Copies of the restores under way."""
+        return [replace(restore) for restore in list(self._stores.values())]
+
+    def submit(self, task: Restorable) -> None:
+        """Fill a task's stores. From now on only the restoring thread uses them, until the task is drained or
+        withdrawn. A task without stores is complete at once."""
+        with self._mutex:
+            if not self._tasks and not self._submitted:
+                self._since_ms = self._logged_ms = self._moved_ms = self._clock.monotonic_ms()
+                self._restored = 0
+            if not task.to_restore():
+                task.restored({})
+                self._outcome.finished.append(task.task_id)
+                return
+            self._submitted[task.task_id] = task
+            self._mutex.notify_all()
+
+    def withdraw(self, task_id: TaskId) -> None:
+        """Stop restoring a task; nothing happens if it is not being restored. Afterwards the restorer does not use the
+        task's stores any more, and ``drain`` does not return the task. Waits for one batch at most."""
+        with self._mutex:
+            self._submitted.pop(task_id, None)
+            self._forget(task_id)
+            if task_id in self._outcome.finished:
+                self._outcome.finished.remove(task_id)
+            self._outcome.corrupted.pop(task_id, None)
+
+    def drain(self) -> RestoreOutcome:
+        """What has come of the tasks since the last call."""
+        # Without the mutex, which may be held while a batch is written: the next call finds what comes meanwhile.
+        if self._outcome == RestoreOutcome():
+            return RestoreOutcome()
+        with self._mutex:
+            outcome, self._outcome = self._outcome, RestoreOutcome()
+            return outcome
+
+    def leave_out(self, partition: TopicPartition, start_offset: int, end_offset: int) -> None:
+        """Pass over a stretch of a changelog from now on: it holds what was undone."""
+        with self._mutex:
+            stretches = self._left_out.setdefault(partition, [])
+            if stretches and stretches[-1][1] == start_offset:
+                start_offset = stretches.pop()[0]
+            stretches.append((start_offset, end_offset))
+
+    def know_nothing_of(self, partitions: Iterable[TopicPartition]) -> None:
+        """Pass over no stretch of these changelogs any more: others may write to them from now on."""
+        with self._mutex:
+            for partition in partitions:
+                self._left_out.pop(partition, None)
+
+    def close(self) -> None:
+        """Let ``wait_for_work`` return at once."""
+        with self._mutex:
+            self._closed = True
+            self._mutex.notify_all()
+
+    # For the restoring thread
+
+    def wait_for_work(self, timeout_s: float) -> bool:
+        """Wait until there is something to restore; whether there is."""
+        with self._mutex:
+            self._mutex.wait_for(lambda: self._closed or self._has_work, timeout_s)
+            return self._has_work
+
+    @property
+    def _has_work(self) -> bool:
+        return bool(self._submitted or self._tasks or self._adjust)
+
+    def task_ids(self) -> list[TaskId]:
+        """The tasks that are being restored."""
+        with self._mutex:
+            return sorted({*self._submitted, *self._tasks})
+
+    def fail(self, error: BaseException) -> None:
+        """Hand an error to the owner of the tasks."""
+        with self._mutex:
+            self._outcome.failure = error
+
+    def step(self, budget_ms: float, wait_ms: float) -> None:
+        """Restore for about ``budget_ms``, waiting up to ``wait_ms`` if nothing has arrived."""
+        self._begin()
+        # What needs no records waits for none.
+        self._finish()
+        deadline = Deadline(self._clock, budget_ms)
+        while True:
+            self.adjust_reading()
+            if not self._read:
+                break
+            try:
+                batches = self._consumer.poll(wait_ms)
+            except OffsetOutOfRangeError as error:
+                self._corrupt(self._out_of_range(error))
+                break
+            for batch in batches:
+                self._apply(batch)
+            self._advance()
+            self._tell()
+            if not batches:
+                self._corrupt(self._cut_short())
+                break
+            if deadline.expired():
+                break
+        self._finish()
+        self.adjust_reading()
+        self._log_progress()
+
+    def adjust_reading(self) -> None:
+        """Have the consumer read what is to be read now, and nothing else."""
+        with self._mutex:
+            if not self._adjust and all(restore.left for restore in self._read.values()):
+                return
+            wanted = self._to_read()
+            gone = [p for p, restore in self._read.items() if wanted.get(p) is not restore]
+            new = {p: restore for p, restore in wanted.items() if self._read.get(p) is not restore}
+            if gone:
+                self._consumer.unassign(gone)
+                for partition in gone:
+                    del self._read[partition]
+            if new:
+                self._consumer.assign({p: restore.position for p, restore in new.items()})
+                self._read |= new
+            self._adjust = False
+
+    def _to_read(self) -> dict[TopicPartition, StoreRestore]:
+        """The partitions of the tasks with the fewest offsets to go."""
+        chosen: dict[TopicPartition, StoreRestore] = {}
+        for of_task in sorted(self._tasks.values(), key=lambda of_task: of_task.left):
+            if len(chosen) >= PARTITIONS_READ_MAX:
+                break
+            chosen |= {restore.partition: restore for restore in of_task.stores if restore.left}
+        return chosen
+
+    def _begin(self) -> None:
+        """Begin to restore the tasks that were submitted. One request asks for the offsets of all of them."""
+        with self._mutex:
+            submitted = dict(self._submitted)
+            wanted = {task_id: task.to_restore() for task_id, task in submitted.items()}
+        if not submitted:
+            return
+        partitions = [one.partition for of_task in wanted.values() for one in of_task]
+        beginnings, ends = self._admin.beginning_offsets(partitions), self._admin.end_offsets(partitions)
+        with self._mutex:
+            for task_id, of_task in wanted.items():
+                if self._submitted.get(task_id) is not submitted[task_id]:
+                    # It was withdrawn meanwhile.
+                    continue
+                task = self._submitted.pop(task_id)
+                try:
+                    restores = [
+                        planned(task_id, one, beginnings[one.partition], ends[one.partition])
+                        for one in of_task
+                    ]
+                except StateCorruptedError as error:
+                    self._outcome.corrupted[task_id] = error
+                    continue
+                self._tasks[task_id] = _TaskRestore(task, restores)
+                self._stores |= {restore.partition: restore for restore in restores}
+                self._adjust = True
+                if self._listener is not None:
+                    started = self._listener.on_restore_start
+                    self._to_tell.extend(
+                        partial(started, each.partition, each.store, each.start_offset, each.end_offset)
+                        for each in restores
+                    )
+        self._tell()
+
+    def _tell(self) -> None:
+        while self._to_tell:
+            self._to_tell.popleft()()
+
+    def _forget(self, task_id: TaskId) -> None:
+        of_task = self._tasks.pop(task_id, None)
+        if of_task is not None:
+            for restore in of_task.stores:
+                del self._stores[restore.partition]
+            self._adjust = True
+
+    def _corrupt(self, corrupted: Mapping[TaskId, StateCorruptedError]) -> None:
+        with self._mutex:
+            for task_id, error in corrupted.items():
+                if task_id in self._tasks:
+                    self._forget(task_id)
+                    self._outcome.corrupted[task_id] = error
+
+    def _apply(self, batch: RecordBatch) -> None:
+        with self._mutex:
+            restore = self._stores.get(TopicPartition(batch.topic, batch.partition))
+            if restore is None or self._read.get(restore.partition) is not restore:
+                return
+            # An input goes on behind what was committed.
+            batch = batch.before(restore.end_offset)
+            for start_offset, end_offset in self._left_out.get(restore.partition, ()):
+                batch = batch.without(start_offset, end_offset)
+            task = self._tasks[restore.task_id].task
+            try:
+                task.restore(restore.store, batch)
+            except StateCorruptedError as error:
+                self._forget(restore.task_id)
+                self._outcome.corrupted[restore.task_id] = error
+                return
+            except BaseException:
+                # The consumer has gone past the batch. The task begins again where its stores are.
+                self._forget(restore.task_id)
+                self._submitted[restore.task_id] = task
+                raise
+            restore.records += len(batch)
+            self._restored += len(batch)
+            if self._listener is not None:
+                told = self._listener.on_batch_restored
+                self._to_tell.append(
+                    partial(told, restore.partition, restore.store, batch.next_offset, len(batch))
+                )
+
+    def _advance(self) -> None:
+        with self._mutex:
+            for partition, restore in self._read.items():
+                position = self._consumer.position(partition)
+                if position != restore.position:
+                    restore.position, self._moved_ms = position, self._clock.monotonic_ms()
+
+    def _finish(self) -> None:
+        """Hand over the tasks whose stores are complete."""
+        with self._mutex:
+            done = {task_id: of_task for task_id, of_task in self._tasks.items() if not of_task.left}
+            for of_task in done.values():
+                of_task.task.restored({each.store: each.position for each in of_task.stores})
+                if self._listener is not None:
+                    ended = self._listener.on_restore_end
+                    self._to_tell.extend(
+                        partial(ended, each.partition, each.store, each.records) for each in of_task.stores
+                    )
+        self._tell()
+        with self._mutex:
+            for task_id, of_task in done.items():
+                # It may have been withdrawn, and even submitted again, while the listener was told.
+                if self._tasks.get(task_id) is of_task:
+                    self._forget(task_id)
+                    self._outcome.finished.append(task_id)
+
+    def _out_of_range(self, error: OffsetOutOfRangeError) -> dict[TaskId, StateCorruptedError]:
+        """The tasks whose restore fell out of their changelogs, because records were deleted meanwhile. If there is
+        none any more, everything is read anew."""
+        beginnings = self._admin.beginning_offsets(list(self._read))
+        ends = self._admin.end_offsets(list(self._read))
+        corrupted = {
+            r.task_id: outside(r.task_id, r.store, p, r.position, beginnings[p], ends[p])
+            for p, r in self._read.items()
+            if not beginnings[p] <= r.position <= ends[p]
+        }
+        if not corrupted:
+            log.warning("a changelog is read again: %s", error)
+            self._consumer.unassign(list(self._read))
+            self._read.clear()
+            self._adjust = True
+        return corrupted
+
+    def _cut_short(self) -> dict[TaskId, StateCorruptedError]:
+        """The tasks whose changelogs end before the ends that they had, where nothing has come for some time: to wait
+        for those would be to wait for ever."""
+        now = self._clock.monotonic_ms()
+        if now - self._moved_ms < _STALLED_MS:
+            return {}
+        self._moved_ms = now
+        ends = self._admin.end_offsets([p for p, restore in self._read.items() if restore.left])
+        return {
+            self._read[p].task_id: cut_short(self._read[p], end)
+            for p, end in ends.items()
+            if end < self._read[p].end_offset
+        }
+
+    def _log_progress(self) -> None:
+        now = self._clock.monotonic_ms()
+        if not self._stores or now - self._logged_ms < _PROGRESS_LOG_INTERVAL_MS:
+            return
+        self._logged_ms = now
+        left = sum(restore.left for restore in self.progress())
+        rate = self._restored / max(1e-3, (now - self._since_ms) / 1000)
+        log.info(
+            "restoring %d stores of %d tasks: %d records restored, %d offsets to go, %d records/s, ETA %s",
+            len(self._stores),
+            len(self._tasks),
+            self._restored,
+            left,
+            rate,
+            f"{left / rate:.0f} s" if rate else "unknown",
+        )

@@ -1,0 +1,77 @@
+"""The restore of one store: where it begins and ends, how far it is, and what can be wrong with it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from pystreams.errors import StateCorruptedError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.restoring.restorable import ToRestore
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class StoreRestore:
+    """The progress of one store's restore."""
+
+    task_id: TaskId
+    store: str
+    partition: TopicPartition
+    start_offset: int
+    end_offset: int
+    position: int
+    records: int = 0
+
+    @property
+    def left(self) -> int:
+        """Offsets to go."""
+        return max(0, self.end_offset - self.position)
+
+
+def planned(task_id: TaskId, wanted: ToRestore, beginning: int, end: int) -> StoreRestore:
+    """The restore of a store from a partition that holds offsets ``beginning`` to ``end`` (exclusive). Raises
+    ``StateCorruptedError`` if the store lies outside of it."""
+    store, partition, start, limit, tells_gaps = wanted
+    if limit is not None:
+        # An input is read as far as the log has its records. If some are missing, the task refuses to start.
+        end = min(max(beginning, limit), end)
+    if start is not None and not beginning <= start <= end:
+        raise outside(task_id, store, partition, start, beginning, end)
+    if start is None and beginning == end > 0 and tells_gaps:
+        log.warning(
+            "task %s: store %s starts empty: changelog %s had %d records, and retention has deleted all of "
+            "them. If windows are still open for records to come, they lack what was in them; a longer "
+            "retention.ms of the changelog (window_changelog_retention_ms for new ones) prevents this",
+            task_id,
+            store,
+            partition,
+            end,
+        )
+    position = beginning if start is None else start
+    return StoreRestore(task_id, store, partition, position, end, position)
+
+
+def outside(
+    task_id: TaskId, store: str, partition: TopicPartition, offset: int, beginning: int, end: int
+) -> StateCorruptedError:
+    """The error for a store, or a restore, at an offset that its changelog does not hold."""
+    return StateCorruptedError(
+        f"the local state of store {store} lies outside of its changelog",
+        where=f"task {task_id}, {partition}, offset {offset}",
+        why=f"the changelog holds offsets {beginning} to {end} (exclusive)",
+        hint="the task's local state is deleted and restored from the changelog",
+    )
+
+
+def cut_short(restore: StoreRestore, end: int) -> StateCorruptedError:
+    """The error for a changelog that ends at ``end`` now, before the end that it had when its restore began."""
+    return StateCorruptedError(
+        f"the changelog of store {restore.store} has lost its last records while it was restored",
+        where=f"task {restore.task_id}, {restore.partition}",
+        why=f"it ended at offset {restore.end_offset} (exclusive), and ends at {end} now: an unclean leader "
+        "election, or the topic was made anew",
+        hint="the task's local state is deleted and restored from what is left; whether that will do is for "
+        "you to judge, else reset the application",
+    )

@@ -1,0 +1,308 @@
+"""A restore that fails, hangs or takes long concerns the restoring thread alone: nobody waits for its broker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from pystreams.clock import SystemClock
+from pystreams.errors import BrokerUnavailableError, RestoreError, SchemaRegistryUnavailableError
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.record import RecordBatch
+from pystreams.runtime.restoring.load import Load
+from pystreams.runtime.restoring.restorable import ToRestore
+from pystreams.runtime.restoring.restore_thread import RestoreThread
+from pystreams.runtime.restoring.restorer import PARTITIONS_READ_MAX, RestoreOutcome, Restorer
+from tests.unit.runtime.tasks.log_kit import MemoryConsumer, MemoryLog
+
+TIMEOUT_S = 30.0
+
+
+class Task:
+    """Keeps what it is given to restore; a store of it is named like its partition's topic."""
+
+    def __init__(self, number: int, *partitions: TopicPartition) -> None:
+        self.task_id = TaskId(0, number)
+        self.partitions = partitions
+        self.offsets: dict[str, int] = {}
+        self.keys: list[bytes | None] = []
+        self.ends: Mapping[str, int] | None = None
+        #: Called before a batch is applied.
+        self.before: Callable[[], object] = lambda: None
+
+    def to_restore(self) -> Sequence[ToRestore]:
+        return [ToRestore(p.topic, p, self.offsets.get(p.topic), None, False) for p in self.partitions]
+
+    def restore(self, store: str, batch: RecordBatch) -> None:
+        self.before()
+        self.keys.extend(batch.keys)
+        self.offsets[store] = batch.next_offset
+
+    def restored(self, ends: Mapping[str, int]) -> None:
+        self.ends = ends
+
+
+class World:
+    """A thread that restores from a log in memory."""
+
+    def __init__(self, patience_ms: float = 60_000, listener: Any = None) -> None:
+        self.log = MemoryLog(transactional=True)
+        self.consumer = MemoryConsumer(self.log, "restore")
+        self.ended = threading.Event()
+        log: Any = self.log
+        consumer: Any = self.consumer
+        self.restorer = Restorer(consumer, log, SystemClock(), listener)
+        self.thread = RestoreThread(
+            "restore", self.restorer, Load(), SystemClock(), patience_ms, self.ended.set
+        )
+        self.outcome = RestoreOutcome()
+        self._started = False
+
+    def start(self) -> None:
+        self._started = True
+        self.thread.start()
+
+    def close(self) -> None:
+        if self._started:
+            self.thread.close()
+
+    def changelog(self, number: int, records: int) -> TopicPartition:
+        partition = TopicPartition(f"changelog-{number}", 0)
+        self.log.partitions[partition] += [(b"%d" % n, b"v", n) for n in range(records)]
+        return partition
+
+    def drained(self, come: Callable[[RestoreOutcome], Any]) -> RestoreOutcome:
+        """What has come of the tasks, as soon as it is what is waited for."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not come(self.outcome):
+            assert time.monotonic() < deadline, self.outcome
+            new = self.restorer.drain()
+            self.outcome.finished += new.finished
+            self.outcome.corrupted |= new.corrupted
+            self.outcome.failure = self.outcome.failure or new.failure
+            time.sleep(0.001)
+        return self.outcome
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    world = World()
+    yield world
+    world.close()
+
+
+def test_what_is_submitted_is_restored_without_any_further_call(world: World) -> None:
+    world.start()
+    task = Task(0, world.changelog(0, 25))
+    world.restorer.submit(task)
+    assert world.drained(lambda outcome: outcome.finished).finished == [TaskId(0, 0)]
+    assert task.keys == [b"%d" % n for n in range(25)]
+    assert task.ends == {"changelog-0": 25}
+
+
+def test_a_broker_that_does_not_answer_holds_up_nobody_but_the_restore(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def end_offsets(partitions: Any) -> dict[TopicPartition, int]:
+        asked.set()
+        assert answer.wait(TIMEOUT_S)
+        return dict.fromkeys(partitions, 25)
+
+    monkeypatch.setattr(world.log, "end_offsets", end_offsets)
+    world.start()
+    task, other = Task(0, world.changelog(0, 25)), Task(1, world.changelog(1, 25))
+    world.restorer.submit(task)
+    assert asked.wait(TIMEOUT_S)
+    # All of this returns while the broker is silent.
+    world.restorer.submit(other)
+    world.restorer.withdraw(task.task_id)
+    assert world.restorer.drain() == RestoreOutcome()
+    assert world.restorer.progress() == []
+    answer.set()
+    assert world.drained(lambda outcome: outcome.finished).finished == [other.task_id]
+    assert task.keys == []
+
+
+def test_a_task_that_comes_back_while_its_offsets_are_asked_for_begins_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answer = threading.Event(), threading.Event()
+    ends = world.log.end_offsets
+
+    def end_offsets(partitions: Any) -> dict[TopicPartition, int]:
+        asked.set()
+        assert answer.wait(TIMEOUT_S)
+        return ends(partitions)
+
+    monkeypatch.setattr(world.log, "end_offsets", end_offsets)
+    world.start()
+    partition = world.changelog(0, 25)
+    before, after = Task(0, partition), Task(0, partition)
+    world.restorer.submit(before)
+    assert asked.wait(TIMEOUT_S)
+    world.restorer.withdraw(before.task_id)
+    world.restorer.submit(after)
+    answer.set()
+    world.drained(lambda outcome: outcome.finished)
+    assert (before.keys, len(after.keys)) == ([], 25)
+
+
+def test_whoever_withdraws_a_task_may_close_its_stores_at_once(world: World) -> None:
+    writing, written = threading.Event(), threading.Event()
+    task = Task(0, world.changelog(0, 1_000))
+
+    def slowly() -> None:
+        writing.set()
+        time.sleep(0.05)
+        written.set()
+
+    task.before = slowly
+    world.start()
+    world.restorer.submit(task)
+    assert writing.wait(TIMEOUT_S)
+    world.restorer.withdraw(task.task_id)
+    assert written.is_set(), "the batch at work is waited for"
+    count = len(task.keys)
+    other = Task(1, world.changelog(1, 25))
+    world.restorer.submit(other)
+    world.drained(lambda outcome: outcome.finished)
+    assert len(task.keys) == count
+
+
+def test_what_does_not_answer_for_a_time_is_asked_again(world: World) -> None:
+    world.log.faults.update({"beginning_offsets": 1, "restore assign": 1})
+    task = Task(0, world.changelog(0, 25))
+    world.restorer.submit(task)
+    world.start()
+    assert world.drained(lambda outcome: outcome.finished).failure is None
+    assert len(task.keys) == 25
+
+
+def test_a_broker_that_stays_away_is_told_with_the_tasks_that_wait_for_it() -> None:
+    world = World(patience_ms=300)
+    world.log.faults["end_offsets"] = 10**9
+    world.restorer.submit(Task(3, world.changelog(0, 25)))
+    world.start()
+    failure = world.drained(lambda outcome: outcome.failure).failure
+    world.close()
+    assert isinstance(failure, RestoreError)
+    assert failure.action == "fail"
+    for told in ("tasks 0_3", "end_offsets is not answered", "task_timeout_ms (0.3 s)"):
+        assert told in str(failure)
+    assert isinstance(failure.__cause__, BrokerUnavailableError)
+
+
+def test_a_batch_that_could_not_be_applied_is_not_left_out(world: World) -> None:
+    task = Task(0, world.changelog(0, 25))
+    away = [SchemaRegistryUnavailableError("it is away")]
+
+    def fail_once() -> None:
+        if task.keys and away:
+            raise away.pop()
+
+    task.before = fail_once
+    world.restorer.submit(task)
+    world.start()
+    world.drained(lambda outcome: outcome.finished)
+    assert not away
+    assert task.keys == [b"%d" % n for n in range(25)]
+
+
+class Raises:
+    """A listener that fails."""
+
+    def on_restore_start(self, *_: object) -> None: ...
+
+    def on_batch_restored(self, *_: object) -> None:
+        raise ZeroDivisionError("in the program's listener")
+
+    def on_restore_end(self, *_: object) -> None: ...
+
+
+def test_what_a_listener_raises_goes_to_the_owner_and_the_thread_ends() -> None:
+    world = World(listener=Raises())
+    world.restorer.submit(Task(0, world.changelog(0, 25)))
+    world.start()
+    assert isinstance(world.drained(lambda outcome: outcome.failure).failure, ZeroDivisionError)
+    assert world.ended.wait(TIMEOUT_S)
+    world.close()
+
+
+class Withdraws:
+    """A listener that has a task withdrawn by another thread, as a rebalance would, and waits for it."""
+
+    def __init__(self) -> None:
+        self.world: World | None = None
+        self.withdrawn = threading.Event()
+
+    def on_restore_start(self, *_: object) -> None: ...
+
+    def on_batch_restored(self, *_: object) -> None:
+        assert self.world is not None
+        restorer = self.world.restorer
+
+        def withdraw() -> None:
+            restorer.withdraw(TaskId(0, 0))
+            self.withdrawn.set()
+
+        threading.Thread(target=withdraw, daemon=True).start()
+        assert self.withdrawn.wait(TIMEOUT_S), "the listener is called while tasks are locked"
+
+    def on_restore_end(self, *_: object) -> None: ...
+
+
+def test_a_listener_that_takes_its_time_holds_up_no_rebalance() -> None:
+    listener = Withdraws()
+    world = listener.world = World(listener=listener)
+    world.restorer.submit(Task(0, world.changelog(0, 25)))
+    world.start()
+    assert listener.withdrawn.wait(TIMEOUT_S)
+    world.restorer.submit(Task(1))
+    assert world.drained(lambda outcome: outcome.finished).finished == [TaskId(0, 1)]
+    world.close()
+    assert world.ended.is_set()
+
+
+def test_the_tasks_with_the_fewest_records_are_complete_first(world: World) -> None:
+    # More than can be read at the same time, the largest first.
+    sizes = [20 * (n + 1) for n in reversed(range(3 * PARTITIONS_READ_MAX))]
+    for number, size in enumerate(sizes):
+        world.restorer.submit(Task(number, world.changelog(number, size)))
+    finished: list[TaskId] = []
+    while len(finished) < len(sizes):
+        world.restorer.step(0, 0)
+        finished += world.restorer.drain().finished
+        assert len(world.consumer.positions) <= PARTITIONS_READ_MAX
+    assert [task_id.partition for task_id in finished] == list(reversed(range(len(sizes))))
+
+
+def test_a_small_task_does_not_wait_for_large_ones(world: World) -> None:
+    large = [Task(n, world.changelog(n, 100)) for n in range(2 * PARTITIONS_READ_MAX)]
+    for task in large:
+        world.restorer.submit(task)
+    world.restorer.step(0, 0)
+    small = Task(100, world.changelog(100, 10))
+    world.restorer.submit(small)
+    world.restorer.step(0, 0)
+    assert world.restorer.drain().finished == [small.task_id]
+    assert len(world.consumer.positions) == PARTITIONS_READ_MAX
+
+
+def test_what_nobody_wants_any_more_is_not_read_on(world: World) -> None:
+    world.start()
+    task = Task(0, world.changelog(0, 10_000))
+    task.before = lambda: time.sleep(0.001)
+    world.restorer.submit(task)
+    deadline = time.monotonic() + TIMEOUT_S
+    while not world.consumer.positions:
+        assert time.monotonic() < deadline
+    world.restorer.withdraw(task.task_id)
+    while world.consumer.positions:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
