@@ -230,6 +230,10 @@ class EmbeddedMember:
         self._database.write(
             "UPDATE members SET heartbeat_ms = ? WHERE member_id = ?", (int(now_ms), self._member_id)
         )
+        # The assignor reads it when any member comes or goes, and this one is not asked then.
+        self._database.write(
+            "UPDATE members SET user_data = ? WHERE member_id = ?", (self._user_data(), self._member_id)
+        )
         self._next_heartbeat_ms = now_ms + self._heartbeat_interval_ms
         # The row may have been removed: check.
         self._look_again = True

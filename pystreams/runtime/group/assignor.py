@@ -1,145 +1,179 @@
 """Assigns tasks to members: a pure function of the tasks, the members and their local state.
 
-The rules, in this order: every task has one owner; tasks are spread evenly over the members, within each sub-topology
-and over all, and over processes in proportion to their members (counts differ by one at most); a stateful task goes
-where its state is; a task stays with its owner. The last two are weighted preferences, and the assignment maximizes
-their sum within an even spread: a least-cost flow, so that only the necessary tasks move.
+    even spread ──► standby replicas ──► what is not ready stays where it is, and warms up ──► threads of each process
+
+``even_spread`` says where the active tasks should be. A stateful task that would have to restore there goes on, or
+begins, in a process that is ready, and the process that should have it gets a *warm-up*: a standby for the time
+being. When it is ready, the next rebalance moves the task. At most ``max_warmup_replicas`` warm up at a time.
+
+Source: KIP-441, HighAvailabilityTaskAssignor, TaskMovement.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pystreams.ids import TaskId
-from pystreams.runtime.group.flow import FlowNetwork
-
-#: The weights: a task keeps its owner; a stateful task finds its state on the disk of its process.
-_KEEP_OWNER = 1
-_KEEP_STATE = 2
-
-#: The preferences of a task: (index of a member, weight), ascending.
-_Wish: TypeAlias = tuple[tuple[int, int], ...]
+from pystreams.runtime.group.even_spread import spread_evenly
+from pystreams.runtime.group.situation import AssignorMember, AssignorSettings, Situation, TaskFacts
+from pystreams.runtime.group.standby_places import place_standbys
 
 
 @dataclass(frozen=True, slots=True)
-class AssignorMember:
-    """A member as the assignor sees it. ``state`` is the progress of the tasks' state on its process' disk, as the
-    member reported it: members of one process share the disk, so the report of one is valid for all."""
+class Assignment:
+    """The result, by member id. ``standbys`` are kept up to date for good, ``warm_ups`` until they are ready; those in
+    ``coming``, of both kinds, the member should then run. ``pending``: tasks are not yet where they should be, so the
+    group should rebalance again later."""
 
-    member_id: str
-    process_id: str
-    thread: str
-    owned: frozenset[TaskId] = frozenset()
-    state: Mapping[TaskId, int] = field(default_factory=dict)
+    active: Mapping[str, Sequence[TaskId]]
+    standbys: Mapping[str, Sequence[TaskId]]
+    warm_ups: Mapping[str, Sequence[TaskId]]
+    coming: Mapping[str, Sequence[TaskId]]
+    pending: bool = False
 
 
 def assign_tasks(
-    tasks: Iterable[TaskId], stateful: frozenset[TaskId], members: Iterable[AssignorMember]
-) -> dict[str, list[TaskId]]:
-    """The tasks of each member, by member id; the same for any order of the arguments."""
-    ordered = sorted(members, key=lambda m: (m.process_id, m.thread, m.member_id))
-    result: dict[str, list[TaskId]] = {member.member_id: [] for member in ordered}
-    if not ordered:
-        return result
-    subtopologies: dict[int, list[TaskId]] = defaultdict(list)
-    for task in sorted(set(tasks)):
-        subtopologies[task.subtopology].append(task)
-    wishes = _wishes(subtopologies, stateful, ordered)
-    network = _network(subtopologies, wishes, ordered)
-    for subtopology, group in subtopologies.items():
-        for task, index in _deal(network, subtopology, group, wishes, len(ordered)):
-            result[ordered[index].member_id].append(task)
-    return {member_id: sorted(owned) for member_id, owned in result.items()}
+    facts: TaskFacts, members: Sequence[AssignorMember], settings: AssignorSettings | None = None
+) -> Assignment:
+    """The tasks of each member; the same for any order of the arguments."""
+    situation = Situation(facts, members, settings or AssignorSettings())
+    if not members:
+        return Assignment({}, {}, {}, {})
+    spread = spread_evenly(situation)
+    wanted = {task: situation.members[index].process_id for task, index in spread.items()}
+    moves = _Moves(situation, wanted)
+    moves.keep_active_where_ready()
+    moves.keep_standbys_where_ready()
+    threads = _Threads(situation)
+    # First those that are where they should be: the others go to threads with few tasks.
+    for task in sorted(moves.active, key=lambda task: (moves.active[task] != wanted[task], task)):
+        threads.activate(task, moves.active[task], situation.members[spread[task]])
+    for task in sorted(moves.standbys):
+        for process in moves.standbys[task]:
+            threads.follow(task, process, threads.standbys, coming=process == moves.coming.get(task))
+        for process in moves.warm_ups.get(task, ()):
+            threads.follow(task, process, threads.warm_ups, coming=process == moves.coming.get(task))
+    for tasks in threads.active.values():
+        tasks.sort()
+    return Assignment(threads.active, threads.standbys, threads.warm_ups, threads.coming, moves.pending)
 
 
-def _wishes(
-    subtopologies: Mapping[int, Sequence[TaskId]],
-    stateful: frozenset[TaskId],
-    members: Sequence[AssignorMember],
-) -> dict[TaskId, _Wish]:
-    on_disk: dict[str, dict[TaskId, int]] = defaultdict(dict)
-    furthest: dict[TaskId, int] = {}
-    for member in members:
-        of_process = on_disk[member.process_id]
-        for task, reached in member.state.items():
-            of_process[task] = max(reached, of_process.get(task, reached))
-            furthest[task] = max(reached, furthest.get(task, reached))
-    worth: dict[TaskId, dict[int, int]] = {task: {} for group in subtopologies.values() for task in group}
-    owned: set[TaskId] = set()
-    for index, member in enumerate(members):
-        for task in (member.owned & worth.keys()) - owned:
-            worth[task][index] = _KEEP_OWNER
-        owned |= member.owned
-        for task, reached in on_disk[member.process_id].items():
-            if task in stateful and task in worth and reached == furthest[task]:
-                worth[task][index] = worth[task].get(index, 0) + _KEEP_STATE
-    return {task: tuple(sorted(wish.items())) for task, wish in worth.items()}
+class _Moves:
+    """The way from where the tasks are to where they should be."""
+
+    def __init__(self, situation: Situation, wanted: Mapping[TaskId, str]) -> None:
+        self._situation = situation
+        self._warm_ups_left = (
+            situation.settings.max_warmup_replicas if situation.facts.ends is not None else 0
+        )
+        self.active = dict(wanted)
+        self.standbys = {task: [*places] for task, places in place_standbys(situation, wanted).items()}
+        self.warm_ups: dict[TaskId, list[str]] = defaultdict(list)
+        #: For tasks that wait, the process that should run them.
+        self.coming: dict[TaskId, str] = {}
+        self.pending = False
+        for task in situation.facts.replicable:
+            self.standbys.setdefault(task, [])
+        self._load = Counter(wanted.values())
+
+    def keep_active_where_ready(self) -> None:
+        """Leave each task in, or give it to, a process that is ready, if the one that should have it is not."""
+        situation = self._situation
+        waiting = [
+            task
+            for task in sorted(situation.facts.replicable)
+            if self.active[task] not in situation.ready(task)
+        ]
+        # A warm-up that has begun goes on. Then come the tasks that have the fewest places to run.
+        begun = {
+            task: any(self.active[task] == m.process_id for m in situation.standby_holders.get(task, ()))
+            for task in waiting
+        }
+        for task in sorted(waiting, key=lambda task: (not begun[task], len(situation.ready(task)), task)):
+            wanted, process = self.active[task], self._stand_in(task)
+            self.coming[task] = wanted
+            self.pending = True
+            self.active[task] = process
+            self._load.update({process: 1, wanted: -1})
+            if process in self.standbys[task]:
+                self.standbys[task].remove(process)
+                self.standbys[task].append(wanted)
+            else:
+                self._warm_up(task, wanted)
+
+    def _stand_in(self, task: TaskId) -> str:
+        """The process that has the task; else one that is to have a standby of it; else the one with the fewest."""
+        situation = self._situation
+        owner = situation.owners.get(task)
+        standbys = self.standbys[task]
+        return min(
+            situation.ready(task),
+            key=lambda p: (
+                owner is None or p != owner.process_id,
+                p not in standbys,
+                situation.lags(task)[p],
+                self._load[p] / situation.processes[p].threads,
+                p,
+            ),
+        )
+
+    def keep_standbys_where_ready(self) -> None:
+        """Keep a standby that is ready until the one that takes its place is, too."""
+        situation = self._situation
+        for task in sorted(situation.facts.replicable):
+            ready = situation.ready(task)
+            in_use = {self.active[task], *self.standbys[task], *self.warm_ups.get(task, ())}
+            held = [holder.process_id for holder in situation.standby_holders.get(task, ())]
+            spare = [process for process in dict.fromkeys(held) if process in ready and process not in in_use]
+            for process in [process for process in self.standbys[task] if process not in ready]:
+                if spare:
+                    self.pending = True
+                    self.standbys[task].remove(process)
+                    self.standbys[task].append(spare.pop(0))
+                    self._warm_up(task, process)
+
+    def _warm_up(self, task: TaskId, process: str) -> None:
+        if self._warm_ups_left:
+            self._warm_ups_left -= 1
+            self.warm_ups[task].append(process)
 
 
-def _network(
-    subtopologies: Mapping[int, Sequence[TaskId]],
-    wishes: Mapping[TaskId, _Wish],
-    members: Sequence[AssignorMember],
-) -> FlowNetwork:
-    """The solved network: source, equal tasks, (sub-topology, member), member, process, sink."""
-    network = FlowNetwork()
-    total = sum(len(group) for group in subtopologies.values())
-    for subtopology, group in subtopologies.items():
-        equals: dict[_Wish, int] = defaultdict(int)
-        for task in group:
-            equals[wishes[task]] += 1
-        for wish, amount in equals.items():
-            network.edge("source", (subtopology, wish), amount)
-            for index, worth in wish:
-                network.edge((subtopology, wish), (subtopology, index), amount, cost=-worth)
-            network.edge((subtopology, wish), (subtopology, "anywhere"), amount)
-        low, high = _share(len(group), 1, len(members))
-        for index in range(len(members)):
-            network.edge((subtopology, "anywhere"), (subtopology, index), high)
-            network.edge((subtopology, index), index, high, lower=low)
-    processes: dict[str, int] = defaultdict(int)
-    for index, member in enumerate(members):
-        low, high = _share(total, 1, len(members))
-        network.edge(index, member.process_id, high, lower=low)
-        processes[member.process_id] += 1
-    for process_id, count in processes.items():
-        low, high = _share(total, count, len(members))
-        network.edge(process_id, "sink", high, lower=low)
-    network.solve("source", "sink", total)
-    return network
+class _Threads:
+    """Distributes the tasks of each process over its threads."""
 
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self.active: dict[str, list[TaskId]] = {member.member_id: [] for member in situation.members}
+        self.standbys: dict[str, list[TaskId]] = {member.member_id: [] for member in situation.members}
+        self.warm_ups: dict[str, list[TaskId]] = {member.member_id: [] for member in situation.members}
+        self.coming: dict[str, list[TaskId]] = {member.member_id: [] for member in situation.members}
 
-def _share(amount: int, share: int, of: int) -> tuple[int, int]:
-    """``amount * share / of``, rounded down and up."""
-    return amount * share // of, -(-amount * share // of)
+    def activate(self, task: TaskId, process_id: str, spread_to: AssignorMember) -> None:
+        """Give an active task to the member of the even spread; in another process, to the one that has it."""
+        member = spread_to
+        if spread_to.process_id != process_id:
+            owner = self._situation.owners.get(task)
+            holders = [owner] if owner is not None else []
+            member = self._one_of(process_id, [*holders, *self._situation.standby_holders.get(task, ())])
+        self.active[member.member_id].append(task)
 
+    def follow(self, task: TaskId, process_id: str, into: dict[str, list[TaskId]], *, coming: bool) -> None:
+        """Give a standby or warm-up to the member that has the task, as a standby or active."""
+        holders = [*self._situation.standby_holders.get(task, ())]
+        if task in self._situation.owners:
+            holders.append(self._situation.owners[task])
+        member_id = self._one_of(process_id, holders).member_id
+        into[member_id].append(task)
+        if coming:
+            self.coming[member_id].append(task)
 
-def _deal(
-    network: FlowNetwork,
-    subtopology: int,
-    group: Sequence[TaskId],
-    wishes: Mapping[TaskId, _Wish],
-    members: int,
-) -> list[tuple[TaskId, int]]:
-    """Choose the tasks for the network's counts: preferences first, then the others in turn."""
-    granted = {
-        (wish, index): network.flow((subtopology, wish), (subtopology, index))
-        for wish in {wishes[task] for task in group}
-        for index, _ in wish
-    }
-    room = [network.flow((subtopology, "anywhere"), (subtopology, index)) for index in range(members)]
-    dealt: list[tuple[TaskId, int]] = []
-    turn = -1
-    for task in group:
-        chosen = next((index for index, _ in wishes[task] if granted[wishes[task], index]), None)
-        if chosen is not None:
-            granted[wishes[task], chosen] -= 1
-        else:
-            turn = next(i % members for i in range(turn + 1, turn + 1 + members) if room[i % members])
-            room[turn] -= 1
-            chosen = turn
-        dealt.append((task, chosen))
-    return dealt
+    def _one_of(self, process_id: str, holders: Sequence[AssignorMember]) -> AssignorMember:
+        held = next((member for member in holders if member.process_id == process_id), None)
+        return held or min(
+            self._situation.processes[process_id].members,
+            key=lambda member: sum(
+                len(tasks[member.member_id]) for tasks in (self.active, self.standbys, self.warm_ups)
+            ),
+        )

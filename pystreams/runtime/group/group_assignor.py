@@ -5,28 +5,50 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
 
 from pystreams.broker.port import MemberAssignment, MemberInfo
 from pystreams.errors import TopologyError
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.group.assignor import AssignorMember, assign_tasks
-from pystreams.runtime.group.membership_data import AssignmentInfo, Subscription, decode_subscription, encode
+from pystreams.runtime.group.assignor import Assignment, assign_tasks
+from pystreams.runtime.group.membership_data import (
+    AssignmentInfo,
+    Subscription,
+    decode_subscription,
+    encode,
+    pack_tasks,
+    unpack_offsets,
+    unpack_tasks,
+)
+from pystreams.runtime.group.situation import AssignorMember, AssignorSettings, TaskFacts
 
 log = logging.getLogger(__name__)
+
+
+#: Asks the log for the sums of the end offsets of the tasks' changelogs; None: it does not tell.
+EndSums = Callable[[Collection[TaskId]], Mapping[TaskId, int] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAssignor:
     """Assigns the tasks of one topology. ``inputs`` are the input partitions of every task; ``stateful`` the tasks
-    that have stores to restore. Called by whichever member leads the group; ``fingerprint`` and ``topology``
-    (``pack_topology``) are its own."""
+    that have stores, and ``replicable`` those of them with changelogs, so that standbys can follow.
+
+    Called by whichever member leads the group; ``fingerprint``, ``topology`` (``pack_topology``) and ``settings`` are
+    its own. A group that is not balanced yet tries again after ``follow_up_ms``.
+    """
 
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     stateful: frozenset[TaskId]
     fingerprint: str
     topology: bytes
+    replicable: frozenset[TaskId] = frozenset()
+    settings: AssignorSettings = field(default_factory=AssignorSettings)
+    end_sums: EndSums = lambda _: None
+    follow_up_ms: int = 0
 
     def __call__(self, members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:
         """Assign the tasks to the members that can take part. The others get no partitions, and the reason."""
@@ -39,31 +61,65 @@ class GroupAssignor:
                 error = _mismatch(subscription, fingerprint)
                 refused[member_id] = AssignmentInfo(error=error, topology=in_force)
                 del subscriptions[member_id]
-        shutdown = any(subscription.shutdown for subscription in subscriptions.values())
-        owned = {member.member_id: self._owned_tasks(member.owned) for member in members}
-        tasks = assign_tasks(
-            self.inputs,
-            self.stateful,
-            [
-                AssignorMember(member_id, s.process_id, s.thread, owned[member_id], _state(s))
-                for member_id, s in subscriptions.items()
-            ],
-        )
+        owned = self._owned_tasks(members)
+        taking_part = [
+            _assignor_member(member_id, subscription, owned[member_id])
+            for member_id, subscription in subscriptions.items()
+        ]
+        assignment = assign_tasks(self._facts(taking_part), taking_part, self.settings)
         result = {member_id: MemberAssignment((), encode(info)) for member_id, info in refused.items()}
-        threads = sorted(tasks) if self.stateful else []
-        info = encode(
-            AssignmentInfo(
-                tasks=len(self.inputs),
-                members=len(subscriptions),
-                shutdown=shutdown,
-                threads=[subscriptions[member_id].thread for member_id in threads],
-                owners=self._owners([tasks[member_id] for member_id in threads]),
-            )
-        )
-        for member_id, assigned in tasks.items():
-            partitions = sorted(partition for task in assigned for partition in self.inputs[task])
-            result[member_id] = MemberAssignment(tuple(partitions), info)
+        for member_id, info in self._infos(assignment, taking_part, subscriptions).items():
+            tasks = assignment.active[member_id]
+            partitions = sorted(partition for task in tasks for partition in self.inputs[task])
+            result[member_id] = MemberAssignment(tuple(partitions), encode(info))
         return result
+
+    def _facts(self, members: Sequence[AssignorMember]) -> TaskFacts:
+        ends: Mapping[TaskId, int] | None = {}
+        # Within one process no state moves.
+        if self.replicable and len({member.process_id for member in members}) > 1:
+            ends = self.end_sums(self.replicable)
+        return TaskFacts(frozenset(self.inputs), self.stateful, self.replicable, ends)
+
+    def _infos(
+        self,
+        assignment: Assignment,
+        members: Sequence[AssignorMember],
+        subscriptions: Mapping[str, Subscription],
+    ) -> dict[str, AssignmentInfo]:
+        """What each member is told besides its partitions."""
+        threads = sorted(assignment.active) if self.stateful else []
+        common = AssignmentInfo(
+            tasks=len(self.inputs),
+            members=len(members),
+            shutdown=any(subscription.shutdown for subscription in subscriptions.values()),
+            threads=[subscriptions[member_id].thread for member_id in threads],
+            owners=self._owners([assignment.active[member_id] for member_id in threads]),
+        )
+        process_of = {task: member.process_id for member in members for task in member.owned}
+        asks = self._who_asks(assignment) if assignment.pending else ""
+        infos = {}
+        for member in members:
+            name = member.member_id
+            # The task of another process arrives when that has closed it: until then the standby goes on.
+            arriving = {
+                task
+                for task in member.standbys.intersection(assignment.active[name])
+                if process_of.get(task, member.process_id) != member.process_id
+            }
+            infos[name] = msgspec.structs.replace(
+                common,
+                standbys=pack_tasks({*assignment.standbys[name], *assignment.warm_ups[name], *arriving}),
+                awaited=pack_tasks({*assignment.warm_ups[name], *assignment.coming[name]}),
+                coming=pack_tasks(assignment.coming[name]),
+                follow_up_ms=self.follow_up_ms if name == asks else 0,
+            )
+        return infos
+
+    def _who_asks(self, assignment: Assignment) -> str:
+        """The member that asks for the next rebalance: one that has something to fill, if there is one."""
+        filling = [m for m in sorted(assignment.active) if assignment.warm_ups[m] or assignment.coming[m]]
+        return next(iter(filling or sorted(assignment.active)), "")
 
     def _owners(self, assigned: Sequence[Collection[TaskId]]) -> dict[int, list[int]]:
         """As ``AssignmentInfo.owners``: the tasks of each member, the other way round."""
@@ -94,12 +150,29 @@ class GroupAssignor:
             (s.topology for s in subscriptions.values() if s.fingerprint == fingerprint and s.topology), b""
         )
 
-    def _owned_tasks(self, owned: frozenset[TopicPartition]) -> frozenset[TaskId]:
-        return frozenset(task for task, inputs in self.inputs.items() if inputs & owned)
+    def _owned_tasks(self, members: Sequence[MemberInfo]) -> dict[str, frozenset[TaskId]]:
+        task_of = {partition: task for task, inputs in self.inputs.items() for partition in inputs}
+        return {
+            member.member_id: frozenset(
+                task_of[partition] for partition in member.owned if partition in task_of
+            )
+            for member in members
+        }
 
 
-def _state(subscription: Subscription) -> dict[TaskId, int]:
-    return {TaskId.parse(task): reached for task, reached in subscription.state.items()}
+def _assignor_member(member_id: str, told: Subscription, owned: frozenset[TaskId]) -> AssignorMember:
+    return AssignorMember(
+        member_id,
+        told.process_id,
+        told.thread,
+        owned,
+        unpack_offsets(told.reached),
+        unpack_tasks(told.standbys),
+        unpack_tasks(told.coming),
+        unpack_tasks(told.restoring),
+        told.tags,
+        told.rack,
+    )
 
 
 def _fingerprint_in_force(members: Sequence[MemberInfo], subscriptions: Mapping[str, Subscription]) -> str:

@@ -1,34 +1,48 @@
 """The data that members of a group exchange in the opaque bytes of the membership protocol.
 
-A version byte, then a MessagePack map. Unknown entries are skipped and missing ones have defaults, so tags, standby
-tasks and endpoints can join without a new version; the version changes only when an old reader would misunderstand.
+A version byte, then a MessagePack map. Unknown entries are skipped and missing ones have defaults, so more can
+join without a new version; the version changes only when an old reader would misunderstand.
 """
 
 from __future__ import annotations
 
 import json
 import zlib
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
 from pystreams.errors import TopologyError
+from pystreams.ids import TaskId
 
 VERSION = 1
+
+
+#: Tasks, as the partitions of each sub-topology.
+PackedTasks: TypeAlias = dict[int, list[int]]
 
 
 class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
     """The data that a thread sends when it joins.
 
-    ``state`` holds, for each task with state on this process' disk, its progress (the sum of its stores' changelog
-    offsets). ``shutdown`` asks the whole application to stop. One thread of each process sends its ``topology``
+    ``reached`` holds, by sub-topology and partition, the progress of tasks' state on this process' disk (the sum of
+    their stores' changelog offsets): one thread of each process tells it of all tasks, the others only of those whose
+    stores they fill. ``standbys`` are the standby tasks of this thread, ``coming`` those of them that it is to run when
+    they are ready, ``restoring`` the assigned tasks that do not run yet. ``tags`` and ``rack`` say where the process
+    is. ``shutdown`` asks the whole application to stop. One thread of each process sends its ``topology``
     (``pack_topology``), so that a leader with another one can name the differences.
     """
 
     fingerprint: str
     process_id: str
     thread: str
-    state: dict[str, int] = {}  # msgspec gives each one its own
+    reached: dict[int, dict[int, int]] = {}  # msgspec gives each one its own
+    standbys: PackedTasks = {}
+    coming: PackedTasks = {}
+    restoring: PackedTasks = {}
+    tags: dict[str, str] = {}
+    rack: str = ""
     shutdown: bool = False
     topology: bytes = b""
 
@@ -39,6 +53,9 @@ class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     ``error`` is set if the member may not take part, with the ``topology`` that the group runs (``pack_topology``), if
     that is the reason and it is known; ``shutdown`` if the whole application is to stop. ``owners`` says who
     has the tasks with stores: for each sub-topology, by partition, the index in ``threads`` (-1: nobody).
+
+    ``standbys`` are the tasks whose stores the thread is to keep filled. When those in ``awaited`` are filled, it asks
+    for a rebalance; then it is to run those in ``coming``. ``follow_up_ms``: in any case it asks after so long; 0: not.
     """
 
     tasks: int = 0
@@ -48,11 +65,41 @@ class AssignmentInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     shutdown: bool = False
     threads: list[str] = []
     owners: dict[int, list[int]] = {}
+    standbys: PackedTasks = {}
+    awaited: PackedTasks = {}
+    coming: PackedTasks = {}
+    follow_up_ms: int = 0
 
     def owners_of(self, subtopology: int) -> dict[int, str]:
         """The thread that has each partition, as far as it is known."""
         owners = self.owners.get(subtopology, [])
         return {partition: self.threads[owner] for partition, owner in enumerate(owners) if owner >= 0}
+
+
+def pack_tasks(tasks: Iterable[TaskId]) -> PackedTasks:
+    """The tasks in the form in which they are sent."""
+    packed: PackedTasks = {}
+    for task in sorted(tasks):
+        packed.setdefault(task.subtopology, []).append(task.partition)
+    return packed
+
+
+def unpack_tasks(packed: PackedTasks) -> frozenset[TaskId]:
+    """The tasks from the form in which they are sent."""
+    return frozenset(TaskId(sub, partition) for sub, partitions in packed.items() for partition in partitions)
+
+
+def pack_offsets(offsets: Mapping[TaskId, int]) -> dict[int, dict[int, int]]:
+    """As ``Subscription.reached``."""
+    packed: dict[int, dict[int, int]] = {}
+    for task, offset in sorted(offsets.items()):
+        packed.setdefault(task.subtopology, {})[task.partition] = offset
+    return packed
+
+
+def unpack_offsets(packed: Mapping[int, Mapping[int, int]]) -> dict[TaskId, int]:
+    """The inverse of ``pack_offsets``."""
+    return {TaskId(sub, partition): at for sub, of_sub in packed.items() for partition, at in of_sub.items()}
 
 
 Message = TypeVar("Message", Subscription, AssignmentInfo)

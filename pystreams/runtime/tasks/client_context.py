@@ -15,6 +15,7 @@ from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_lag import holds_time_back
 from pystreams.runtime.catching_up.group_watch import GroupWatch
 from pystreams.runtime.catching_up.stages import stages_of
+from pystreams.runtime.group.teller import Teller
 from pystreams.runtime.recovery.neighbours import Neighbours
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_listener import RestoreListener
@@ -56,6 +57,8 @@ class ClientContext:
     restore_listener: RestoreListener | None = None
     #: How busy the threads are, so that restoring takes little from processing.
     load: Load = field(default_factory=Load)
+    #: Chooses the thread that tells the group of the state on this machine's disk.
+    teller: Teller = field(default_factory=Teller)
     #: The records that tasks have left out.
     left_out: LeftOut = field(init=False)
     #: Read-only views of the global stores for tasks, once these stores are filled.
@@ -113,9 +116,9 @@ class ClientContext:
         given = self.config.group_instance_id
         return None if given is None else f"{given}-{self.worker.number}-{thread}"
 
-    def local_state(self) -> dict[str, int]:
+    def local_state(self) -> dict[TaskId, int]:
         """The sum of changelog offsets of each task whose state is on this machine's disk."""
-        return {str(task): sum(offsets.values()) for task, offsets in self.directory.local_tasks().items()}
+        return {task: sum(offsets.values()) for task, offsets in self.directory.local_tasks().items()}
 
 
 def _feeding_state(subtopologies: Sequence[SubTopology]) -> set[int]:

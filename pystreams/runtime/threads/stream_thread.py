@@ -16,7 +16,7 @@ from pystreams.errors import StreamsError, TaskMigratedError
 from pystreams.ids import MemberName
 from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.group_wait import GroupWait
-from pystreams.runtime.group.membership_data import Subscription, encode, pack_topology
+from pystreams.runtime.group.membership_data import Subscription, encode, pack_offsets, pack_topology
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.client_context import ClientContext
@@ -218,7 +218,7 @@ class StreamThread:
                 fingerprint=context.built.fingerprint,
                 process_id=context.process_id,
                 thread=self.name,
-                state=context.local_state(),
+                reached=pack_offsets(context.local_state()) if context.teller.tells(self.name) else {},
                 shutdown=self.shutdown_requested,
                 topology=self._topology
                 if self.index == 1 and len(self._topology) <= _TOPOLOGY_BYTES
@@ -243,6 +243,7 @@ class StreamThread:
             ask_all_to_stop(rounds.clients.member, self._context.clock, self.name)
 
     def _release(self, closing: list[Callable[[], None]]) -> None:
+        self._context.teller.leave(self.name)
         # The member leaves first, while what it worked with is still there.
         close_all(closing, self.name)
         self._context.load.ends(self.name)

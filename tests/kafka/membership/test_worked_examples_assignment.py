@@ -18,7 +18,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from pystreams.app import App
 from pystreams.ids import TaskId, TopicPartition
-from pystreams.runtime.group.assignor import AssignorMember, assign_tasks
+from pystreams.runtime.group.assignor import assign_tasks
+from pystreams.runtime.group.situation import AssignorMember, TaskFacts
 from pystreams.runtime.streams import Streams
 from tests.kafka.membership import examples
 from tests.kafka.server import ROOT, KafkaServer
@@ -202,7 +203,7 @@ def by_us(topics: Topics, owned: Assigned) -> Assigned:
         AssignorMember(name, name, name, frozenset(TaskId(names.index(topic), p) for topic, p in partitions))
         for name, partitions in owned.items()
     ]
-    found = assign_tasks(topics.all_tasks(), frozenset(), members)
+    found = assign_tasks(TaskFacts(frozenset(topics.all_tasks())), members).active
     return {name: {(names[t.subtopology], t.partition) for t in tasks} for name, tasks in found.items()}
 
 

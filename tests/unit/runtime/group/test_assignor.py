@@ -1,191 +1,298 @@
-"""The assignment is complete, even, sticky, and moves no more than it must."""
+"""Standbys, warm-ups and active tasks: who gets what, for any group, and that it settles."""
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
+from dataclasses import replace
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from pystreams.ids import TaskId
-from pystreams.runtime.group.assignor import AssignorMember, assign_tasks
+from pystreams.runtime.group.assignor import Assignment, assign_tasks
+from pystreams.runtime.group.situation import AssignorMember, AssignorSettings, Situation, TaskFacts
+from tests.unit.runtime.group.assignor_kit import (
+    facts_of,
+    holding,
+    lived,
+    members_of,
+    processes_of,
+    settings,
+    tasks_of,
+)
 
-Assignment = dict[str, list[TaskId]]
-
-
-def members_of(*processes: int) -> list[AssignorMember]:
-    """Members by the number of threads of each process: ``members_of(2, 1)`` are p0-t0, p0-t1, p1-t0."""
-    return [
-        AssignorMember(f"p{p}-t{t}", f"p{p}", f"p{p}-t{t}")
-        for p, threads in enumerate(processes)
-        for t in range(threads)
-    ]
-
-
-def holding(members: list[AssignorMember], assignment: Assignment) -> list[AssignorMember]:
-    """The members, each with what it was assigned."""
-    return [
-        AssignorMember(
-            m.member_id, m.process_id, m.thread, frozenset(assignment.get(m.member_id, ())), m.state
-        )
-        for m in members
-    ]
+BIG = 1_000_000
+T0, T1, T2, T3 = tasks_of(4)
 
 
-def moved(before: Assignment, after: Assignment) -> set[TaskId]:
-    """Tasks that had an owner and have another one."""
-    owner = {task: member for member, tasks in before.items() for task in tasks}
-    return {task for member, tasks in after.items() for task in tasks if owner.get(task, member) != member}
+# Examples
 
 
-def tasks_of(*widths: int) -> list[TaskId]:
-    return [TaskId(sub, partition) for sub, width in enumerate(widths) for partition in range(width)]
+def test_a_standby_is_in_the_other_process() -> None:
+    given = assign_tasks(facts_of(tasks_of(4)), members_of(1, 1), settings(num_standby_replicas=1))
+    assert given.active == {"p0-t0": [T0, T2], "p1-t0": [T1, T3]}
+    assert given.standbys == {"p0-t0": [T1, T3], "p1-t0": [T0, T2]}
+    assert not given.pending
 
 
-def spread(numbers: list[int]) -> int:
-    return max(numbers) - min(numbers)
+def test_a_standby_takes_over_when_its_process_is_left_alone() -> None:
+    facts, wanted = facts_of(tasks_of(4), BIG), settings(num_standby_replicas=1)
+    both = assign_tasks(facts, members_of(1, 1), wanted)
+    alone = assign_tasks(facts, lived(both, members_of(1, 1), facts.ends)[1:], wanted)
+    assert alone.active == {"p1-t0": tasks_of(4)}
+    assert not alone.pending
 
 
-def test_two_threads_share_three_tasks_in_turn() -> None:
-    assert assign_tasks(tasks_of(3), frozenset(), members_of(2)) == {
-        "p0-t0": [TaskId(0, 0), TaskId(0, 2)],
-        "p0-t1": [TaskId(0, 1)],
-    }
+def test_each_task_of_the_process_that_left_goes_to_its_standby_not_to_another_process() -> None:
+    facts, wanted = facts_of(tasks_of(6), BIG), settings(num_standby_replicas=1)
+    three = assign_tasks(facts, members_of(1, 1, 1), wanted)
+    later = lived(three, members_of(1, 1, 1), facts.ends)
+    standbys = processes_of(three.standbys)
+    two = assign_tasks(facts, later[1:], wanted)
+    for task in three.active["p0-t0"]:
+        assert processes_of(two.active)[task] == standbys[task]
 
 
-def test_exactly_one_task_moves_to_a_joining_process_and_back() -> None:
-    tasks = tasks_of(3)
-    alone = assign_tasks(tasks, frozenset(), members_of(2))
-    joined = assign_tasks(tasks, frozenset(), holding(members_of(2, 1), alone))
-    assert len(moved(alone, joined)) == 1
-    assert sorted(map(len, joined.values())) == [1, 1, 1]
-    left = assign_tasks(tasks, frozenset(), holding(members_of(2), joined))
-    assert sorted(map(len, left.values())) == [1, 2]
-    assert moved(joined, left) <= set(joined["p1-t0"])
+def test_a_task_with_much_state_goes_on_where_it_is_while_another_process_warms_up() -> None:
+    facts = facts_of(tasks_of(2), BIG)
+    alone = assign_tasks(facts, members_of(1))
+    members = [*lived(alone, members_of(1), facts.ends), *members_of(1, 1)[1:]]
+    joined = assign_tasks(facts, members)
+    assert joined.active == {"p0-t0": [T0, T1], "p1-t0": []}
+    assert sum(map(len, joined.warm_ups.values())) == 1
+    assert joined.pending
+    (warm_up,) = joined.warm_ups["p1-t0"]
+    ready = assign_tasks(facts, lived(joined, members, facts.ends))
+    assert ready.active["p1-t0"] == [warm_up]
+    assert not ready.pending
+    assert not any(ready.warm_ups.values())
 
 
-def test_a_thread_too_many_gets_nothing() -> None:
-    assignment = assign_tasks(tasks_of(5), frozenset(), members_of(6))
-    assert sorted(map(len, assignment.values())) == [0, 1, 1, 1, 1, 1]
+def test_a_task_with_little_state_moves_at_once() -> None:
+    facts = facts_of(tasks_of(2), 10_000)
+    members = [*lived(assign_tasks(facts, members_of(1)), members_of(1), facts.ends), *members_of(1, 1)[1:]]
+    assert sorted(map(len, assign_tasks(facts, members).active.values())) == [1, 1]
 
 
-def test_few_tasks_are_spread_over_processes_not_over_threads_of_one() -> None:
-    assignment = assign_tasks(tasks_of(2), frozenset(), members_of(2, 2))
-    assert sum(len(tasks) for member, tasks in assignment.items() if member.startswith("p0")) == 1
+def test_no_more_than_max_warmup_replicas_warm_up_at_a_time() -> None:
+    facts = facts_of(tasks_of(12), BIG)
+    members = [*lived(assign_tasks(facts, members_of(1)), members_of(1), facts.ends), *members_of(1, 1)[1:]]
+    for limit in (1, 2, 5):
+        joined = assign_tasks(facts, members, settings(max_warmup_replicas=limit))
+        assert sum(map(len, joined.warm_ups.values())) == limit
 
 
-def test_only_the_tasks_of_a_member_that_left_move() -> None:
-    tasks = tasks_of(2, 2, 2, 2)
-    three = assign_tasks(tasks, frozenset(), members_of(1, 1, 1))
-    staying = [m for m in members_of(1, 1, 1) if m.process_id != "p1"]
-    two = assign_tasks(tasks, frozenset(), holding(staying, three))
-    assert moved(three, two) == set(three["p1-t0"])
+def test_a_warm_up_that_has_begun_goes_on() -> None:
+    facts = facts_of(tasks_of(12), BIG)
+    members = [*lived(assign_tasks(facts, members_of(1)), members_of(1), facts.ends), *members_of(1, 1)[1:]]
+    first = assign_tasks(facts, members)
+    again = assign_tasks(facts, lived(first, members, facts.ends, read=0.5))
+    assert again == first
 
 
-def test_a_stateful_task_goes_where_its_state_has_got_furthest() -> None:
-    tasks = tasks_of(2)
-    state = {TaskId(0, 0): 100, TaskId(0, 1): 100}
+def test_without_end_offsets_a_task_stays_where_it_is_and_the_group_tries_again() -> None:
+    tasks = frozenset(tasks_of(2))
+    known = facts_of(tasks, BIG)
+    members = [*lived(assign_tasks(known, members_of(1)), members_of(1), known.ends), *members_of(1, 1)[1:]]
+    given = assign_tasks(replace(known, ends=None), members)
+    assert given.active == {"p0-t0": [T0, T1], "p1-t0": []}
+    assert given.pending
+    assert not any(given.warm_ups.values())
+
+
+def test_a_task_that_is_still_being_restored_goes_where_its_state_is_complete() -> None:
+    facts = facts_of([T0], BIG)
+    restores = AssignorMember("p0-t0", "p0", "p0-t0", frozenset({T0}), {T0: 5}, restoring=frozenset({T0}))
+    has_it = AssignorMember("p1-t0", "p1", "p1-t0", state={T0: BIG})
+    assert assign_tasks(facts, [restores, has_it]).active["p1-t0"] == [T0]
+
+
+def test_state_that_is_ahead_of_its_changelog_counts_as_none() -> None:
+    facts = facts_of([T0], BIG)
+    of_another_topic = AssignorMember("p0-t0", "p0", "p0-t0", state={T0: 2 * BIG})
+    behind = AssignorMember("p1-t0", "p1", "p1-t0", state={T0: BIG // 2})
+    assert assign_tasks(facts, [of_another_topic, behind]).active["p1-t0"] == [T0]
+
+
+def test_the_threads_of_a_process_share_its_standbys() -> None:
+    given = assign_tasks(facts_of(tasks_of(8)), members_of(2, 2), settings(num_standby_replicas=1))
+    assert {len(tasks) for tasks in given.standbys.values()} == {2}
+
+
+def test_a_standby_stays_with_its_thread() -> None:
+    facts, wanted = facts_of(tasks_of(8), BIG), settings(num_standby_replicas=1)
+    first = assign_tasks(facts, members_of(2, 2), wanted)
+    again = assign_tasks(facts, lived(first, members_of(2, 2), facts.ends), wanted)
+    assert again == first
+
+
+def test_a_task_without_a_changelog_has_no_standby() -> None:
+    facts = TaskFacts(frozenset({T0, T1}), frozenset({T0, T1}), frozenset({T1}), {T1: 5})
+    given = assign_tasks(facts, members_of(1, 1), settings(num_standby_replicas=1))
+    assert [task for tasks in given.standbys.values() for task in tasks] == [T1]
+
+
+def test_a_lone_process_has_no_standbys_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    given = assign_tasks(facts_of([T0]), members_of(2), settings(num_standby_replicas=1))
+    assert not any(given.standbys.values())
+    assert "1 of 1 standby replicas of each task have no place" in caplog.text
+
+
+def test_standbys_are_spread_over_the_values_of_a_tag() -> None:
     members = [
-        AssignorMember("a", "pa", "a", state=state),
-        AssignorMember("b", "pb", "b", state={TaskId(0, 0): 900}),
+        replace(member, tags={"zone": zone, "cluster": cluster})
+        for member, (zone, cluster) in zip(
+            members_of(*[1] * 6), [(z, c) for c in "kl" for z in "abc"], strict=True
+        )
     ]
-    assert assign_tasks(tasks, frozenset(tasks), members) == {"a": [TaskId(0, 1)], "b": [TaskId(0, 0)]}
+    wanted = settings(num_standby_replicas=2, rack_aware_assignment_tags=("zone", "cluster"))
+    given = assign_tasks(facts_of(tasks_of(12)), members, wanted)
+    tags_of = {member.process_id: member.tags for member in members}
+    active, standbys = processes_of(given.active), processes_of(given.standbys)
+    for task in tasks_of(12):
+        places = [tags_of[process] for process in (*active[task], *standbys[task])]
+        assert {tags["zone"] for tags in places} == {"a", "b", "c"}
+        assert {tags["cluster"] for tags in places} == {"k", "l"}
 
 
-def test_members_of_one_process_share_its_state_whichever_of_them_told_of_it_last() -> None:
-    tasks = [TaskId(0, partition) for partition in range(2)]
-    elsewhere = AssignorMember("a", "pa", "a")
-    told_early = AssignorMember("b1", "pb", "b1", state={tasks[0]: 5})
-    told_late = AssignorMember("b2", "pb", "b2", state=dict.fromkeys(tasks, 900))
-    assigned = assign_tasks(tasks, frozenset(tasks), [elsewhere, told_early, told_late])
-    assert assigned == {"a": [], "b1": [tasks[0]], "b2": [tasks[1]]}
+def test_a_tag_that_is_the_same_everywhere_does_not_hinder() -> None:
+    members = [replace(member, tags={"zone": "a"}) for member in members_of(1, 1)]
+    wanted = settings(num_standby_replicas=1, rack_aware_assignment_tags=("zone",))
+    given = assign_tasks(facts_of(tasks_of(2)), members, wanted)
+    assert [len(tasks) for tasks in given.standbys.values()] == [1, 1]
 
 
-def test_a_stateless_task_moves_rather_than_a_stateful_one() -> None:
-    tasks = tasks_of(1, 1)
-    stateful = frozenset({TaskId(0, 0)})
-    alone = {"p0-t0": tasks}
-    members = holding(members_of(1, 1), alone)
-    with_state = [
-        AssignorMember(m.member_id, m.process_id, m.thread, m.owned, {TaskId(0, 0): 5} if m.owned else {})
-        for m in members
+# Laws
+
+groups = st.lists(st.integers(1, 3), min_size=1, max_size=4)
+widths = st.lists(st.integers(1, 5), min_size=1, max_size=3)
+replicas = st.integers(0, 3)
+zones = st.sampled_from([(), ("a",), ("a", "b"), ("a", "b", "c")])
+
+
+def in_zones(members: list[AssignorMember], names: tuple[str, ...]) -> list[AssignorMember]:
+    return [
+        replace(m, tags={"zone": names[int(m.process_id[1:]) % len(names)]}) if names else m for m in members
     ]
-    assert assign_tasks(tasks, stateful, with_state) == {"p0-t0": [TaskId(0, 0)], "p1-t0": [TaskId(1, 0)]}
 
 
-def test_a_group_without_members_has_no_assignment() -> None:
-    assert assign_tasks(tasks_of(3), frozenset(), []) == {}
-
-
-widths = st.lists(st.integers(1, 6), min_size=1, max_size=4)
-processes = st.lists(st.integers(1, 3), min_size=1, max_size=4)
-
-
-@given(widths, processes, processes, st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
-def test_every_assignment_is_complete_and_even(
-    widths: list[int], before: list[int], now: list[int], random
-) -> None:  # type: ignore[no-untyped-def]
-    tasks = tasks_of(*widths)
-    held = assign_tasks(tasks, frozenset(), members_of(*before))
-    members = holding(members_of(*now), held)
-    random.shuffle(members)
-    assignment = assign_tasks(tasks, frozenset(tasks), members)
-    assert sorted(task for owned in assignment.values() for task in owned) == tasks
-    assert spread([len(owned) for owned in assignment.values()]) <= 1
-    for sub in range(len(widths)):
-        assert spread([sum(task.subtopology == sub for task in owned) for owned in assignment.values()]) <= 1
-    total, threads = len(tasks), len(members)
-    by_process = Counter(m.process_id for m in members for _ in assignment[m.member_id])
-    for process, count in Counter(m.process_id for m in members).items():
-        assert total * count // threads <= by_process[process] <= -(-total * count // threads)
-
-
-@given(widths, processes, st.booleans())
-@settings(max_examples=100, deadline=None)
-def test_an_unchanged_group_keeps_its_assignment(widths: list[int], group: list[int], stateful: bool) -> None:
-    tasks = tasks_of(*widths)
-    of_state = frozenset(tasks) if stateful else frozenset()
-    first = assign_tasks(tasks, of_state, members_of(*group))
-    assert assign_tasks(tasks, of_state, holding(members_of(*group), first)) == first
-
-
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=2), st.integers(1, 3), st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
-def test_no_even_assignment_moves_fewer_tasks(widths: list[int], before: int, now: int) -> None:
-    tasks = tasks_of(*widths)
-    held = assign_tasks(tasks, frozenset(), members_of(*[1] * before))
-    members = holding(members_of(*[1] * now), held)
-    assignment = assign_tasks(tasks, frozenset(), members)
-    names = [m.member_id for m in members]
-    kept = {task: m.member_id for m in members for task in m.owned}
-    fewest = min(
-        sum(kept.get(task, owner) != owner for task, owner in zip(tasks, owners, strict=True))
-        for owners in itertools.product(names, repeat=len(tasks))
-        if is_even(tasks, owners, names, widths)
-    )
-    assert len([t for t in moved(held, assignment) if t in kept]) == fewest
-
-
-def is_even(tasks: list[TaskId], owners: tuple[str, ...], names: list[str], widths: list[int]) -> bool:
-    total = Counter(owners)
-    if spread([total[name] for name in names]) > 1:
-        return False
-    for sub in range(len(widths)):
-        within = Counter(owner for task, owner in zip(tasks, owners, strict=True) if task.subtopology == sub)
-        if spread([within[name] for name in names]) > 1:
-            return False
-    return True
-
-
-@given(widths, st.lists(processes, min_size=2, max_size=5))
-@settings(max_examples=60, deadline=None)
-def test_a_group_that_comes_and_goes_always_ends_even_and_owned_once(
-    widths: list[int], groups: list[list[int]]
+def check(
+    given: Assignment, facts: TaskFacts, members: list[AssignorMember], wanted: AssignorSettings
 ) -> None:
-    tasks = tasks_of(*widths)
-    assignment: Assignment = {}
-    for group in groups:
-        assignment = assign_tasks(tasks, frozenset(tasks), holding(members_of(*group), assignment))
-        assert sorted(task for owned in assignment.values() for task in owned) == tasks
+    active, standbys, warm_ups = (
+        processes_of(given.active),
+        processes_of(given.standbys),
+        processes_of(given.warm_ups),
+    )
+    assert sorted(task for tasks in given.active.values() for task in tasks) == sorted(facts.tasks)
+    processes = {member.process_id for member in members}
+    situation = Situation(facts, members, wanted)
+    for task in facts.tasks:
+        places = [*active[task], *standbys.get(task, ()), *warm_ups.get(task, ())]
+        assert len(set(places)) == len(places), "one copy in a process"
+        assert len(standbys.get(task, ())) == min(wanted.num_standby_replicas, len(processes) - 1)
+        assert active[task][0] in situation.ready(task)
+    assert sum(map(len, given.warm_ups.values())) <= wanted.max_warmup_replicas
+
+
+@given(widths, groups, groups, replicas, zones, st.integers(0, 2 * BIG), st.integers(1, 3), st.randoms())
+@examples(max_examples=200, deadline=None)
+def test_every_task_runs_once_where_it_is_ready_and_its_copies_are_elsewhere(
+    widths: list[int],
+    before: list[int],
+    now: list[int],
+    standbys: int,
+    zones: tuple[str, ...],
+    end: int,
+    warm_ups: int,
+    random,  # type: ignore[no-untyped-def]
+) -> None:
+    facts = facts_of(tasks_of(*widths), end)
+    wanted = settings(
+        num_standby_replicas=standbys, max_warmup_replicas=warm_ups, rack_aware_assignment_tags=("zone",)
+    )
+    held = assign_tasks(facts, in_zones(members_of(*before), zones), wanted)
+    members = lived(held, in_zones(members_of(*now), zones), facts.ends, read=random.random())
+    given = assign_tasks(facts, members, wanted)
+    check(given, facts, members, wanted)
+    random.shuffle(members)
+    assert assign_tasks(facts, members, wanted) == given
+
+
+@given(widths, groups, groups, replicas, zones, st.integers(1, 3))
+@examples(max_examples=100, deadline=None)
+def test_warm_ups_lead_to_an_even_assignment_that_lasts(
+    widths: list[int], before: list[int], now: list[int], standbys: int, zones: tuple[str, ...], warm_ups: int
+) -> None:
+    facts = facts_of(tasks_of(*widths), BIG)
+    wanted = settings(
+        num_standby_replicas=standbys, max_warmup_replicas=warm_ups, rack_aware_assignment_tags=("zone",)
+    )
+    members = in_zones(members_of(*before), zones)
+    members = lived(assign_tasks(facts, members, wanted), members, facts.ends)
+    known = {member.member_id: member for member in members}
+    members = [known.get(m.member_id, m) for m in in_zones(members_of(*now), zones)]
+    rounds = 0
+    given = assign_tasks(facts, members, wanted)
+    while given.pending:
+        rounds += 1
+        assert rounds <= 2 * (1 + standbys) * len(facts.tasks), "it goes on for ever"
+        members = lived(given, members, facts.ends)
+        given = assign_tasks(facts, members, wanted)
+    counts = [len(tasks) for tasks in given.active.values()]
+    assert max(counts) - min(counts) <= 1
+    assert assign_tasks(facts, lived(given, members, facts.ends), wanted) == given
+
+
+@given(widths, groups, groups, replicas)
+@examples(max_examples=100, deadline=None)
+def test_a_process_that_prepares_to_run_a_task_is_not_replaced_by_another(
+    widths: list[int], before: list[int], now: list[int], standbys: int
+) -> None:
+    facts = facts_of(tasks_of(*widths), BIG)
+    wanted = settings(num_standby_replicas=standbys)
+    held = lived(assign_tasks(facts, members_of(*before), wanted), members_of(*before), facts.ends)
+    known = {member.member_id: member for member in held}
+    members = [known.get(m.member_id, m) for m in members_of(*now)]
+    first = assign_tasks(facts, members, wanted)
+    again = assign_tasks(facts, lived(first, members, facts.ends, read=0), wanted)
+    assert again.active == first.active
+    coming = processes_of(again.coming)
+    assert all(coming.get(task) == processes for task, processes in processes_of(first.coming).items())
+
+
+@given(widths, st.integers(2, 5), st.integers(1, 2))
+@examples(max_examples=60, deadline=None)
+def test_standbys_are_spread_evenly(widths: list[int], processes: int, standbys: int) -> None:
+    facts, members = facts_of(tasks_of(*widths)), members_of(*[1] * processes)
+    given = assign_tasks(facts, members, settings(num_standby_replicas=standbys))
+    counts = [len(given.active[m.member_id]) + len(given.standbys[m.member_id]) for m in members]
+    assert max(counts) - min(counts) <= 1
+
+
+@given(st.integers(1, 6), st.integers(1, 3), st.integers(1, 3))
+@examples(max_examples=40, deadline=None)
+def test_with_state_that_is_ready_everywhere_only_the_necessary_tasks_move(
+    width: int, before: int, now: int
+) -> None:
+    tasks = tasks_of(width)
+    facts = facts_of(tasks)
+    held = assign_tasks(facts, members_of(*[1] * before)).active
+    members = holding(members_of(*[1] * now), held)
+    given = assign_tasks(facts, members).active
+    kept = sum(len(set(given[m.member_id]) & m.owned) for m in members)
+    low = width // now
+    most = max(
+        sum(min(len(m.owned), low + extra) for m, extra in zip(members, extras, strict=True))
+        for extras in _distributions(width - low * now, now)
+    )
+    assert kept == most
+
+
+def _distributions(units: int, places: int) -> list[tuple[int, ...]]:
+    """All ways to give at most one unit to each place."""
+    if not places:
+        return [()] if not units else []
+    return [
+        (here, *rest) for here in (0, 1) if here <= units for rest in _distributions(units - here, places - 1)
+    ]

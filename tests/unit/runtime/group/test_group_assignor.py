@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Collection
+
 import pytest
 
 from pystreams.broker.port import MemberInfo
@@ -14,9 +17,13 @@ from pystreams.runtime.group.membership_data import (
     decode_assignment_info,
     decode_subscription,
     encode,
+    pack_offsets,
     pack_topology,
+    unpack_tasks,
     unpack_topology,
 )
+from pystreams.runtime.group.situation import AssignorSettings
+from pystreams.runtime.group.teller import Teller
 
 INPUTS = {TaskId(0, i): frozenset({TopicPartition("A", i), TopicPartition("B", i)}) for i in range(3)}
 TOPOLOGY = pack_topology([{"nodes": []}])
@@ -29,8 +36,9 @@ def member(
     fingerprint: str = "f",
     owned: frozenset[TopicPartition] = frozenset(),
     shutdown: bool = False,
+    process: str = "p",
 ) -> MemberInfo:
-    subscription = Subscription(fingerprint, "p", name, shutdown=shutdown)
+    subscription = Subscription(fingerprint, process, name, shutdown=shutdown)
     return MemberInfo(name, encode(subscription), owned)
 
 
@@ -59,6 +67,97 @@ def test_a_task_costs_a_byte_or_two_in_what_all_are_told() -> None:
     members = [member(f"t{number}") for number in range(200)]
     told = GroupAssignor(inputs, frozenset(inputs), "f", TOPOLOGY)(members)["t0"].user_data
     assert len(told) < 200 * len("t199 ") + 1_000 * 2 + 100
+
+
+def test_what_a_large_group_tells_and_is_told_is_far_below_the_megabyte_that_kafka_keeps_of_it() -> None:
+    """50 processes, each with old state of all 1,000 tasks on its disk, and with standbys."""
+    inputs = {
+        TaskId(sub, i): frozenset({TopicPartition(f"T{sub}", i)}) for sub in range(10) for i in range(100)
+    }
+    tasks = frozenset(inputs)
+    ends = dict.fromkeys(tasks, 10**9)
+    assign = GroupAssignor(
+        inputs, tasks, "f", TOPOLOGY, tasks, AssignorSettings(num_standby_replicas=1), lambda _: ends
+    )
+    names = [f"application-{uuid.UUID(int=number)}-1-StreamThread-1" for number in range(50)]
+    reached = pack_offsets(dict.fromkeys(tasks, 10**9))
+    first = [
+        MemberInfo(name, encode(Subscription("f" * 64, name, name, reached)), frozenset()) for name in names
+    ]
+    told = {name: decode_assignment_info(given.user_data) for name, given in assign(first).items()}
+    again = [
+        encode(Subscription("f" * 64, name, name, reached, told[name].standbys, told[name].coming))
+        for name in names
+    ]
+    assert sum(map(len, again)) + sum(map(len, map(encode, told.values()))) < 700_000
+
+
+def test_end_offsets_are_asked_for_only_if_state_could_move() -> None:
+    asked: list[int] = []
+
+    def ends(tasks: Collection[TaskId]) -> dict[TaskId, int]:
+        asked.append(len(tasks))
+        return dict.fromkeys(tasks, 0)
+
+    assign = GroupAssignor(INPUTS, frozenset(INPUTS), "f", TOPOLOGY, frozenset(INPUTS), end_sums=ends)
+    assign([member("t1"), member("t2")])
+    assert not asked
+    assign([member("t1"), member("t2", process="q")])
+    assert asked == [3]
+
+
+def grown(settings: AssignorSettings | None = None) -> tuple[GroupAssignor, list[MemberInfo]]:
+    """One process has all tasks, with much state; another one has come."""
+    ends = dict.fromkeys(INPUTS, 10**6)
+    tasks = frozenset(INPUTS)
+    assign = GroupAssignor(
+        INPUTS,
+        tasks,
+        "f",
+        TOPOLOGY,
+        tasks,
+        settings or AssignorSettings(),
+        lambda _: ends,
+        follow_up_ms=60_000,
+    )
+    owned = frozenset[TopicPartition]().union(*INPUTS.values())
+    return assign, [member("t1", owned=owned), member("t2", process="q")]
+
+
+def test_a_member_that_warms_up_is_told_to_ask_again() -> None:
+    assign, members = grown()
+    result = assign(members)
+    assert len(result["t1"].partitions) == 6
+    info = decode_assignment_info(result["t2"].user_data)
+    assert result["t2"].partitions == ()
+    assert len(unpack_tasks(info.standbys)) == 1
+    assert info.awaited == info.coming == info.standbys
+    assert info.follow_up_ms == 60_000
+    assert decode_assignment_info(result["t1"].user_data).follow_up_ms == 0
+
+
+def test_a_standby_goes_on_until_its_task_arrives_from_another_process() -> None:
+    assign, members = grown()
+    first = decode_assignment_info(assign(members)["t2"].user_data)
+    (task,) = unpack_tasks(first.standbys)
+    ready = Subscription(
+        "f", "q", "t2", {task.subtopology: {task.partition: 10**6}}, first.standbys, first.coming
+    )
+    result = assign([members[0], MemberInfo("t2", encode(ready), frozenset())])
+    assert set(result["t2"].partitions) == INPUTS[task]
+    info = decode_assignment_info(result["t2"].user_data)
+    assert unpack_tasks(info.standbys) == {task}
+    assert not info.awaited
+    assert not info.follow_up_ms
+
+
+def test_one_thread_of_a_client_tells_what_all_know_and_another_one_when_it_has_ended() -> None:
+    teller = Teller()
+    assert [teller.tells(thread) for thread in ("t2", "t1", "t2")] == [True, False, True]
+    teller.leave("t1")
+    assert teller.tells("t2")
+    teller.leave("t2")
+    assert teller.tells("t1")
 
 
 def test_a_plan_of_a_leader_of_before_tells_nobody() -> None:
@@ -96,7 +195,7 @@ def test_one_member_can_ask_all_to_stop() -> None:
 
 
 def test_a_subscription_comes_back_from_its_bytes() -> None:
-    subscription = Subscription("f", "p", "t", {"0_1": 12})
+    subscription = Subscription("f", "p", "t", {0: {1: 12}}, {0: [2]})
     assert decode_subscription(encode(subscription)) == subscription
 
 
@@ -110,6 +209,6 @@ def test_unknown_entries_are_skipped_so_that_later_versions_can_add_some() -> No
     import msgspec
 
     data = b"\x01" + msgspec.msgpack.encode(
-        {"fingerprint": "f", "process_id": "p", "thread": "t", "tags": {"z": "1"}}
+        {"fingerprint": "f", "process_id": "p", "thread": "t", "of later": {"z": "1"}}
     )
     assert decode_subscription(data) == Subscription("f", "p", "t")

@@ -8,34 +8,43 @@ import time
 import pytest
 
 from pystreams.ids import TaskId
-from pystreams.runtime.group.assignor import AssignorMember, assign_tasks
+from pystreams.runtime.group.assignor import Assignment, assign_tasks
+from pystreams.runtime.group.situation import AssignorMember
+from tests.unit.runtime.group.assignor_kit import facts_of, lived, settings
 
 TASKS = [TaskId(subtopology, partition) for subtopology in range(10) for partition in range(100)]
 
 
-def group_of(processes: range, held: dict[str, list[TaskId]]) -> list[AssignorMember]:
+END = 1_000_000
+
+
+def group_of(processes: range, before: Assignment) -> list[AssignorMember]:
     """One thread a process, each with its tasks, and with old state of others on its disk."""
     choose = random.Random(7)
-    return [
+    members = [
         AssignorMember(
             f"m{p:02}",
             f"p{p:02}",
             f"t{p:02}",
-            frozenset(held.get(f"m{p:02}", ())),
-            dict.fromkeys(held.get(f"m{p:02}", ()), 100)
-            | {task: choose.choice((50, 100)) for task in choose.sample(TASKS, 100)},
+            state={task: choose.choice((50, END - 50)) for task in choose.sample(TASKS, 100)},
+            tags={"zone": "abc"[p % 3]},
         )
         for p in processes
     ]
+    return lived(before, members, facts_of(TASKS, END).ends)
 
 
+@pytest.mark.parametrize("standbys", [0, 2])
 @pytest.mark.parametrize(
     "now", [range(50), range(1, 50), range(51), range(10, 50)], ids=["same", "left", "came", "ten left"]
 )
-def test_a_thousand_tasks_are_given_to_fifty_members_in_a_second(now: range) -> None:
-    held = assign_tasks(TASKS, frozenset(TASKS), group_of(range(50), {}))
-    members = group_of(now, held)
+def test_a_thousand_tasks_are_given_to_fifty_members_in_a_second(now: range, standbys: int) -> None:
+    wanted = settings(num_standby_replicas=standbys, rack_aware_assignment_tags=("zone",))
+    facts = facts_of(TASKS, END)
+    before = assign_tasks(facts, group_of(range(50), Assignment({}, {}, {}, {})), wanted)
+    members = group_of(now, before)
     began = time.process_time()
-    assigned = assign_tasks(TASKS, frozenset(TASKS), members)
+    assigned = assign_tasks(facts, members, wanted)
     assert time.process_time() - began < 1
-    assert sorted(task for tasks in assigned.values() for task in tasks) == TASKS
+    assert sorted(task for tasks in assigned.active.values() for task in tasks) == TASKS
+    assert sum(map(len, assigned.standbys.values())) == standbys * len(TASKS)
