@@ -10,13 +10,17 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pystreams.errors import ConfigError, DroppedRecordError
 from pystreams.ids import TaskId
 from pystreams.record import Headers
 
 log = logging.getLogger(__name__)
+
+
+#: The names of the headers that describe a failure begin like this. Source: KIP-1034, ExceptionHandlerUtils.
+DEAD_LETTER_HEADERS: Final = "__streams.errors."
 
 
 class Response(Enum):
@@ -27,6 +31,15 @@ class Response(Enum):
     DEAD_LETTER = "dead_letter"  #: As CONTINUE, and write the input record to the dead-letter topic.
 
 
+class RawContent(Enum):
+    """What the bytes of a failed record are."""
+
+    INPUT = "input"  #: The key and value of the input record.
+    STORE = "store"  #: Key and value as the failing step had kept them in its store.
+    TEXT = "text"  #: The arguments of the failing step as text or JSON, because the input record is not at hand.
+    NONE = "none"  #: There are none: a cache or a timer has forwarded the record, and its input is not at hand.
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorContext:
     """A record that failed, and where it failed.
@@ -35,7 +48,7 @@ class ErrorContext:
     the input record that it came from; in punctuation: None, -1, -1. ``step`` names the node. ``raw_key`` and
     ``raw_value`` are the input record's bytes. ``key`` and ``value`` are the arguments of the failing step (None if the
     bytes could not be deserialized). ``waited``: the step had kept the record in its store, and the bytes are from
-    there; the record's origin may be unknown.
+    there; the record's origin may be unknown. ``content`` says what the bytes are.
     """
 
     topic: str | None
@@ -51,6 +64,7 @@ class ErrorContext:
     value: Any
     exception: Exception
     waited: bool = False
+    content: RawContent = RawContent.INPUT
 
     @property
     def where(self) -> str:
@@ -109,8 +123,9 @@ def resolve_handler(setting: str | Handler) -> Handler:
 
 def dead_letter_record(context: ErrorContext) -> tuple[bytes | None, bytes | None, int, Headers]:
     """Key, value, timestamp and headers of the dead-letter record: the input record unchanged, with headers
-    ``__streams.errors.*`` that describe the failure; those of a dropped record have the facts of the drop, too. Source:
-    KIP-1034, ExceptionHandlerUtils."""
+    ``__streams.errors.*`` that describe the failure; those of a dropped record have the facts of the drop, too. Beyond
+    Java's headers there is the step, and ``content`` if the bytes are not those of the input record. Source: KIP-1034,
+    ExceptionHandlerUtils."""
     error = context.exception
     texts = {
         "exception": f"{type(error).__module__}.{type(error).__qualname__}",
@@ -119,10 +134,13 @@ def dead_letter_record(context: ErrorContext) -> tuple[bytes | None, bytes | Non
         "topic": context.topic,
         "partition": str(context.partition),
         "offset": str(context.offset),
+        "step": context.step,
         **(error.facts if isinstance(error, DroppedRecordError) else {}),
     }
+    if context.content is not RawContent.INPUT:
+        texts["content"] = context.content.value
     headers = tuple(
-        (f"__streams.errors.{name}", None if text is None else text.encode("utf-8", "replace"))
+        (f"{DEAD_LETTER_HEADERS}{name}", None if text is None else text.encode("utf-8", "replace"))
         for name, text in texts.items()
     )
     return context.raw_key, context.raw_value, context.timestamp, context.headers + headers

@@ -119,7 +119,7 @@ def test_a_record_whose_input_is_gone_is_written_as_it_reached_the_step(value: A
         driver.advance_wall_clock_time(timedelta(seconds=1))
         (letter,) = driver.read_raw("dead")
     assert (letter.key, letter.value, letter.timestamp) == (b"a", written, 6)
-    assert (told(letter)["topic"], told(letter)["step"]) == ("", "count")
+    assert (told(letter)["topic"], told(letter)["step"], told(letter)["content"]) == ("", "count", "text")
 
 
 @pytest.mark.parametrize("key, value", [(None, "x"), ("a", None)])

@@ -85,7 +85,9 @@ def test_the_record_leaves_and_those_behind_it_go_on(build: Built, step: str) ->
         (context,) = asked
         assert step in context.step
         assert (context.timestamp, context.raw_key, context.raw_value) == (1, b"b", b"bad")
-        assert [(dead.key, dead.value) for dead in driver.read_raw("dead")] == [(b"b", b"bad")]
+        (dead,) = driver.read_raw("dead")
+        assert (dead.key, dead.value) == (b"b", b"bad")
+        assert dict(dead.headers)["__streams.errors.content"] == b"store"
         assert driver.dropped_records == 1
 
 

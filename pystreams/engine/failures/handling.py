@@ -32,7 +32,14 @@ from pystreams.errors import (
     reason,
     summarize,
 )
-from pystreams.handlers import ErrorContext, Handler, Response, dead_letter_record, resolve_handler
+from pystreams.handlers import (
+    ErrorContext,
+    Handler,
+    RawContent,
+    Response,
+    dead_letter_record,
+    resolve_handler,
+)
 from pystreams.ids import TaskId
 from pystreams.record import ContextCell, Headers, RecordContext
 from pystreams.state.spec import StoreSpec
@@ -154,9 +161,13 @@ class Failures:
         what = f"{self._step(step).spelled} dropped the record: {reason}"
         error = late.error(what, step) if late else DroppedRecordError(what, facts={"step": step})
         context = self._context(step, error, None, None)
-        if late is not None and context.raw_key is context.raw_value is None:
-            # A cache or a punctuator has forwarded the record: its input is not at hand.
-            context = replace(context, raw_key=readable_bytes(late.key), raw_value=readable_bytes(late.value))
+        if late is not None and context.content is RawContent.NONE:
+            context = replace(
+                context,
+                raw_key=readable_bytes(late.key),
+                raw_value=readable_bytes(late.value),
+                content=RawContent.TEXT,
+            )
         self._dead_letter(context)
 
     def count_drop(self, step: str, reason: str) -> None:
@@ -218,7 +229,8 @@ class Failures:
         if error is self._verdict:
             raise error
         context = self._context(step, error, key, value)
-        self._judge(replace(context, raw_key=raw[0], raw_value=raw[1], waited=True))
+        content = RawContent.STORE
+        self._judge(replace(context, raw_key=raw[0], raw_value=raw[1], waited=True, content=content))
 
     def _judge(self, context: ErrorContext) -> None:
         error = context.exception
@@ -322,7 +334,8 @@ class Failures:
 
     def _context(self, step: str, error: Exception, key: Any, value: Any) -> ErrorContext:
         topic, partition, offset, timestamp, headers = self._cell.record
-        raw_key, raw_value, raw_headers = self._raw(topic, partition, offset)
+        found = self._raw(topic, partition, offset)
+        raw_key, raw_value, raw_headers = found or (None, None, None)
         return ErrorContext(
             topic,
             partition,
@@ -336,13 +349,14 @@ class Failures:
             key,
             value,
             error,
+            content=RawContent.INPUT if found else RawContent.NONE,
         )
 
     def _raw(
         self, topic: str | None, partition: int, offset: int
-    ) -> tuple[bytes | None, bytes | None, Headers | None]:
-        """The record's bytes, if it is in the batch at work (a flushed cache entry's usually is not), and its headers
-        if some of them went no further than the source."""
+    ) -> tuple[bytes | None, bytes | None, Headers | None] | None:
+        """The record's bytes, and its headers if some of them went no further than the source. None: the record is not
+        in the batch at work, as that of a flushed cache entry usually is not."""
         for rows in self.rows:
             if (rows.topic, rows.partition) != (topic, partition):
                 continue
@@ -350,7 +364,7 @@ class Failures:
             if position < rows.size and rows.offsets[position] == offset:
                 headers = None if rows.headers is rows.raw.headers else rows.raw_headers(position)
                 return rows.raw.keys[position], rows.raw.values[position], headers
-        return None, None, None
+        return None
 
     def _stop(self, error: StreamsError, context: ErrorContext, hint: str = "") -> NoReturn:
         """Stop the task with an error for which no handler is called, or for which the handler chose to fail."""

@@ -86,7 +86,8 @@ def test_dead_letter_moves_it_as_it_came_and_tells_why(log: Log) -> None:
     assert headers["exception"] == "pystreams.errors.SerializationError"
     assert "8 bytes" in headers["message"]
     assert "Traceback" in headers["stacktrace"]
-    assert set(headers) == {"exception", "message", "stacktrace", "topic", "partition", "offset"}
+    assert headers["step"].startswith("KSTREAM-SOURCE-")
+    assert set(headers) == {"exception", "message", "stacktrace", "topic", "partition", "offset", "step"}
 
 
 def test_a_key_that_cannot_be_read_is_a_bad_record_too(log: Log) -> None:

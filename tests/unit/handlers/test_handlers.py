@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from pystreams.errors import ConfigError
-from pystreams.handlers import ErrorContext, Response, dead_letter_record, resolve_handler
+from pystreams.handlers import ErrorContext, RawContent, Response, dead_letter_record, resolve_handler
 from pystreams.ids import TaskId
 
 
@@ -86,6 +86,17 @@ def test_a_dead_letter_is_the_input_record_with_headers_that_tell_why():
     assert told["__streams.errors.partition"] == b"2"
     assert told["__streams.errors.offset"] == b"41"
     assert headers[0][0] == "trace"
+
+
+def test_beyond_javas_headers_a_dead_letter_names_the_step():
+    told = dict(dead_letter_record(context())[3])
+    assert told["__streams.errors.step"] == b"KSTREAM-MAPVALUES-0000000001"
+    assert "__streams.errors.content" not in told
+
+
+def test_a_dead_letter_whose_bytes_are_not_the_inputs_says_what_they_are():
+    told = dict(dead_letter_record(context(content=RawContent.STORE))[3])
+    assert told["__streams.errors.content"] == b"store"
 
 
 def test_a_dead_letter_out_of_punctuation_has_no_topic():
