@@ -36,8 +36,12 @@ class RawContent(Enum):
 
     INPUT = "input"  #: The key and value of the input record.
     STORE = "store"  #: Key and value as the failing step had kept them in its store.
-    TEXT = "text"  #: The arguments of the failing step as text or JSON, because the input record is not at hand.
-    NONE = "none"  #: There are none: a cache or a timer has forwarded the record, and its input is not at hand.
+    TEXT = (
+        "text"  #: The arguments of the failing step as text or JSON, because the input record is not at hand.
+    )
+    NONE = (
+        "none"  #: There are none: a cache or a timer has forwarded the record, and its input is not at hand.
+    )
 
 
 @dataclass(frozen=True, slots=True)

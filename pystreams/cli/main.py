@@ -14,6 +14,7 @@ from pystreams.cli.commands.backfill.command import backfill
 from pystreams.cli.commands.consume import consume
 from pystreams.cli.commands.describe import describe
 from pystreams.cli.commands.diff import diff
+from pystreams.cli.commands.dlq.command import dlq_app
 from pystreams.cli.commands.init import init
 from pystreams.cli.commands.produce import produce
 from pystreams.cli.commands.reset import reset
@@ -81,6 +82,7 @@ app.add_typer(topics_app, name="topics", rich_help_panel="Records")
 app.command(rich_help_panel="Records")(produce)
 app.command(rich_help_panel="Records")(consume)
 app.command(rich_help_panel="Records")(archive)
+app.add_typer(dlq_app, name="dlq", rich_help_panel="Records")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

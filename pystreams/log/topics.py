@@ -18,6 +18,9 @@ _INTERNAL: Final = (
     "-subscription-registration-topic",
     "-subscription-response-topic",
 )
+#: A topic of this name remembers which records of a dead-letter topic have been replayed. It begins so that no
+#: application takes it for one of its own: a reset would delete it.
+REPLAYED_PREFIX: Final = "__pystreams-replayed-"
 _OF_FOREIGN_KEY_JOIN: Final = re.compile(
     r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-[0-9]+-topic"
 )
@@ -118,8 +121,12 @@ def chosen_partitions(topic: TopicDescription, numbers: Collection[int] | None) 
 
 
 def is_internal(name: str) -> bool:
-    """Whether a topic is internal to an application, judged by its name as Kafka's tools do."""
-    return name.endswith(_INTERNAL) or _OF_FOREIGN_KEY_JOIN.fullmatch(name) is not None
+    """Whether a topic is internal to an application, judged by its name as Kafka's tools do, or to the command line."""
+    return (
+        name.endswith(_INTERNAL)
+        or name.startswith(REPLAYED_PREFIX)
+        or _OF_FOREIGN_KEY_JOIN.fullmatch(name) is not None
+    )
 
 
 def _counted(partitions: int) -> str:

@@ -1,0 +1,171 @@
+"""What a replay will write, where, and what it will leave out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pystreams.broker.port import Admin, TopicDescription
+from pystreams.cli.commands.dlq.letters import DeadLetter, NotReplayable
+from pystreams.cli.commands.dlq.marks import Marks
+from pystreams.cli.commands.dlq.selection import Filter, Letters, Seen
+from pystreams.clock import SystemClock
+from pystreams.errors import ConfigError, TopicError
+from pystreams.ids import TopicPartition
+from pystreams.log.output import OldRecords
+from pystreams.log.topics import existing_topic
+from pystreams.partitioning import partition_for_key
+from pystreams.times import spell_ms
+
+
+class Targets:
+    """The partitions that records are written to: those they came from; with ``by_key`` those that the hashes of their
+    keys give; in another topic ``to`` always the latter."""
+
+    def __init__(self, admin: Admin, where: str, to: str | None, *, by_key: bool) -> None:
+        self._admin = admin
+        self._where = where
+        self._to = to
+        self._by_key = by_key or to is not None
+        self._topics: dict[str, TopicDescription] = {}
+
+    def topic(self, letter: DeadLetter) -> TopicDescription:
+        """The topic for a letter. Raises ``TopicError`` if it does not exist."""
+        assert letter.source is not None, "a letter without a source is not replayed"
+        name = self._to or letter.source.topic
+        if name not in self._topics:
+            self._topics[name] = self._described(name, letter)
+        return self._topics[name]
+
+    def partition(self, letter: DeadLetter) -> TopicPartition:
+        """The partition for a letter. Raises ``TopicError`` if it does not exist any more."""
+        assert letter.source is not None, "a letter without a source is not replayed"
+        topic, number = self.topic(letter), letter.source.partition
+        if self._by_key:
+            by_hash = letter.key is not None
+            number = partition_for_key(letter.key or b"", topic.partitions) if by_hash else number
+            return TopicPartition(topic.name, number % topic.partitions)
+        if number >= topic.partitions:
+            raise TopicError(
+                f"{topic.name} has no partition {number} any more",
+                where=f"{letter.place}, which came from {letter.origin}",
+                why=f"the topic has {topic.partitions} now, counted from 0: it was created again",
+                hint="--by-key writes each record to the partition that its key's hash gives",
+            )
+        return TopicPartition(topic.name, number)
+
+    def _described(self, name: str, letter: DeadLetter) -> TopicDescription:
+        try:
+            return existing_topic(self._admin, name, self._where)
+        except TopicError as error:
+            if self._to is None:
+                error.extend(
+                    where=f"{letter.place}, which came from {letter.origin}",
+                    hint="or replay to another topic: --to TOPIC, and choose the letters with --source",
+                )
+            raise
+
+
+class ReplayPlan:
+    """The records that the chosen letters give. Raises ``TopicError`` for a record that cannot be written."""
+
+    def __init__(self, letters: Letters, chosen: Filter, marks: Marks, targets: Targets) -> None:
+        """``marks`` of the records replayed so far; those of the plan are added."""
+        self.records: Counter[str] = Counter()
+        self.replayed_before = 0
+        self.failed_again = 0
+        self.skipped: Counter[NotReplayable] = Counter()
+        self.late: Counter[str] = Counter()
+        self.late_grace_ms = 0
+        self.seen = Seen()
+        #: Topics that delete some of the records soon.
+        self.warnings: list[str] = []
+        self._marks = marks
+        self._targets = targets
+        self._old_records: dict[str, OldRecords] = {}
+        for letter, timestamp in letters.read():
+            self.seen.add(letter)
+            if letter is None:
+                if chosen.takes_foreign(timestamp):
+                    self.skipped[NotReplayable.FOREIGN] += 1
+            elif chosen.takes(letter):
+                self._add(letter)
+
+    @property
+    def total(self) -> int:
+        """The number of records to write."""
+        return self.records.total()
+
+    @property
+    def chosen(self) -> int:
+        """The number of records of the dead-letter topic that the options choose, if it has any letters."""
+        return self.seen.letters and self.total + self.replayed_before + self.skipped.total()
+
+    def rows(self) -> list[list[str]]:
+        """For ``show_table``: a line for each topic, and for each kind of letter that is left out."""
+        rows = [[f"{records:,}", f"to {topic}"] for topic, records in sorted(self.records.items())]
+        if self.replayed_before:
+            rows.append([f"{self.replayed_before:,}", "left out: replayed before"])
+        return rows + [[f"{records:,}", f"left out: {why.value}"] for why, records in self.skipped.items()]
+
+    def late_warning(self) -> str:
+        """What happens to records that were too late; empty if there are none."""
+        if not self.late:
+            return ""
+        records = self.late.total()
+        were = "1 record was" if records == 1 else f"{records:,} records were"
+        steps = f"step{'' if len(self.late) == 1 else 's'} {', '.join(sorted(self.late))}"
+        return (
+            f"{were} too late for {steps}. The same application will find them too late again: its time does not "
+            f"go back. Give it a longer grace first ({spell_ms(self.late_grace_ms)} was needed then, more is now), or "
+            "write them to another topic with --to. An application that is reset reads them in its input anyway: then "
+            "do not replay them, or they count twice."
+        )
+
+    def _add(self, letter: DeadLetter) -> None:
+        identity, why = letter.identity, letter.not_replayable
+        if identity is None:
+            assert why is not None, "a letter without an identity cannot be replayed"
+            self.skipped[why] += 1
+            return
+        if identity in self._marks:
+            self.replayed_before += 1
+            return
+        self._marks.add(identity)
+        target = self._targets.partition(letter)
+        self.records[target.topic] += 1
+        self.failed_again += letter.replays > 0
+        if letter.too_late:
+            self.late[letter.step] += 1
+            self.late_grace_ms = max(self.late_grace_ms, _ms(letter.facts.get("grace_ms", "")))
+        self._warn_of_retention(letter)
+
+    def _warn_of_retention(self, letter: DeadLetter) -> None:
+        topic = self._targets.topic(letter)
+        if topic.name not in self._old_records:
+            self._old_records[topic.name] = OldRecords(topic, SystemClock())
+        warning = self._old_records[topic.name].warning(letter.timestamp)
+        if warning:
+            self.warnings.append(warning)
+
+
+def _ms(text: str) -> int:
+    return int(text) if text.isdigit() else 0
+
+
+def check_target(topic: str, to: str | None) -> None:
+    """Raise ``ConfigError`` for a replay into the dead-letter topic itself."""
+    if to == topic:
+        raise ConfigError(
+            f"{topic} cannot be replayed to itself", hint="leave --to out, or name another topic"
+        )
+
+
+def counted(records: Counter[str] | Sequence[tuple[str, int]]) -> str:
+    """``12 records to orders, 3 to payments``."""
+    pairs = sorted(dict(records).items())
+    if not pairs:
+        return "no records"
+    (topic, first), *others = pairs
+    texts = [f"{first:,} record{'' if first == 1 else 's'} to {topic}"]
+    return ", ".join(texts + [f"{number:,} to {name}" for name, number in others])
