@@ -18,8 +18,8 @@ _INTERNAL: Final = (
     "-subscription-registration-topic",
     "-subscription-response-topic",
 )
-#: A topic of this name remembers which records of a dead-letter topic have been replayed. It begins so that no
-#: application takes it for one of its own: a reset would delete it.
+#: A topic whose name begins so remembers which records of a dead-letter topic have been replayed. It does not belong to
+#: an application: no reset may delete it.
 REPLAYED_PREFIX: Final = "__pystreams-replayed-"
 _OF_FOREIGN_KEY_JOIN: Final = re.compile(
     r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-[0-9]+-topic"

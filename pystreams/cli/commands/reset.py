@@ -25,7 +25,7 @@ from pystreams.cli.terminal.console import note, show_table
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
 from pystreams.log.positions import positions_at
-from pystreams.log.topics import is_internal, partitions_of
+from pystreams.log.topics import REPLAYED_PREFIX, is_internal, partitions_of
 
 
 def reset(
@@ -140,6 +140,8 @@ def plan_reset(
 
 
 def _is_internal_of(topic: str, application_id: str) -> bool:
+    if topic.startswith(REPLAYED_PREFIX):
+        return False
     if topic.startswith((f"{application_id}-backfill-manifest", f"{application_id}-backfill-emitted-")):
         return True
     return topic.startswith(f"{application_id}-") and is_internal(topic)
