@@ -34,6 +34,10 @@ COMMANDS = [
     ["topics", "create"],
     ["topics", "alter"],
     ["topics", "delete"],
+    ["dlq"],
+    ["dlq", "list"],
+    ["dlq", "show"],
+    ["dlq", "replay"],
 ]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
@@ -54,9 +58,11 @@ def test_every_command_has_help_without_markup_left_over(pystreams, command):
     assert "[/]" not in shown.out
 
 
-@pytest.mark.parametrize("command", [c for c in COMMANDS if len(c) == 1 and c != ["topics"]], ids="".join)
+@pytest.mark.parametrize(
+    "command", [c for c in COMMANDS if c[0:1] not in ([], ["topics"]) and c != ["dlq"]], ids=" ".join
+)
 def test_every_command_teaches_by_example(pystreams, command):
-    assert f"pystreams {command[0]} " in pystreams(*command, "--help").out
+    assert f"pystreams {' '.join(command)} " in pystreams(*command, "--help").out
 
 
 def test_the_overview_lists_the_exit_codes(pystreams):

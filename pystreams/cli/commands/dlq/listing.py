@@ -13,7 +13,7 @@ from pystreams.cli.commands.dlq.selection import Filter, Letters, Seen, none_cho
 from pystreams.cli.terminal.console import note, show_table
 from pystreams.times import show_time
 
-_COLUMNS = ("step", "error", "source topic", "letters", "replayed", "failed again", "first", "last")
+_COLUMNS = ("step", "error", "source", "letters", "replayed", "failed again", "first", "last")
 
 
 class Group(NamedTuple):
@@ -91,7 +91,8 @@ def show_list(letters: Letters, chosen: Filter, marks: Marks, *, as_json: bool) 
 def _row(group: Group, counts: Counts) -> list[str]:
     numbers = (counts.letters, counts.replayed, counts.again)
     times = (show_time(counts.first_ms), show_time(counts.last_ms))
-    return [*(name or "-" for name in group), *(f"{n:,}" for n in numbers), *times]
+    names = (group.step, group.error.rpartition(".")[2], group.source)
+    return [*(name or "-" for name in names), *(f"{n:,}" for n in numbers), *times]
 
 
 def _fields(group: Group, counts: Counts) -> dict[str, str | int | None]:
