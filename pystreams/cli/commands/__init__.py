@@ -1,11 +1,11 @@
 """The commands. Each module has the name of a command and one function of that name, whose arguments are its options;
-only ``topics`` is an application of typer, with a function for each of its commands.
+only ``topics`` and ``dlq`` are applications of typer, with a function for each of their commands.
 
-``init`` begins a project; ``topics``, ``produce`` and ``consume`` work on a log; ``run``, ``describe``, ``diff`` and
-``reset`` on an application; ``backfill`` and ``archive`` on its history.
+``init`` begins a project; ``topics``, ``produce``, ``consume`` and ``dlq`` work on a log; ``run``, ``describe``,
+``diff`` and ``reset`` on an application; ``backfill`` and ``archive`` on its history.
 
-``late_records`` is what ``describe --late`` shows. ``backfill`` is a package, with the function in
-``backfill.command``. ``workers`` are the processes of ``run --workers``. The folder ``project`` (not a package) holds
+``late_records`` is what ``describe --late`` shows. ``backfill`` and ``dlq`` are packages, with the functions in their
+module ``command``. ``workers`` are the processes of ``run --workers``. The folder ``project`` (not a package) holds
 the files that ``init`` writes.
 
 Commands do not import each other, with two exceptions: ``diff`` compares shapes of topologies as ``describe`` writes
