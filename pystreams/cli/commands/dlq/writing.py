@@ -18,6 +18,7 @@ from pystreams.cli.commands.dlq.plan import Targets
 from pystreams.cli.commands.dlq.selection import Filter, Letters
 from pystreams.clock import SystemClock
 from pystreams.errors import BrokerUnavailableError
+from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from pystreams.topics.committed_batches import SilentPartitionError, committed_batches
 
@@ -95,6 +96,6 @@ class Writing:
         self.written += written
 
 
-def _position(letter: DeadLetter) -> tuple[str, int, int]:
+def _position(letter: DeadLetter) -> tuple[TopicPartition, int]:
     assert letter.source is not None, "a letter without a source is not replayed"
-    return *letter.source, letter.source_offset
+    return letter.source, letter.source_offset
