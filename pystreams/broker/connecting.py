@@ -41,8 +41,7 @@ def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None =
     return EmbeddedBroker(
         config.embedded_log,
         clock,
-        # A dead process is detected by its lock. A living one only shows itself by polling: it counts as dead when it
-        # does not poll for longer than a thread may process.
-        session_timeout_ms=max(config.session_timeout_ms, config.max_poll_interval_ms),
+        session_timeout_ms=config.session_timeout_ms,
         heartbeat_interval_ms=config.heartbeat_interval_ms,
+        max_poll_interval_ms=config.max_poll_interval_ms,
     )

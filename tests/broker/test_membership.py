@@ -89,9 +89,11 @@ def test_who_leaves_frees_its_partitions_at_once_and_who_does_not_after_the_sess
 
 
 def test_who_does_not_poll_is_replaced_in_the_end_and_told_so_when_it_wakes(join: Join, log: Log):
-    # Kafka's members are heard of as long as their process lives: another time says how seldom they may poll.
-    kind = "max_poll_interval_ms" if hasattr(log.broker, "reads_committed") else "session_timeout_ms"
-    impatient = log.broker_with(**{kind: 1_000, "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS})
+    impatient = log.broker_with(
+        max_poll_interval_ms=1_000,
+        session_timeout_ms=LONG_SESSION_MS,
+        heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+    )
     slow, other = join("a", broker=impatient), join("b")
     follow_until(balanced(slow, other), slow, other)
     asleep = slow.member.member_id
@@ -106,6 +108,17 @@ def test_who_does_not_poll_is_replaced_in_the_end_and_told_so_when_it_wakes(join
     follow_until(balanced(slow, other), slow, other)
     assert slow.member.member_id != asleep
     assert log.committed("g") == {}
+
+
+def test_who_works_for_longer_than_a_session_without_polling_stays_a_member(join: Join, log: Log):
+    busy, other = join("a"), join("b")
+    follow_until(balanced(busy, other), busy, other)
+    deadline = time.monotonic() + 2 * SESSION_TIMEOUT_MS / 1000
+    follow_until(lambda: time.monotonic() > deadline, other)
+    assert len(other.held) == 2
+    commit(log, busy, 3)
+    follow_until(balanced(busy, other), busy, other)
+    assert not lost(busy, other)
 
 
 def test_a_requested_rejoin_shows_the_assignor_fresh_user_data(log: Log):

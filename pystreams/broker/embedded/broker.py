@@ -12,6 +12,7 @@ from pystreams.broker.embedded.consumer import EmbeddedConsumer
 from pystreams.broker.embedded.database import BUSY_TIMEOUT_MS, Database, lock_directory, prepare
 from pystreams.broker.embedded.membership import EmbeddedMember
 from pystreams.broker.embedded.producer import EmbeddedProducer
+from pystreams.broker.embedded.pulse import Pulse
 from pystreams.broker.embedded.transactions import EmbeddedGroupCommitter, EmbeddedTransactionalProducer
 from pystreams.broker.port import Assign, ConsumerPurpose
 from pystreams.clock import Clock, SystemClock
@@ -23,9 +24,9 @@ class EmbeddedBroker:
     """A log in one SQLite file, for the processes of one machine. See ``port.Broker``.
 
     Creates the file and its directories if they do not exist. SQLite's ``-wal`` and ``-shm`` files and the directory
-    ``<path>.locks`` are beside the file. A member that does not poll for ``session_timeout_ms`` is removed if another
-    member notices; a dead process is noticed at once. ``busy_timeout_ms`` limits the wait for another process's
-    transaction.
+    ``<path>.locks`` are beside the file. A member that does not poll for ``max_poll_interval_ms``, or whose process is
+    frozen for ``session_timeout_ms``, is removed if another member notices; a dead process is noticed at once.
+    ``busy_timeout_ms`` limits the wait for another process's transaction.
 
     Raises ``ConfigError`` if the path cannot hold a log, or has another kind of file or a newer log.
     """
@@ -41,16 +42,19 @@ class EmbeddedBroker:
         *,
         session_timeout_ms: int = 45_000,
         heartbeat_interval_ms: int = 3_000,
+        max_poll_interval_ms: int = 300_000,
         busy_timeout_ms: int = BUSY_TIMEOUT_MS,
     ) -> None:
         self._path = Path(path)
         self._clock = SystemClock() if clock is None else clock
         self._session_timeout_ms = session_timeout_ms
         self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._max_poll_interval_ms = max_poll_interval_ms
         self._busy_timeout_ms = busy_timeout_ms
         self._locks = lock_directory(self._path)
         self._mutex = threading.Lock()
         self._open: set[Database] = set()
+        self._pulse = Pulse(self._connect, self._clock, heartbeat_interval_ms, max_poll_interval_ms)
         self.log_id = f"embedded-{prepare(self._path, busy_timeout_ms):x}"
 
     @property
@@ -85,6 +89,7 @@ class EmbeddedBroker:
             self._path.absolute(),
             self._session_timeout_ms,
             self._heartbeat_interval_ms,
+            self._max_poll_interval_ms,
             self._busy_timeout_ms,
         )
 
@@ -112,11 +117,13 @@ class EmbeddedBroker:
             assign,
             session_timeout_ms=self._session_timeout_ms,
             heartbeat_interval_ms=self._heartbeat_interval_ms,
+            pulse=self._pulse,
             closed=self._disconnect,
         )
 
     def close(self) -> None:
         """Also closes the connections of consumers, producers and members that are still open."""
+        self._pulse.close()
         with self._mutex:
             left_open, self._open = self._open, set()
         for database in left_open:
@@ -135,7 +142,11 @@ class EmbeddedBroker:
 
 
 def _reopened(
-    path: Path, session_timeout_ms: int, heartbeat_interval_ms: int, busy_timeout_ms: int
+    path: Path,
+    session_timeout_ms: int,
+    heartbeat_interval_ms: int,
+    max_poll_interval_ms: int,
+    busy_timeout_ms: int,
 ) -> EmbeddedBroker:
     """Open the same log in another process. A missing log is an error, because a new one would be a different log."""
     if not path.exists():
@@ -148,5 +159,6 @@ def _reopened(
         path,
         session_timeout_ms=session_timeout_ms,
         heartbeat_interval_ms=heartbeat_interval_ms,
+        max_poll_interval_ms=max_poll_interval_ms,
         busy_timeout_ms=busy_timeout_ms,
     )

@@ -92,6 +92,10 @@ def is_member(database: Database, member_id: str) -> bool:
     return database.row("SELECT 1 FROM members WHERE member_id = ?", (member_id,)) is not None
 
 
+def send_heartbeat(database: Database, member_id: str, now_ms: float) -> None:
+    database.write("UPDATE members SET heartbeat_ms = ? WHERE member_id = ?", (int(now_ms), member_id))
+
+
 def member_ids(database: Database, group: str) -> list[str]:
     rows = database.rows("SELECT member_id FROM members WHERE group_id = ? ORDER BY member_id", (group,))
     return [member_id for (member_id,) in rows]

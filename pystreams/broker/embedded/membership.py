@@ -22,6 +22,7 @@ from pathlib import Path
 from pystreams.broker.embedded import groups
 from pystreams.broker.embedded.database import Database
 from pystreams.broker.embedded.file_lock import FileLock, is_locked
+from pystreams.broker.embedded.pulse import Pulse
 from pystreams.broker.embedded.topics import load_topics, topics_version
 from pystreams.broker.port import (
     Assign,
@@ -41,7 +42,7 @@ LIVENESS_INTERVAL_MS = 200.0
 
 
 def evict_dead(database: Database, group: str, locks: Path, now_ms: float, except_for: str = "") -> None:
-    """Remove the members whose process has died, or that have not polled within their session timeout."""
+    """Remove the members whose process has died, or that were not heard of within their session timeout."""
     dead = [row for row in _members(database, group, except_for) if _is_dead(locks, row, now_ms)]
     if not dead:
         return
@@ -82,6 +83,7 @@ class EmbeddedMember:
         assign: Assign,
         session_timeout_ms: int,
         heartbeat_interval_ms: int,
+        pulse: Pulse,
         closed: Callable[[Database], None],
     ) -> None:
         self.group = group
@@ -94,6 +96,7 @@ class EmbeddedMember:
         self._assign = assign
         self._session_timeout_ms = session_timeout_ms
         self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._pulse = pulse
         self._closed = closed
         self._member_id = f"{client_id}-{uuid.uuid4()}"
         self._lock: FileLock | None = None
@@ -120,6 +123,7 @@ class EmbeddedMember:
             self._join(now_ms)
         elif self._rejoin_requested:
             self._send_user_data()
+        self._pulse.polled(self.group, self._member_id, now_ms)
         if now_ms >= self._next_heartbeat_ms:
             self._heartbeat(now_ms)
         if now_ms >= self._next_liveness_ms:
@@ -173,6 +177,7 @@ class EmbeddedMember:
         self._rejoin_requested = True
 
     def close(self, *, leave: bool | None = None) -> None:
+        self._pulse.ended(self._member_id)
         try:
             if self._joined:
                 self._depart(leave is not False)
@@ -227,9 +232,7 @@ class EmbeddedMember:
         self._look_again = True
 
     def _heartbeat(self, now_ms: float) -> None:
-        self._database.write(
-            "UPDATE members SET heartbeat_ms = ? WHERE member_id = ?", (int(now_ms), self._member_id)
-        )
+        groups.send_heartbeat(self._database, self._member_id, now_ms)
         # The assignor reads it when any member comes or goes, and this one is not asked then.
         self._database.write(
             "UPDATE members SET user_data = ? WHERE member_id = ?", (self._user_data(), self._member_id)
@@ -245,8 +248,9 @@ class EmbeddedMember:
         return self._next_assignment()
 
     def _lose(self) -> Lost:
+        self._pulse.ended(self._member_id)
         self._release_lock()
-        reason = f"member {self._member_id} was removed from group {self.group}: it did not poll in time"
+        reason = f"member {self._member_id} was removed from group {self.group}: it was not heard of in time"
         self._member_id = f"{self._client_id}-{uuid.uuid4()}"
         self._joined = False
         self._held = frozenset()

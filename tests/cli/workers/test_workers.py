@@ -223,7 +223,7 @@ def test_more_workers_than_tasks_are_told_to_be_idle(log, start):
 
 
 def test_the_group_takes_over_from_a_worker_that_is_stopped(log, start):
-    quick = {"max_poll_interval_ms": 1000, "session_timeout_ms": 1000, "heartbeat_interval_ms": 200}
+    quick = {"session_timeout_ms": 1000, "heartbeat_interval_ms": 200}
     settings = [part for name, value in quick.items() for part in ("-s", f"{name}={value}")]
     run = start("words", "--workers", "2", *settings)
     stopped = run.all_there(2)[1]

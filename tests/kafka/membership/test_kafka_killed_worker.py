@@ -1,5 +1,5 @@
 """The tasks of a process that is killed go on at once if another process shares its state directory, although its
-members' sessions last for 45 s more."""
+members' sessions last for 45 s more; otherwise they go on when the sessions are over."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from tests.live.support import eventually
 #: Far below the sessions' 45 s. Alone on the machine it takes about two seconds.
 SOON_S = 15
 GROUP = "wordcount"
+#: Of the processes that share nothing.
+SESSION_TIMEOUT_S = 6
 
 Start = Callable[..., WorkersRun]
 
@@ -29,13 +31,8 @@ def start(cluster: Cluster) -> Iterator[Start]:
     runs: list[WorkersRun] = []
 
     def start(*options: str) -> WorkersRun:
-        command = [
-            "apps.wordcount",
-            "--state-dir",
-            str(cluster.path / "state"),
-            "-s",
-            "commit_interval_ms=100",
-        ]
+        state = () if "--state-dir" in options else ("--state-dir", str(cluster.path / "state"))
+        command = ["apps.wordcount", *state, "-s", "commit_interval_ms=100"]
         environment = {"PYSTREAMS_BOOTSTRAP_SERVERS": cluster.bootstrap_servers}
         runs.append(WorkersRun(ROOT, *command, *options, **environment))
         return runs[-1]
@@ -114,5 +111,18 @@ def test_processes_without_a_supervisor_notice_it_too(cluster: Cluster, start: S
     print(f"all partitions go on {took_s:.1f} s after a kill")
     assert took_s < SOON_S
     second.says(r"group wordcount goes on without \S+: the process has died")
+    second.send(signal.SIGINT)
+    second.ends_with(0)
+
+
+def test_where_nobody_sees_the_death_the_tasks_go_on_soon_after_the_session(cluster: Cluster, start: Start):
+    quick = ("-s", f"session_timeout_ms={1000 * SESSION_TIMEOUT_S}", "-s", "heartbeat_interval_ms=1000")
+    first, second = (start("--state-dir", str(cluster.path / name), *quick) for name in ("a", "b"))
+    settle(cluster, members=2)
+    first.process.send_signal(signal.SIGKILL)
+    first.process.wait()
+    took_s = works(cluster)
+    print(f"all partitions go on {took_s - SESSION_TIMEOUT_S:.1f} s after the session")
+    assert SESSION_TIMEOUT_S - 2 < took_s < SESSION_TIMEOUT_S + SOON_S
     second.send(signal.SIGINT)
     second.ends_with(0)

@@ -1,41 +1,102 @@
-"""On the embedded log a thread may work as long without polling as on Kafka: for ``max_poll_interval_ms``."""
+"""A client's settings reach the embedded log: a busy thread stays a member for ``max_poll_interval_ms``, however short
+the session is, and a frozen process loses its membership with its session."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from pystreams.broker.connecting import open_broker
-from pystreams.broker.port import Lost, MemberAssignment, MemberEvent, MemberInfo
-from pystreams.clock import ManualClock
+from pystreams.broker.embedded import EmbeddedBroker
+from pystreams.broker.port import Broker, Lost, Member, MemberAssignment, MemberInfo
+from pystreams.clock import SystemClock
 from pystreams.config import StreamsConfig
+from tests.live.support import eventually
+
+SESSION_TIMEOUT_MS, MAX_POLL_INTERVAL_MS = 1_000, 4_000
+
+#: Joins and polls until it is killed.
+FROZEN = """
+import sys, time
+from pystreams.broker.embedded import EmbeddedBroker
+broker = EmbeddedBroker(sys.argv[1], session_timeout_ms=1_000, heartbeat_interval_ms=200)
+member = broker.member("frozen", "group", ["in"], lambda: b"", lambda members: {})
+while True:
+    member.poll()
+    time.sleep(0.01)
+"""
 
 
 def nothing(members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:
     return {member.member_id: MemberAssignment((), b"") for member in members}
 
 
-def test_a_busy_thread_stays_a_member_until_max_poll_interval_ms(tmp_path: Path) -> None:
-    clock = ManualClock()
+def join(broker: Broker, name: str) -> Member:
+    return broker.member(name, "group", ["in"], lambda: b"", nothing)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
     config = StreamsConfig.of(
         application_id="busy",
         embedded_log=tmp_path / "log.db",
-        session_timeout_ms=45_000,
-        max_poll_interval_ms=300_000,
+        session_timeout_ms=SESSION_TIMEOUT_MS,
+        heartbeat_interval_ms=200,
+        max_poll_interval_ms=MAX_POLL_INTERVAL_MS,
     )
-    with closing(open_broker(config, clock)) as broker:
-        busy = broker.member("busy", "group", ["in"], lambda: b"", nothing)
-        other = broker.member("other", "group", ["in"], lambda: b"", nothing)
+    with closing(open_broker(config, SystemClock())) as broker:
+        yield broker
 
-        def after(milliseconds: int) -> list[MemberEvent]:
-            """What the busy member hears when it polls at last, the other one having polled before it."""
-            clock.advance_ms(milliseconds)
+
+def test_a_busy_thread_stays_a_member_until_max_poll_interval_ms(broker: Broker) -> None:
+    busy, other = join(broker, "busy"), join(broker, "other")
+    busy.poll()
+    began = time.monotonic()
+
+    def removed() -> bool:
+        other.poll()
+        with closing(broker.admin()) as admin:
+            return admin.group_members("group") == [other.member_id]
+
+    eventually(removed, "the busy one is removed")
+    assert time.monotonic() - began >= MAX_POLL_INTERVAL_MS / 1000
+    assert any(isinstance(event, Lost) for event in busy.poll())
+    busy.close()
+    other.close()
+
+
+def test_a_frozen_process_is_removed_when_its_session_is_over(broker: Broker, tmp_path: Path) -> None:
+    other = join(broker, "other")
+    other.poll()
+    with (
+        closing(broker.admin()) as admin,
+        subprocess.Popen([sys.executable, "-c", FROZEN, str(tmp_path / "log.db")]) as process,
+    ):
+        eventually(lambda: len(admin.group_members("group")) == 2, "both are members")
+        os.kill(process.pid, signal.SIGSTOP)
+        began = time.monotonic()
+
+        def removed() -> bool:
             other.poll()
-            return busy.poll()
+            return admin.group_members("group") == [other.member_id]
 
-        after(0)
-        assert not any(isinstance(event, Lost) for event in after(299_000))
-        assert any(isinstance(event, Lost) for event in after(301_000))
-        other.close()
-        busy.close()
+        eventually(removed, "the frozen one is removed", timeout_s=60)
+        took_s = time.monotonic() - began
+        os.kill(process.pid, signal.SIGKILL)
+    # Its max_poll_interval_ms is five minutes.
+    assert SESSION_TIMEOUT_MS / 1000 / 2 < took_s < 30
+    other.close()
+
+
+def test_a_connection_in_another_process_has_the_same_patience(broker: Broker) -> None:
+    with closing(broker.opener()()) as reopened:
+        assert isinstance(reopened, EmbeddedBroker)
+        assert reopened._pulse._max_poll_interval_ms == MAX_POLL_INTERVAL_MS

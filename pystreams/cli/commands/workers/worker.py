@@ -95,7 +95,6 @@ class Reporter:
     def _report(self) -> None:
         progress, config = self._streams.progress(), self._streams.config
         state = "restoring" if progress.restoring else self._streams.state.value.replace("_", " ")
-        on_kafka = config.bootstrap_servers is not None
         self._channel.send(
             Report(
                 state,
@@ -104,10 +103,7 @@ class Reporter:
                 tasks=sum(len(thread.tasks) for thread in progress.threads),
                 all_tasks=self._streams.task_count,
                 caught_up=self._caught_up,
-                # The embedded log notices members only by their polls.
-                patience_ms=config.session_timeout_ms
-                if on_kafka
-                else max(config.session_timeout_ms, config.max_poll_interval_ms),
+                patience_ms=config.session_timeout_ms,
                 left_out=self._streams.left_out,
                 late=self._streams.late_records,
             )
