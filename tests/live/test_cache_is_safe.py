@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,10 @@ def test_cache_size_and_commit_interval_do_not_change_where_it_ends(log: Log, se
     assert len(outcomes[0][0]) == 30
 
 
-def test_sliding_windows_lose_nothing_that_leaves_a_full_cache_while_they_are_read(log: Log) -> None:
+@pytest.mark.parametrize("store_format", ["DEFAULT", "HEADERS"])
+def test_sliding_windows_lose_nothing_that_leaves_a_full_cache_while_they_are_read(
+    log: Log, store_format: str
+) -> None:
     """A record of one key changes some windows, and may thereby push out those that it has not come to yet."""
     random_ = random.Random(4)
     log.create("in")
@@ -63,7 +67,8 @@ def test_sliding_windows_lose_nothing_that_leaves_a_full_cache_while_they_are_re
     ends = []
     for number, cache_bytes in enumerate((0, 500, 1_000, 2_000, 10 << 20)):
         log.create(f"out-{number}")
-        settings = {"statestore_cache_max_bytes": cache_bytes, "commit_interval_ms": 60_000}
+        settings: dict[str, Any] = {"statestore_cache_max_bytes": cache_bytes, "commit_interval_ms": 60_000}
+        settings |= {"dsl_store_format": store_format}
         app = log.app(f"sliding-{number}", window_changelog_retention_ms=-1, **settings)
         grouped = app.stream("in", key=str, value=int).group_by_key()
         counts = grouped.windowed_by(SlidingWindows.of(300)).count()

@@ -67,10 +67,9 @@ class IndexedWindowCache(TimeOrderedWindowCache):
     def _by_index(self, read: WindowRead, windows: list[Window]) -> Iterator[tuple[Window, Any]]:
         """Each index entry becomes recently used, then the window itself."""
         for window in windows:
-            if self.get((*window, _INDEX)) is not None:
-                entry = self.get(window)
-                if entry is not None and read.wants(window):
-                    yield window, entry.item
+            entry = self.get(window) if self.get((*window, _INDEX)) is not None else self._get(window)
+            if read.wants(window):
+                yield window, self.from_store(window) if entry is None else entry.item
 
     def _walk_index(self, read: WindowRead, interval_ms: int) -> list[Window]:
         first, last = read.segments(interval_ms, self._newest_ms)

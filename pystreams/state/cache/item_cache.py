@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pystreams.record import ContextCell
@@ -68,6 +68,18 @@ class ItemCache(NamedCache):
         return entry.item
 
     def _load(self, address: Any) -> Any:
+        raw = self._below(address)
+        return None if raw is None else self._decode(raw)
+
+    def walk_over(self, addresses: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+        """(address, item) of cached entries, read one by one; an item becomes recently used when it is read."""
+        for address in addresses:
+            entry = self.get(address)
+            yield address, self.from_store(address) if entry is None else entry.item
+
+    def from_store(self, address: Any) -> Any:
+        """The item of an entry that was evicted, or flushed and deleted, by what the reader has written since its walk
+        began. A walk through the store that began with it does not have it."""
         raw = self._below(address)
         return None if raw is None else self._decode(raw)
 

@@ -241,11 +241,3 @@ class NamedCache:
         """Remove all entries and unregister from the thread's cache."""
         self.clear()
         self._owner.remove(self)
-
-    def snapshot(self, keys: list[Any]) -> Iterator[tuple[Any, Any]]:
-        """(key, item) of ``keys``, read one by one; an item becomes recently used when it is read. Evicted ones are
-        skipped."""
-        for key in keys:
-            entry = self.get(key)
-            if entry is not None:
-                yield key, entry.item

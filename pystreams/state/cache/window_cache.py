@@ -57,15 +57,13 @@ class WindowCache(ItemCache):
     def read_windows(self, read: WindowRead, interval_ms: int) -> Iterator[tuple[Window, Any]]:
         """((key, start), item) of the wanted windows, read one by one. All windows that the walk passes become recently
         used. ``interval_ms``: the length of a segment of the store, 1 in memory."""
-        # Repeats the code of ``snapshot``, because a walk may be long.
-        get, touch, load = self._get, self._touch, self._load
+        # Repeats the code of ``walk_over``, because a walk may be long.
+        get, touch, from_store = self._get, self._touch, self.from_store
         key_from, key_to, time_from, time_to, *_ = read
         for window in self.walk(read, interval_ms):
             entry = get(window)
             if entry is None:
-                # Evicted since the walk began, by what its reader has written meanwhile: a read of the store that began
-                # with the walk does not have it.
-                item = load(window)
+                item = from_store(window)
             else:
                 touch(window)
                 item = entry.item

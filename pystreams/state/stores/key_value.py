@@ -162,13 +162,13 @@ class _AnyKeyValueStore(Store, Generic[K, V]):
         if self._reversed_bounds(lower, upper):
             return self._iterator(iter(()))
         stored = self.overlay.scan(lower, upper, upper_inclusive=upper_inclusive, reverse=reverse)
-        cache = self.cache
-        if cache is None:
+        if self.cache is None:
             return self._iterator(stored)
-        keys = cast("KeyValueCache", cache).keys.between(lower, upper, upper_inclusive=upper_inclusive)
+        cache = cast("KeyValueCache", self.cache)
+        keys = cache.keys.between(lower, upper, upper_inclusive=upper_inclusive)
         if reverse:
             keys.reverse()
-        merged = self._items.over_stored(cache.snapshot(keys), stored, reverse=reverse)
+        merged = self._items.over_stored(cache.walk_over(keys), stored, reverse=reverse)
         return self._iterator(merged)
 
     def _iterator(self, pairs: Iterator[tuple[bytes, Any]]) -> StoreIterator[K, V]:

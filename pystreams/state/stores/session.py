@@ -298,7 +298,7 @@ class SessionStore(Store, Generic[K, V]):
             addresses.reverse()
         cached = (
             entry
-            for entry in cache.snapshot(addresses)
+            for entry in cache.walk_over(addresses)
             if session_matches(entry[0], key_from, key_to, earliest_end, latest_start)
         )
         return self._items.over_stored(cached, stored, order=order, reverse=reverse)

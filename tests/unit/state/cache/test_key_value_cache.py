@@ -9,7 +9,7 @@ import pytest
 from pystreams.errors import StateError
 from pystreams.record import NO_HEADERS
 from pystreams.serde import JsonSerde
-from tests.unit.state.state_kit import Task, key_value, timestamped
+from tests.unit.state.state_kit import Task, key_value, read_all, timestamped
 
 CACHED = {"cached": True}
 
@@ -225,3 +225,11 @@ def test_a_store_that_its_own_flush_writes_to_for_ever_is_an_error_that_says_so(
         with pytest.raises(StateError, match="store store is written again whenever") as caught:
             task.commit()
         assert "cached=False" in str(caught.value.hint)
+
+
+def test_what_a_walk_reads_becomes_the_most_recently_used() -> None:
+    with Task(key_value(cached=True, persistent=False)) as task:
+        for key in "abc":
+            task.store.put(key, key)
+        assert read_all(task.store.range("a", "b")) == [("a", "a"), ("b", "b")]
+        assert list(task.store.cache.entries) == [b"c", b"a", b"b"]

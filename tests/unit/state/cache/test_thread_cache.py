@@ -191,10 +191,3 @@ def test_clearing_forgets_dirty_entries_and_closing_gives_the_bytes_back() -> No
     cache.close()
     assert owner.size_bytes == 0
     assert named(owner)[0] is not cache
-
-
-def test_what_a_scan_reads_becomes_the_most_recently_used() -> None:
-    cache, _ = named(ThreadCache(3 * ENTRY_BYTES))
-    put(cache, "a", "b", "c", dirty=False)
-    assert list(cache.snapshot(["a", "missing", "b"])) == [("a", "value"), ("b", "value")]
-    assert list(cache.entries) == ["c", "a", "b"]
