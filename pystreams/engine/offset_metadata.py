@@ -25,6 +25,8 @@ OWN_PREFIX = "py/"
 #: The entries ``py//time`` and ``py//seen``, which exist while a task's stream time waits for upstream tasks that lag.
 TIME_IN_FORCE = "", "time"
 TIME_SEEN = "", "seen"
+#: The entry ``py//head``, which exists while something in the group lags.
+HEAD = "", "head"
 
 _VERSION_TIME_ONLY = 1
 _VERSION = 2
@@ -117,6 +119,11 @@ class TaskMetadata:
     def stream_time(self) -> int:
         """The task's stream time in force, -1 if it has not processed any record."""
         return self.own.get(entry(*TIME_IN_FORCE), self.time_seen)
+
+    @property
+    def head(self) -> int | None:
+        """The time (ms) of the next record, None if the task has not told it."""
+        return self.own.get(entry(*HEAD))
 
 
 def merge_committed(committed: Mapping[TopicPartition, CommittedOffset]) -> TaskMetadata:

@@ -32,3 +32,6 @@ FAILED_STREAM_THREADS: Final = "failed-stream-threads"
 # Per client, and not in Kafka Streams: the group's tasks that stream time waits for, and that it no longer waits for.
 LAGGING_TASKS: Final = "lagging-tasks"
 LAGGING_TASKS_GIVEN_UP: Final = "lagging-tasks-given-up"
+
+# Per thread, and not in Kafka Streams: its tasks that pause because they are too far ahead of one that lags.
+PAUSED_TASKS: Final = "paused-tasks"

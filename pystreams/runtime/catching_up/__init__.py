@@ -8,6 +8,7 @@ depend on stream time, and how late their records may be. ``order_plan`` tells w
 the order of time, and how exactly.
 
 ``group_lag`` tells from the group's committed offsets who lags and what stream time the others may reach, ``stages`` in
-which order, ``hold_back`` how much older results can be than stream time, ``pending_bounds`` when a bound is in force.
+which order, ``hold_back`` how much older results can be than stream time, ``pending_bounds`` when a bound is in force,
+``spread`` how far ahead of those that lag the others may be.
 Only ``group_watch`` reads from the log: the offsets, for all threads of a client.
 """

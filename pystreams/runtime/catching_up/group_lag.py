@@ -33,13 +33,14 @@ what the others have emitted meanwhile, as many times as a record can go from on
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from pystreams.broker.port import CommittedOffset
 from pystreams.engine.offset_metadata import TaskMetadata, merge_committed
 from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.catching_up.spread import Pace, Spread
 from pystreams.runtime.catching_up.stages import Stage, Stages
 from pystreams.stream_time import NO_TIME, TIME_MAX
 
@@ -49,6 +50,7 @@ LAG_MS: Final = 2_000.0
 COMMIT_DELAY_MS: Final = 5_000.0
 #: For so long after the last task was close to lagging, commits are frequent.
 _AFTERWARDS_MS: Final = 10_000.0
+_NOBODY_PAUSES: Final = Spread()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,12 @@ class GroupView:
     given_up: tuple[LaggingTask, ...]
     #: Others wait for commits.
     commit_often: bool
+    spread: Spread = _NOBODY_PAUSES
+
+    @property
+    def lags(self) -> bool:
+        """Whether any task does that others wait for, or have waited for."""
+        return bool(self.lagging or self.given_up)
 
 
 def holds_time_back(commits: Mapping[TopicPartition, CommittedOffset]) -> bool:
@@ -107,11 +115,13 @@ class GroupLag:
         *,
         commit_interval_ms: float,
         wait_max_ms: float,
+        distance_ms_min: int,
         by_time: bool = True,
     ) -> None:
         """``inputs`` are those of all tasks. ``written`` tells, by sub-topology and topic that it reads, which
-        sub-topologies write to the topic. ``by_time``: tasks process their inputs in the order of time, because they
-        wait for records that are in the log (``max_task_idle_ms`` is not -1)."""
+        sub-topologies write to the topic. ``distance_ms_min``: less does not make a task pause (see ``spread``).
+        ``by_time``: tasks process their inputs in the order of time, because they wait for records that are in the log
+        (``max_task_idle_ms`` is not -1)."""
         self._stages = stages
         self._patience_ms = commit_interval_ms + COMMIT_DELAY_MS
         self._wait_max_ms = wait_max_ms
@@ -131,6 +141,7 @@ class GroupLag:
             if stage in awaited or len(stage) > 1
             for task in self._of[stage]
         ]
+        self._awaited_ids = frozenset(task.task_id for task in self._awaited)
         self._partitions = frozenset(p for task in every for p in task.partitions)
         self._between = frozenset(p for task in every for p in task.from_before | task.from_inside)
         #: By stage: whether a task before it lagged at the last reading.
@@ -143,6 +154,13 @@ class GroupLag:
         #: Earlier ends, with their times.
         self._earlier: deque[tuple[float, Mapping[TopicPartition, int]]] = deque()
         self._often_until_ms = 0.0
+        self._pace = Pace(distance_ms_min)
+        self._spread = _NOBODY_PAUSES
+
+    @property
+    def awaited(self) -> frozenset[TaskId]:
+        """The tasks that others may wait for."""
+        return self._awaited_ids
 
     @property
     def waiting(self) -> frozenset[int]:
@@ -167,11 +185,13 @@ class GroupLag:
 
     def update(self, reading: Reading) -> GroupView:
         """Take in the next reading."""
+        pausing = self._spread.pausing()
         for stage in self._stages.in_order:
-            self._judge(stage, reading)
+            self._judge(stage, reading, pausing)
         self._earlier.append((reading.at_ms, reading.ends))
         while len(self._earlier) > 1 and self._earlier[1][0] <= reading.at_ms - LAG_MS:
             self._earlier.popleft()
+        self._spread = self._spread_at(reading.at_ms)
         if any(task.lags or task.nearly for task in self._awaited):
             self._often_until_ms = reading.at_ms + _AFTERWARDS_MS
         return GroupView(
@@ -181,14 +201,15 @@ class GroupLag:
             tuple(task.told() for task in self._awaited if task.lags),
             tuple(task.told() for task in self._awaited if task.given_up),
             commit_often=reading.at_ms < self._often_until_ms,
+            spread=self._spread,
         )
 
     def nobody_waits(self) -> GroupView:
         """A view without bounds, which hold at once."""
         return GroupView(0.0, dict.fromkeys(self.waiting, TIME_MAX), {}, (), (), commit_often=False)
 
-    def _judge(self, stage: Stage, reading: Reading) -> None:
-        """Find out which tasks of a stage lag; the stages before it are known."""
+    def _judge(self, stage: Stage, reading: Reading, pausing: Collection[TaskId]) -> None:
+        """Find out which tasks of a stage lag; the stages before it are known. ``pausing`` are tasks that pause."""
         tasks, now_ms = self._of[stage], reading.at_ms
         waits = any(task.lags for one in self._stages.before[stage] for task in self._of[one])
         waited, self._waited[stage] = self._waited[stage], waits
@@ -207,7 +228,7 @@ class GroupLag:
         if len(stage) > 1:
             self._circulate(stage, reading, started=waits or any(task.is_behind_outside() for task in tasks))
         for task in tasks:
-            task.judge(now_ms, self._wait_max_ms)
+            task.judge(now_ms, self._wait_max_ms, pauses=task.task_id in pausing)
 
     def _circulate(self, stage: Stage, reading: Reading, *, started: bool) -> None:
         """Require what the sub-topologies of a stage have emitted to each other. ``started``: something comes from
@@ -220,6 +241,22 @@ class GroupLag:
             return
         for task in self._of[stage]:
             task.require(task.from_inside, reading.ends)
+
+    def _spread_at(self, now_ms: float) -> Spread:
+        """How far apart tasks may be, once it is known which of them lag."""
+        heads = {
+            task.task_id: task.head_ms
+            for task in self._awaited
+            if task.lags and task.behind and task.head_ms is not None
+        }
+        distance_ms = self._pace.distance_ms(now_ms, min(heads.values(), default=None))
+        may_pause = {
+            task.task_id
+            for tasks in self._of.values()
+            for task in tasks
+            if task.behind and task.reads_users_topics
+        }
+        return Spread(heads, frozenset(may_pause), distance_ms)
 
     def _ends_before(self, at_ms: float) -> Mapping[TopicPartition, int]:
         """The last ends that were read until then; empty if none were."""
@@ -273,7 +310,11 @@ class _Task:
         self.lags = self.given_up = False
         #: The greatest timestamp that it has seen.
         self.seen_ms = NO_TIME
-        self._task_id = task_id
+        #: What pauses are for: the others read only what those write.
+        self.reads_users_topics = not partitions <= self.from_before | self.from_inside
+        #: The time of its next record, as far as it is known.
+        self.head_ms: int | None = None
+        self.task_id = task_id
         self._by_time = by_time
         self._commits: dict[TopicPartition, CommittedOffset] = {}
         self._metadata = TaskMetadata({}, {}, {}, {})
@@ -294,6 +335,7 @@ class _Task:
             self._commits = commits
             metadata = self._metadata = merge_committed(commits)
             self._in_force_ms, self.seen_ms = metadata.stream_time, metadata.time_seen
+            self.head_ms = metadata.head
             self._uncommitted_ms = self._stuck_ms = None
         self._ends = reading.ends
         self._offsets = {
@@ -337,17 +379,17 @@ class _Task:
         """Whether it is behind in an input that its own stage does not write."""
         return not self.from_inside.issuperset(self.behind)
 
-    def judge(self, now_ms: float, wait_max_ms: float) -> None:
-        """Decide whether others wait for it."""
+    def judge(self, now_ms: float, wait_max_ms: float, *, pauses: bool) -> None:
+        """Decide whether others wait for it. While it ``pauses``, it need not commit anything."""
         if not self.behind and self._in_force_ms == self.seen_ms:
             self._stuck_ms = None
             self.lags = self.given_up = False
             return
-        if self._stuck_ms is None:
+        if self._stuck_ms is None or pauses:
             self._stuck_ms = now_ms
         self.given_up = now_ms - self._stuck_ms >= wait_max_ms
         self.lags = not self.given_up
 
     def told(self) -> LaggingTask:
         assert self._stuck_ms is not None
-        return LaggingTask(self._task_id, self.time_ms, self.behind, self._stuck_ms)
+        return LaggingTask(self.task_id, self.time_ms, self.behind, self._stuck_ms)

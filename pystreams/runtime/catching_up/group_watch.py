@@ -16,6 +16,7 @@ from pystreams.errors import StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics, names
 from pystreams.runtime.catching_up.group_lag import GroupLag, GroupView, LaggingTask, Reading
+from pystreams.runtime.catching_up.spread import least_distance_ms
 from pystreams.runtime.catching_up.stages import stages_of
 from pystreams.runtime.catching_up.subtopology_graph import writers_by_topic
 from pystreams.topology.built import BuiltTopology
@@ -51,6 +52,7 @@ def watch_of(
         writers_by_topic(built),
         commit_interval_ms=config.effective_commit_interval_ms(transactional=transactional),
         wait_max_ms=config.catch_up_wait_max_ms,
+        distance_ms_min=least_distance_ms(built, stages),
         by_time=config.max_task_idle_ms != NEVER_IDLE,
     )
     return GroupWatch(lag, admin, built.application_id, clock, metrics, config.catch_up_wait_max_ms)
@@ -93,6 +95,10 @@ class GroupWatch:
     def waits(self, task: TaskId) -> bool:
         """Whether the stream time of a task waits for others."""
         return task.subtopology in self._lag.waiting
+
+    def awaits(self, task: TaskId) -> bool:
+        """Whether others may wait for a task."""
+        return task in self._lag.awaited
 
     def ends_to_pass(self, inputs: Collection[TopicPartition], view: GroupView) -> dict[TopicPartition, int]:
         """The ends that a task with these inputs has to pass before the view's bound is in force."""

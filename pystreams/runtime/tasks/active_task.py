@@ -10,7 +10,7 @@ from typing import Any
 from pystreams.broker.port import CommittedOffset
 from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.input_decoding import InputForStore
-from pystreams.engine.offset_metadata import encode_committed, merge_committed
+from pystreams.engine.offset_metadata import HEAD, encode_committed, entry, merge_committed
 from pystreams.engine.stream_task import Position, StreamTask
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
@@ -51,6 +51,8 @@ class ActiveTask:
     wiped: bool = False
     #: While its directory is locked: since when it has waited, and when to log that again (ms).
     locked_ms: tuple[float, float] | None = None
+    #: The time of the next record, for others to see with the next commit, or None (ms).
+    head_told_ms: int | None = None
     _hosted: HostedTask | None = field(default=None, init=False)
     _inputs_for_stores: dict[str, InputForStore] = field(default_factory=dict, init=False)
 
@@ -173,7 +175,10 @@ class ActiveTask:
                 offset = max(offset, self.position_of(partition))
             if self.fresh.get(partition) != offset:
                 positions[partition], times[partition] = offset, time
-        encoded = encode_committed(positions, times, self.stream.operator_state(), self.foreign_metadata)
+        own = self.stream.operator_state()
+        if self.head_told_ms is not None:
+            own[entry(*HEAD)] = self.head_told_ms
+        encoded = encode_committed(positions, times, own, self.foreign_metadata)
         return {p: offset for p, offset in encoded.items() if self.committed.get(p) != offset}
 
     def after_commit(

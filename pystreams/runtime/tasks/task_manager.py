@@ -36,6 +36,7 @@ from pystreams.runtime.tasks.assignment_plan import (
 from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.committer import Committer
+from pystreams.runtime.tasks.pausing import Pausing
 from pystreams.runtime.tasks.repartition_purge import Purge
 from pystreams.runtime.tasks.start_positions import start_positions
 from pystreams.runtime.tasks.stopwatch import Stopwatch
@@ -94,6 +95,7 @@ class TaskManager:
             context.clock,
         )
         self._bounds = TimeBounds(context.watch, clients.consumer)
+        self._pausing = Pausing(context.watch, clients.consumer, context.clock, context.metrics, thread)
         self._created = context.metrics.counter(names.TASKS_CREATED, thread_id=thread)
         self._closed = context.metrics.counter(names.TASKS_CLOSED, thread_id=thread)
         plan = None if context.config.stream_time == "java" else order_plan(context.built)
@@ -120,7 +122,7 @@ class TaskManager:
 
     @property
     def commit_needed(self) -> bool:
-        if self._guard is not None and self._guard.commit_needed:
+        if self._pausing.untold or (self._guard is not None and self._guard.commit_needed):
             return True
         return any(task.needs_commit for task in self.running)
 
@@ -187,7 +189,7 @@ class TaskManager:
         for instruction in plan:
             match instruction:
                 case CommitAll():
-                    self._committer.commit(self.running)
+                    self.commit()
                     self._committer.leave_in_order(self.running)
                 case CloseTask(task_id):
                     task = self._tasks[task_id]
@@ -315,11 +317,12 @@ class TaskManager:
                 self._take_back(self.running)
             elif self.running:
                 if self.commit_needed:
-                    self._committer.commit(self.running)
+                    self.commit()
                 self._leave_in_order()
         finally:
             for task in self._tasks:
                 self._close(task)
+            self._pausing.close()
             self._producer.abort()
 
     def _leave_in_order(self) -> None:
@@ -400,6 +403,7 @@ class TaskManager:
         if not self._context.in_use.kept and any(map(self.buffered, self.running)):
             self._context.in_use.processing()
         self._bounds.apply(self.running, self._set_working)
+        self._pausing.look(self.running)
         if self._order is not None and self._order.backlog.lags:
             processed = self._process_in_order(self._order, max_records, now_ms)
         else:
@@ -420,7 +424,7 @@ class TaskManager:
                 break
             self.working = task
             self._stopwatch.watch(task.stream)
-            processed += task.stream.process(max_records, now_ms, until_ms)
+            processed += task.stream.process(max_records, now_ms, self._pausing.until(task, until_ms))
         return processed
 
     def _process_in_order(self, order: TimeOrder, max_records: int, now_ms: int) -> int:
@@ -457,7 +461,9 @@ class TaskManager:
 
     def commit(self) -> None:
         """Commit all running tasks."""
+        self._pausing.tell(self.running)
         self._committer.commit(self.running)
+        self._pausing.told()
 
     def upkeep(self) -> None:
         """Periodic work after a commit: check whether another process has written to changelogs, also to those without

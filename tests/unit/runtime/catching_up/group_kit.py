@@ -12,6 +12,7 @@ from pystreams.runtime.catching_up.stages import order
 
 COMMIT_INTERVAL_MS = 30_000
 WAIT_MAX_MS = 300_000
+DISTANCE_MS_MIN = 60_000
 
 
 class Group:
@@ -46,6 +47,7 @@ class Group:
             {sub: {f"t{sub}": those} for sub, those in writers.items()},
             commit_interval_ms=COMMIT_INTERVAL_MS,
             wait_max_ms=wait_max_ms,
+            distance_ms_min=DISTANCE_MS_MIN,
             by_time=by_time,
         )
         self.now_ms = 1_000.0
@@ -65,12 +67,15 @@ class Group:
         time: int,
         seen: int | None = None,
         times: Mapping[str, int] | None = None,
+        head: int | None = None,
     ) -> None:
-        """A task commits offsets of its topics, in their order, with its stream time, and the time of its inputs."""
+        """A task commits offsets of its topics, in their order, with its stream time, the time of its inputs, and that
+        of its next record."""
         positions = {
             TopicPartition(topic, partition): at for topic, at in zip(self.topics[sub], offsets, strict=False)
         }
         own = {"py//time": time} if seen is None else {"py//time": time, "py//seen": seen}
+        own |= {} if head is None else {"py//head": head}
         partition_times = {p: (times or {}).get(p.topic, time) for p in positions}
         self.committed |= encode_committed(positions, partition_times, own, {})
 

@@ -1,0 +1,98 @@
+"""How far apart in time the tasks of a group may be while it catches up.
+
+What the tasks behind them keep open grows with the distance between the tasks that read the users' topics: with each
+hour between two of them, by all windows of that hour. So those that are too far ahead pause until the others come
+nearer.
+
+The distance goes by *heads*, the times of the next records, and not by what was processed: so all go on after a gap in
+time, however long it is.
+
+How far is too far? Processes that go at the same pace should hardly ever pause, because they would do nothing
+meanwhile. What they know of each other is as old as the last commit and the last look at the group. So the distance is
+what the one that is furthest behind has come forward in its last few steps, as they are seen from one look to another.
+It is small in slow work, and large in fast work or where records are sparse. It also limits the size of what is kept
+open: who is ahead has gone no further than it could go in the time of these steps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pystreams.ids import TaskId
+from pystreams.runtime.catching_up.stages import Stages
+from pystreams.runtime.catching_up.time_steps import time_steps
+from pystreams.stream_time import NO_TIME, TIME_MAX
+from pystreams.topology.built import BuiltTopology
+
+#: The distance is the sum of so many steps of the one that is furthest behind: one that others do not know of yet,
+#: because it is not committed, one that they have not read yet, and one for the unevenness of work.
+STEPS: Final = 3
+#: There is no limit until there were so many steps, or until this time is over: whoever is furthest behind may be dead.
+PACE_KNOWN_AFTER_MS: Final = 2_000.0
+#: To pause for less would not make the state much smaller.
+_DISTANCE_MS_MIN: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What follows from one look at the group."""
+
+    #: The next records (ms) of tasks that lag, as far as they are known: by their commits.
+    heads: Mapping[TaskId, int] = field(default_factory=dict)
+    #: The tasks that pause if they are too far ahead. At the head of its topics a task does not.
+    may_pause: frozenset[TaskId] = frozenset()
+    #: None: there is no limit (ms).
+    distance_ms: int | None = None
+
+    def least(self, but: Collection[TaskId] = ()) -> tuple[int, TaskId] | None:
+        """The head that is furthest behind, of other tasks than ``but``, and its task."""
+        return min(((head, task) for task, head in self.heads.items() if task not in but), default=None)
+
+    def limit_ms(self, running: Collection[TaskId] = ()) -> int:
+        """The time (ms) up to which a thread may process that runs these tasks. It knows best itself how far they are,
+        and keeps them in the order of time."""
+        least = self.least(running)
+        return TIME_MAX if least is None or self.distance_ms is None else least[0] + self.distance_ms
+
+    def pausing(self) -> frozenset[TaskId]:
+        """The tasks that should pause, as of their last commits."""
+        limit_ms = self.limit_ms()
+        return frozenset(task for task in self.may_pause if self.heads.get(task, NO_TIME) > limit_ms)
+
+
+class Pace:
+    """The pace in event time of the tasks that are furthest behind."""
+
+    def __init__(self, distance_ms_min: int) -> None:
+        self._min_ms = distance_ms_min
+        self._since_ms: float | None = None
+        self._least_ms = 0
+        self._steps_ms: deque[int] = deque(maxlen=STEPS)
+
+    def distance_ms(self, at_ms: float, least_ms: int | None) -> int | None:
+        """The distance that follows from the least head (ms) at a moment; None: not known yet."""
+        if least_ms is None:
+            self._since_ms = None
+            self._steps_ms.clear()
+            return None
+        if self._since_ms is None:
+            self._since_ms = at_ms
+        elif least_ms > self._least_ms:
+            self._steps_ms.append(least_ms - self._least_ms)
+        self._least_ms = least_ms
+        if len(self._steps_ms) < STEPS and at_ms - self._since_ms < PACE_KNOWN_AFTER_MS:
+            return None
+        return self._min_ms + sum(self._steps_ms)
+
+
+def least_distance_ms(built: BuiltTopology, stages: Stages) -> int:
+    """Who is ahead by less (ms) is not too far ahead. For the length of the longest grace windows are open in any case.
+    And what steps hold back comes to the tasks behind them later by so much."""
+    graces = [step.grace_ms or 0 for sub in built.subtopologies for step in time_steps(sub)]
+    held_back = [
+        stages.hold_back_until(first, last) for last in stages.in_order for first in stages.before[last]
+    ]
+    return max(_DISTANCE_MS_MIN, max(graces, default=0) + max(held_back, default=0))
