@@ -99,6 +99,7 @@ class Streams:
         self._context: ClientContext | None = None
         self._state = ClientState.CREATED
         self._changed = threading.Condition(threading.RLock())
+        self._paused = threading.Event()
         self._threads: list[StreamThread] = []
         self._global = GlobalStores(self._built, self._global_thread_failed)
         self._replaced: set[StreamThread] = set()
@@ -197,15 +198,20 @@ class Streams:
                 log.error("the global stores cannot be kept up to date: %s", error, exc_info=error)
                 self._begin_close(ClientState.PENDING_ERROR)
 
-    def close(self, timeout: timedelta | float | None = None) -> bool:
+    def close(self, timeout: timedelta | float | None = None, *, leave_group: bool | None = None) -> bool:
         """Commit, close all tasks, leave the group. Returns whether this was done within ``timeout`` (a timedelta or
-        ms; None: without limit). In a stream thread it only begins to close, and returns False."""
+        ms; None: without limit). In a stream thread it only begins to close, and returns False.
+
+        ``leave_group=False`` keeps the tasks for this client until its session times out: one that comes back in time
+        spares the others a rebalance. None: static members (``group_instance_id``) stay, others leave. Source: KIP-812,
+        KIP-1153.
+        """
         with self._changed:
             if self._state is ClientState.CREATED:
                 self._set_state(ClientState.PENDING_SHUTDOWN)
                 self._set_state(ClientState.NOT_RUNNING)
             elif self._state in _GOING:
-                self._begin_close(ClientState.PENDING_SHUTDOWN)
+                self._begin_close(ClientState.PENDING_SHUTDOWN, leave_group)
         if any(thread.is_current for thread in self._threads):
             return False
         ended = self.wait_for(lambda: self.finished, timeout)
@@ -249,17 +255,35 @@ class Streams:
         return thread.name
 
     def remove_stream_thread(self, timeout: timedelta | float | None = None) -> str | None:
-        """Stop one thread, but not the calling one. Returns its name, or None if there is none to stop."""
+        """Stop one thread, but not the calling one. Returns its name, or None if there is none to stop. If ``timeout``
+        (a timedelta or ms; None: without limit) is over first, the thread ends later."""
         with self._changed:
             candidates = [thread for thread in self._threads if thread.alive and not thread.is_current]
             if self._state not in _GOING or not candidates:
                 return None
             thread = candidates[-1]
-            thread.stop(for_good=True)
+            thread.stop(leave=True)
         self.wait_for(lambda: thread not in self._threads, timeout)
-        with self._changed:
-            self._share_cache()
         return thread.name
+
+    # Pause
+
+    @property
+    def is_paused(self) -> bool:
+        return self._paused.is_set()
+
+    def pause(self) -> None:
+        """Process no records and call no punctuators until ``resume``; before ``start`` it starts that way.
+
+        Everything else goes on: the client keeps its tasks and its state, reads ahead as far as its buffers allow,
+        commits what was processed, restores stores and takes part in rebalances. It applies to this client only, and
+        ends with it. The record at work, and perhaps some after it, are still processed. Source: KIP-834.
+        """
+        self._paused.set()
+
+    def resume(self) -> None:
+        """Continue after ``pause``."""
+        self._paused.clear()
 
     # Progress and state
 
@@ -388,6 +412,8 @@ class Streams:
                     replacement = self._new_thread()
             elif thread.shutdown_requested and self._state in _GOING:
                 self._begin_close(ClientState.PENDING_ERROR)
+            if self._state in _GOING:
+                self._share_cache()
             self._changed.notify_all()
         if replacement is not None:
             log.info("[%s] is replaced by %s", thread.name, replacement.name)
@@ -437,18 +463,21 @@ class Streams:
         for thread in self._threads:
             thread.resize_cache(self.config.statestore_cache_max_bytes // len(self._threads))
 
-    def _begin_close(self, state: ClientState) -> None:
+    def _begin_close(self, state: ClientState, leave_group: bool | None = None) -> None:
         self._set_state(state)
         self._closer = threading.Thread(
-            target=self._finish_close, name=f"{self.config.application_id}-close", daemon=True
+            target=self._finish_close,
+            args=(leave_group,),
+            name=f"{self.config.application_id}-close",
+            daemon=True,
         )
         self._closer.start()
 
-    def _finish_close(self) -> None:
+    def _finish_close(self, leave_group: bool | None) -> None:
         with self._changed:
             threads = list(self._threads)
             for thread in threads:
-                thread.stop()
+                thread.stop(leave=leave_group)
         self.wait_for(lambda: not self._threads)
         for thread in threads:
             thread.join()

@@ -53,6 +53,10 @@ class RoundsOwner(Protocol):
     def name(self) -> str: ...
     @property
     def state(self) -> ThreadState: ...
+    @property
+    def is_paused(self) -> bool:
+        """Whether no records are to be processed, and no punctuators to be called."""
+        ...
 
     def enter(self, state: ThreadState) -> None:
         """Go over to a state."""
@@ -268,7 +272,7 @@ class Rounds:
             timeout_ms = min(timeout_ms, _AWAITED_COMMIT_MS)
         if self.tasks.commit_needed:
             timeout_ms = min(timeout_ms, self._ms_to_commit())
-        punctuation_ms = self.tasks.next_punctuation_ms()
+        punctuation_ms = None if self._owner.is_paused else self.tasks.next_punctuation_ms()
         if punctuation_ms is not None:
             timeout_ms = min(timeout_ms, punctuation_ms - self._clock.now_ms())
         return max(0.0, timeout_ms)
@@ -278,6 +282,9 @@ class Rounds:
         clock = self._clock
         round_end = Deadline(clock, 2 * _ROUND_MS)
         self._worked = False
+        if self._owner.is_paused:
+            self._maybe_commit()
+            return
         while not self._requests.stop.is_set():
             started_ms = clock.monotonic_ms()
             processed = self.tasks.process(self._round_records, clock.now_ms())

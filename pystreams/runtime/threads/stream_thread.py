@@ -42,6 +42,9 @@ _TOPOLOGY_BYTES = 8_192
 class ThreadOwner(Protocol):
     """The client, as its threads see it. Called from the threads."""
 
+    @property
+    def is_paused(self) -> bool: ...
+
     def thread_changed(self, thread: StreamThread, old: ThreadState, new: ThreadState) -> None: ...
 
     def thread_failed(self, thread: StreamThread, error: BaseException) -> bool:
@@ -84,7 +87,8 @@ class StreamThread:
         self._transactional_id = transactional_id
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._requests: Requests[TaskManager] = Requests(name, cache_bytes)
-        self._gone_for_good = False
+        #: Whether to leave the group at the end; None: as the kind of membership says.
+        self._leave: bool | None = None
         self._topology = pack_topology(context.in_use.now.topology)
         #: Once everything is open.
         self._rounds: Rounds | None = None
@@ -94,10 +98,11 @@ class StreamThread:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, *, for_good: bool = False) -> None:
-        """End after the record at work, with a commit. Returns at once. A static member leaves only ``for_good``:
-        otherwise it is expected back."""
-        self._gone_for_good |= for_good
+    def stop(self, *, leave: bool | None = None) -> None:
+        """End after the record at work, with a commit. Returns at once. ``leave``: whether to leave the group (see
+        ``Member.close``)."""
+        if self._leave is None:
+            self._leave = leave
         self._requests.stop.set()
         if self._rounds is not None:
             self._rounds.tasks.interrupt()
@@ -180,7 +185,7 @@ class StreamThread:
             ),
             context.instance_id(self.index),
         )
-        closing.append(lambda: member.close(leave=True if self._gone_for_good else None))
+        closing.append(lambda: member.close(leave=self._leave))
         clients, cache = ThreadClients(member, consumer, producer), ThreadCache(self._requests.cache_bytes)
         restorer = self._start_restoring(closing)
         opener = TaskOpener(context, consumer, producer, self.name)
@@ -253,6 +258,11 @@ class StreamThread:
         self._owner.thread_ended(self)
 
     # Called by the rounds
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether the client is paused."""
+        return self._owner.is_paused
 
     def joined(self, member_id: str) -> None:
         """The group knows this thread as a member."""
