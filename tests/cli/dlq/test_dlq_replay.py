@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
+
+from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.handlers import RawContent, dead_letter_record
 from tests.cli.dlq.dlq_kit import bury, create, failure, read, too_late, values, whole
 
@@ -76,6 +80,16 @@ def test_a_record_of_another_topic_with_the_same_name_is_another_record(pystream
     bury(failure(b"b", offset=1))
     pystreams("dlq", "replay", "dead", "--yes")
     assert values(pystreams) == ["b"]
+
+
+def test_equal_records_of_other_times_are_other_records(pystreams):
+    """An internal topic begins at offset 0 again after a reset."""
+    create("orders", "dead")
+    bury(failure(b"a", offset=1, timestamp=1_000))
+    pystreams("dlq", "replay", "dead", "--yes")
+    bury(failure(b"a", offset=1, timestamp=2_000))
+    pystreams("dlq", "replay", "dead", "--yes")
+    assert [record["timestamp"] for record in read(pystreams, "orders")] == [1_000, 2_000]
 
 
 def test_a_new_dead_letter_topic_has_nothing_replayed(pystreams):
@@ -254,6 +268,26 @@ def test_a_record_that_its_topic_refuses_is_an_error_that_says_how_far_it_came(p
     pystreams("topics", "alter", "orders", "-c", "max.message.bytes=100000")
     assert pystreams("dlq", "replay", "dead", "--yes").code == 0
     assert len(values(pystreams)) == 1
+
+
+def test_a_second_replay_at_the_same_time_is_refused(pystreams):
+    create("orders", "dead")
+    bury(failure(offset=1))
+    with (
+        closing(EmbeddedBroker(Path(".pystreams/log.db"))) as broker,
+        closing(broker.transactional_producer("other", "pystreams-replay-dead")),
+    ):
+        ended = pystreams("dlq", "replay", "dead", "--yes")
+    assert ended.code == 4
+    assert whole(ended.err) == (
+        "Error: another process is writing as pystreams-replay-dead\n"
+        "  where: replay; embedded log at .pystreams/log.db\n"
+        "  why:   the log allows one writer for each transactional id, and the other one is still running\n"
+        "  next:  wait until it has ended, or stop it, then try again; replayed before the error: no records; the "
+        "same command replays the others\n"
+    )
+    assert pystreams("dlq", "replay", "dead", "--yes").code == 0
+    assert values(pystreams) == ["two"]
 
 
 def test_a_reset_of_the_application_does_not_forget_what_was_replayed(pystreams, folder):

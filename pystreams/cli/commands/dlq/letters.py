@@ -31,8 +31,8 @@ class NotReplayable(Enum):
 
 
 class Identity(NamedTuple):
-    """Tells input records apart: the position, and a digest of key and value, because another topic with the same name
-    has the same positions."""
+    """Tells input records apart: the position, and a digest of event time, key and value, because another topic with
+    the same name has the same positions: an internal topic after a reset, for example."""
 
     partition: TopicPartition
     offset: int
@@ -98,9 +98,10 @@ class DeadLetter:
         replayed."""
         if self.source is None or self.not_replayable is not None:
             return None
-        key = b"-" if self.key is None else b"%d:%b" % (len(self.key), self.key)
-        value = b"-" if self.value is None else self.value
-        digest = blake2b(key + value, digest_size=_DIGEST_BYTES).hexdigest()
+        key, value = (
+            b"-" if part is None else b"%d:%b" % (len(part), part) for part in (self.key, self.value)
+        )
+        digest = blake2b(b"%d:%b%b" % (self.timestamp, key, value), digest_size=_DIGEST_BYTES).hexdigest()
         return Identity(self.source, self.source_offset, digest)
 
 
