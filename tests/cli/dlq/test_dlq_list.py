@@ -80,7 +80,7 @@ def test_what_cannot_be_replayed_is_named(pystreams):
         failure(offset=-1, partition=-1, topic=None, key=None, value=None, content=RawContent.NONE),
     )
     err = pystreams("dlq", "list", "dead").err
-    assert "1 cannot be replayed, not dead letters: without the headers __streams.errors.*" in err
+    assert "1 cannot be replayed, without the headers of a dead letter (__streams.errors.*)" in err
     assert "1 cannot be replayed, without the bytes of the input record" in err
     assert "1 cannot be replayed, without a source topic" in err
 

@@ -69,6 +69,14 @@ def test_two_letters_of_one_record_are_one_replay(pystreams):
     pystreams("dlq", "replay", "dead", "--yes", "--step", "parse")
     pystreams("dlq", "replay", "dead", "--yes")
     assert values(pystreams) == ["a", "b"]
+    bury(failure(b"c", offset=3), failure(b"c", offset=3, step="check"))
+    ended = pystreams("dlq", "replay", "dead", "--yes", "--since", "0")
+    assert ended.lines == [
+        "1\tto orders",
+        "3\tleft out: replayed before",
+        "1\tleft out: other letters of the same records",
+    ]
+    assert (ended.code, values(pystreams)) == (0, ["a", "b", "c"])
 
 
 def test_a_record_of_another_topic_with_the_same_name_is_another_record(pystreams):
@@ -187,7 +195,7 @@ def test_what_cannot_be_replayed_is_counted_in_the_last_line_and_the_exit_code(p
     ended = pystreams("dlq", "replay", "dead", "--yes")
     assert ended.code == 1
     assert ended.err.splitlines()[-1] == (
-        "Replayed 1 record to orders. Left out: 1 not dead letters: without the headers __streams.errors.*. Left "
+        "Replayed 1 record to orders. Left out: 1 without the headers of a dead letter (__streams.errors.*). Left "
         "out: 2 without the bytes of the input record, which was not at hand when the step failed."
     )
     assert values(pystreams) == ["two"]

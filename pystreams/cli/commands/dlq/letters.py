@@ -25,7 +25,7 @@ _DIGEST_BYTES: Final = 6
 class NotReplayable(Enum):
     """Why a record of a dead-letter topic cannot be replayed."""
 
-    FOREIGN = f"not dead letters: without the headers {DEAD_LETTER_HEADERS}*"
+    FOREIGN = f"without the headers of a dead letter ({DEAD_LETTER_HEADERS}*)"
     NO_ORIGIN = "without a source topic: a timer, or a store of the step, has forwarded the record"
     NO_INPUT = "without the bytes of the input record, which was not at hand when the step failed"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from pystreams.broker.port import Admin, TopicDescription
-from pystreams.cli.commands.dlq.letters import DeadLetter, NotReplayable
+from pystreams.cli.commands.dlq.letters import DeadLetter, Identity, NotReplayable
 from pystreams.cli.commands.dlq.marks import Marks
 from pystreams.cli.commands.dlq.selection import Filter, Letters, Seen
 from pystreams.clock import SystemClock
@@ -70,9 +70,10 @@ class ReplayPlan:
     """The records that the chosen letters give. Raises ``TopicError`` for a record that cannot be written."""
 
     def __init__(self, letters: Letters, chosen: Filter, marks: Marks, targets: Targets) -> None:
-        """``marks`` of the records replayed so far; those of the plan are added."""
         self.records: Counter[str] = Counter()
         self.replayed_before = 0
+        #: Letters of records of which another letter is replayed.
+        self.double = 0
         self.failed_again = 0
         self.skipped: Counter[NotReplayable] = Counter()
         self.late: Counter[str] = Counter()
@@ -81,6 +82,7 @@ class ReplayPlan:
         #: Topics that delete some of the records soon.
         self.warnings: list[str] = []
         self._marks = marks
+        self._planned: set[Identity] = set()
         self._targets = targets
         self._old_records: dict[str, OldRecords] = {}
         for letter, timestamp in letters.read():
@@ -99,13 +101,16 @@ class ReplayPlan:
     @property
     def chosen(self) -> int:
         """The number of records of the dead-letter topic that the options choose, if it has any letters."""
-        return self.seen.letters and self.total + self.replayed_before + self.skipped.total()
+        left_out = self.replayed_before + self.double + self.skipped.total()
+        return self.seen.letters and self.total + left_out
 
     def rows(self) -> list[list[str]]:
         """For ``show_table``: a line for each topic, and for each kind of letter that is left out."""
         rows = [[f"{records:,}", f"to {topic}"] for topic, records in sorted(self.records.items())]
         if self.replayed_before:
             rows.append([f"{self.replayed_before:,}", "left out: replayed before"])
+        if self.double:
+            rows.append([f"{self.double:,}", "left out: other letters of the same records"])
         return rows + [[f"{records:,}", f"left out: {why.value}"] for why, records in self.skipped.items()]
 
     def late_warning(self) -> str:
@@ -131,7 +136,10 @@ class ReplayPlan:
         if identity in self._marks:
             self.replayed_before += 1
             return
-        self._marks.add(identity)
+        if identity in self._planned:
+            self.double += 1
+            return
+        self._planned.add(identity)
         target = self._targets.partition(letter)
         self.records[target.topic] += 1
         self.failed_again += letter.replays > 0
@@ -161,11 +169,10 @@ def check_target(topic: str, to: str | None) -> None:
         )
 
 
-def counted(records: Counter[str] | Sequence[tuple[str, int]]) -> str:
+def counted(records: Mapping[str, int]) -> str:
     """``12 records to orders, 3 to payments``."""
-    pairs = sorted(dict(records).items())
-    if not pairs:
+    if not records:
         return "no records"
-    (topic, first), *others = pairs
+    (topic, first), *others = sorted(records.items())
     texts = [f"{first:,} record{'' if first == 1 else 's'} to {topic}"]
     return ", ".join(texts + [f"{number:,} to {name}" for name, number in others])
