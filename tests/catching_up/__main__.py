@@ -2,6 +2,7 @@
 
 python -m tests.catching_up --count 100
 python -m tests.catching_up --log kafka --seed 7 --count 1
+python -m tests.catching_up --tables
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 
 from tests.catching_up.histories import trial
 from tests.catching_up.running import check
+from tests.catching_up.tables import table_trial
 from tests.catching_up.trials import Trial
 from tests.conformance.progress import shown
 from tests.kafka.server import KafkaServer, why_not
@@ -30,7 +32,9 @@ def main() -> int:
     given = _parser().parse_args()
     seed = random.SystemRandom().randrange(1 << 31) if given.seed is None else given.seed
     print(
-        f"seed {seed}: the same again with --log {given.log} --seed {seed} --count {given.count}", flush=True
+        f"seed {seed}: the same again with --log {given.log} --seed {seed} --count {given.count}"
+        f"{' --tables' if given.tables else ''}",
+        flush=True,
     )
     reason = why_not() if given.log == "kafka" else None
     if reason is not None:
@@ -40,7 +44,8 @@ def main() -> int:
     run = {"threads": given.threads, "workers": given.workers}
     chosen = {name: value for name, value in run.items() if value is not None}
     chosen |= {"kills": ()} if given.no_kills else {}
-    trials = [trial(seed + number, given.log, **chosen) for number in range(given.count)]
+    made = table_trial if given.tables else trial
+    trials = [made(seed + number, given.log, **chosen) for number in range(given.count)]
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         opened: Callable[[Path], Log] = Log
@@ -93,6 +98,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, help="by default at random")
     parser.add_argument("--workers", type=int, help="by default at random")
     parser.add_argument("--no-kills", action="store_true")
+    parser.add_argument(
+        "--tables", action="store_true", help="instead: tables that change, and joins with them"
+    )
     return parser
 
 

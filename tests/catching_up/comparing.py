@@ -32,7 +32,7 @@ def _last_differ(expected: Expected, found: Sequence[Read]) -> list[str]:
         if read.value is None:
             last.pop(read.key, None)  # a session that has been merged with another
         else:
-            last[read.key] = read.value, read.timestamp
+            last[read.key] = read.value, read.timestamp if expected.timed else 0
     wanted = {rec.key: (rec.value, rec.time) for rec in expected.results}
     unsure = {rec.key for rec in expected.maybe}
     return [

@@ -64,7 +64,7 @@ def trial(seed: int, log: Literal["embedded", "kafka"] = "embedded", **run: Any)
     if chance.random() < 0.25:
         rows, steps = _rows(chance, left, grid), [Table(chance.random() < 0.5), *steps]
     found = in_time(Trial(seed, left, right, rows, steps, Run(log)))
-    return msgspec.structs.replace(found, run=_run(found, chance, log, **run))
+    return msgspec.structs.replace(found, run=random_run(found, chance, log, **run))
 
 
 # Histories
@@ -206,7 +206,8 @@ def _lateness_ms(one: Trial, *, joins: bool = False) -> int:
 # Runs
 
 
-def _run(found: Trial, chance: random.Random, log: Literal["embedded", "kafka"], **given: Any) -> Run:
+def random_run(found: Trial, chance: random.Random, log: Literal["embedded", "kafka"], **given: Any) -> Run:
+    """How a trial runs, as far as it is not given."""
     records = sum(map(len, found.left + found.right))
     times = sorted(rec.moment for recs in arrived(found.left).values() for rec in recs)
     kills = [chance.randint(1, max(1, records)) for _ in range(chance.choice((0, 0, 1, 3)))]

@@ -11,13 +11,17 @@ from tests.catching_up.trials import (
     OUT,
     RIGHT,
     ROWS,
+    Changing,
     Join,
+    Lookup,
     Rekey,
     Table,
     Trial,
+    Versions,
     Windows,
     new_key,
     pair,
+    row_key,
     union,
 )
 
@@ -28,6 +32,9 @@ def application(trial: Trial, seen: Callable[[str], None] = lambda _: None, **se
     """The trial's topology. ``seen`` is called with the id of each record of a source that is processed."""
     # The inputs' timestamps are fixed: no broker may delete them for their age.
     app = App(NAME, window_changelog_retention_ms=-1, **settings)
+    if isinstance(trial.steps[0], Changing):
+        _changing(app, trial.steps[0], seen).to_stream().to(OUT, key=str, value=str)
+        return app
     joins = any(isinstance(step, Join) for step in trial.steps)
     stream = app.stream(LEFT, key=str, value=str).peek(seen)
     other = app.stream(RIGHT, key=str, value=str).peek(seen) if joins else None
@@ -40,12 +47,51 @@ def application(trial: Trial, seen: Callable[[str], None] = lambda _: None, **se
             case Rekey():
                 stream = _rekeyed(stream, step, f"hop-{number}")
                 other = None if other is None else _rekeyed(other, step, f"hop-{number}-right")
+            case Versions(left=left, grace_ms=grace, history_ms=history):
+                versions = app.table(ROWS, key=str, value=str, name="versions", history=history)
+                join = stream.left_join if left else stream.join
+                stream = join(versions, pair, grace=grace, value=str)
+            case Lookup(left=left):
+                everywhere = app.global_table(ROWS, key=str, value=str)
+                join = stream.left_join if left else stream.join
+                # The new key is a function of the value.
+                hop = next(one for one in trial.steps if isinstance(one, Rekey))
+                stream = join(everywhere, pair, key_fn=lambda value, hop=hop: new_key(value, hop), value=str)
             case Windows():
                 stream = _windowed(stream, step, f"windows-{number}")
             case Join():
                 stream, other = _joined(stream, other, step, f"join-{number}"), None
     stream.to(OUT, key=str, value=str)
     return app
+
+
+def _changing(app: App, step: Changing, seen: Callable[[str], None]) -> Any:
+    def look(value: str) -> str:
+        seen(value)
+        return value
+
+    def table(topic: str) -> Any:
+        return app.table(topic, key=str, value=str).map_values(look, value=str)
+
+    if step.of == "foreign":
+        left, right = table(LEFT), app.table(RIGHT, key=str, value=str)
+        join = left.left_join if step.kind == "left" else left.join
+        return join(right, pair, foreign_key=row_key, value=str)
+    grouped = _grouped(table(LEFT), step, "left")
+    if step.of == "aggregate":
+        return grouped
+    join = grouped.left_join if step.kind == "left" else grouped.join
+    return join(_grouped(app.table(RIGHT, key=str, value=str), step, "right"), pair, value=str)
+
+
+def _grouped(table: Any, step: Changing, name: str) -> Any:
+    by_key = table.group_by(lambda value: (new_key(value, step.by), value), key=str, value=str)
+    return by_key.aggregate(str, union, _without, name=name, value=str)
+
+
+def _without(total: str, value: str) -> str | None:
+    """The set without one element; no row if it was the last."""
+    return " ".join(one for one in total.split() if one != value) or None
 
 
 def _rekeyed(stream: Any, rekey: Rekey, name: str) -> Any:

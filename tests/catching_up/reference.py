@@ -7,23 +7,27 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple, TypeAlias
 
 from pystreams.partitioning import partition_for_key
 from tests.catching_up.trials import (
+    Changing,
     Emission,
     Event,
     History,
     Join,
+    Lookup,
     Rekey,
     Step,
     Table,
     Trial,
+    Versions,
     Windows,
     new_key,
     pair,
+    row_key,
     union,
 )
 
@@ -55,10 +59,15 @@ class Expected(NamedTuple):
     results: list[Rec]
     maybe: list[Rec]
     emission: Emission
+    #: Whether the time of results is compared. That of a row of a table depends on who came first.
+    timed: bool = True
 
 
 def expected(trial: Trial) -> Expected:
     """What a trial must come to."""
+    changing = next((step for step in trial.steps if isinstance(step, Changing)), None)
+    if changing is not None:
+        return Expected(list(changed(trial, changing)), [], "update", timed=False)
     stream, emission = computed(trial, trial.steps)
     results = [rec for recs in stream.values() for rec in recs if rec.came is not None]
     sure = [rec for rec in results if rec.by is not None]
@@ -75,6 +84,11 @@ def computed(trial: Trial, steps: Iterable[Step]) -> tuple[Stream, Emission]:
                 stream = {p: list(looked_up(recs, trial.rows[p], step)) for p, recs in stream.items()}
             case Rekey():
                 stream, other = rekeyed(stream, step), rekeyed(other, step)
+            case Versions():
+                stream = {p: list(as_of(recs, trial.rows[p], step)) for p, recs in stream.items()}
+            case Lookup():
+                last = {row.key: row.id for rows in trial.rows for row in rows}
+                stream = {p: list(found_in(recs, last, step)) for p, recs in stream.items()}
             case Windows():
                 stream = {p: list(windowed(recs, step)) for p, recs in stream.items()}
                 emission = step.emission
@@ -130,6 +144,69 @@ def looked_up(recs: Sequence[Rec], rows: Sequence[Event], table: Table) -> Itera
         there = [row.id for row in rows if row.key == rec.key and row.time < rec.moment]
         if there or table.left:
             yield rec._replace(value=pair(rec.value, there[-1] if there else None))
+
+
+def as_of(recs: Sequence[Rec], rows: Sequence[Event], versions: Versions) -> Iterator[Rec]:
+    """With the row that was valid at the time of the record, when the stream has come further by the grace."""
+    clock = Clock(recs)
+    for rec in recs:
+        valid = max(
+            (row for row in rows if row.key == rec.key and row.time <= rec.time), default=None, key=_time
+        )
+        if valid is not None or versions.left:
+            came, by = clock.reaches(rec.time + versions.grace_ms)
+            value = pair(rec.value, valid.id if valid is not None else None)
+            yield rec._replace(value=value, came=came, by=by)
+
+
+def _time(row: Event) -> int:
+    return row.time
+
+
+def found_in(recs: Iterable[Rec], rows: Mapping[str, str], lookup: Lookup) -> Iterator[Rec]:
+    """With the last row of the key."""
+    for rec in recs:
+        if rec.key in rows or lookup.left:
+            yield rec._replace(value=pair(rec.value, rows.get(rec.key)))
+
+
+# Tables
+
+
+def changed(trial: Trial, step: Changing) -> Iterator[Rec]:
+    """What the last rows come to. Time does not matter: the order of each partition decides which row is the last."""
+    left, right = _rows(trial.left), _rows(trial.right)
+    found: dict[str, str] = {}
+    match step.of:
+        case "aggregate":
+            found = _by_new_key(left, step.by)
+        case "join":
+            others = _by_new_key(right, step.by)
+            found = _joined_rows(_by_new_key(left, step.by), others, step, lambda key, _: key)
+        case "foreign":
+            found = _joined_rows(left, right, step, lambda _, value: row_key(value))
+    for key, value in found.items():
+        yield Rec(0, key, value, 0, 0)
+
+
+def _rows(history: History) -> dict[str, str]:
+    last = {event.key: event.id for events in history for event in events}
+    return {key: value for key, value in last.items() if value}
+
+
+def _by_new_key(rows: Mapping[str, str], rekey: Rekey) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for value in rows.values():
+        key = new_key(value, rekey)
+        found[key] = union(found.get(key, ""), value)
+    return found
+
+
+def _joined_rows(
+    left: Mapping[str, str], right: Mapping[str, str], step: Changing, other: Callable[[str, str], str]
+) -> dict[str, str]:
+    matches = {key: (value, right.get(other(key, value))) for key, value in left.items()}
+    return {key: pair(*both) for key, both in matches.items() if both[1] is not None or step.kind == "left"}
 
 
 # Windows

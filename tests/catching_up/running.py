@@ -22,7 +22,7 @@ from tests.broker.following import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from tests.catching_up.comparing import compare
 from tests.catching_up.programs import NAME, application
 from tests.catching_up.reference import arrived, expected
-from tests.catching_up.trials import LEFT, OUT, RIGHT, ROWS, Event, History, Join, Trial
+from tests.catching_up.trials import LEFT, OUT, RIGHT, ROWS, Event, History, Trial, two_sources
 from tests.catching_up.worker import FOLDER, TRIAL, Seen
 from tests.live.support import TIMEOUT_S, Log, Read
 
@@ -51,7 +51,7 @@ def check(trial: Trial, log: Log, *, before_outage: Callable[[Trial, Log], None]
 def outcome(trial: Trial, log: Log, before_outage: Callable[[Trial, Log], None]) -> list[Read]:
     """What the application of a trial leaves in its output, partition by partition."""
     inputs = {LEFT: trial.left}
-    if any(isinstance(step, Join) for step in trial.steps):
+    if two_sources(trial):
         inputs[RIGHT] = trial.right
     if any(trial.rows):
         inputs[ROWS] = trial.rows
@@ -79,7 +79,7 @@ def _write(
     for topic, history in inputs.items():
         for partition, events in enumerate(history):
             part: list[Event] = events[begin[topic][partition] : end[topic][partition]]
-            records = [(event.key, event.id, event.time) for event in part]
+            records = [(event.key, event.id or None, event.time) for event in part]
             log.write(topic, records, value=str, partition=partition)
 
 

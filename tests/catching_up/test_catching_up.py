@@ -13,6 +13,7 @@ import pytest
 
 from tests.catching_up.histories import trial
 from tests.catching_up.running import check
+from tests.catching_up.tables import table_trial
 from tests.kafka.support import Cluster
 from tests.live.support import Log
 
@@ -45,6 +46,27 @@ def test_workers_have_the_result_of_the_order_of_time(seed: int, tmp_path: Path)
 def test_who_is_killed_has_the_result_of_the_order_of_time(seed: int, tmp_path: Path):
     with closing(Log(tmp_path)) as log:
         check(trial(seed, workers=1 + seed % 2, kills=(40 + seed % 7, 90)), log)
+
+
+@pytest.mark.parametrize("seed", range(800, 816))
+def test_tables_that_change_behind_a_hop_and_joins_with_their_versions_have_the_result_of_the_order_of_time(
+    seed: int, tmp_path: Path
+):
+    with closing(Log(tmp_path)) as log:
+        check(table_trial(seed, **ONE_PROCESS), log)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(820, 824))
+def test_so_they_have_with_workers_of_which_one_is_killed(seed: int, tmp_path: Path):
+    with closing(Log(tmp_path)) as log:
+        check(table_trial(seed, workers=1 + seed % 2, kills=(50,)), log)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("seed", range(830, 834))
+def test_so_they_have_on_kafka(seed: int, cluster: Cluster):
+    check(table_trial(seed, "kafka", **ONE_PROCESS), cluster)
 
 
 @pytest.mark.kafka

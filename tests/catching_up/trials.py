@@ -9,13 +9,17 @@ import msgspec
 #: The first millisecond of 2026: all histories begin here.
 BEGIN_MS = 1_767_225_600_000
 
+#: The keys of the topic ``right`` where both sources are tables.
+OTHER_KEYS = tuple(f"b{number}" for number in range(12))
+
 LEFT, RIGHT, ROWS, OUT = "left", "right", "rows", "out"
 
 Emission: TypeAlias = Literal["update", "close", "suppress"]
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True):
-    """A record of a source topic or a row of a table; ``key`` begins with its partition, ``id`` is its value."""
+    """A record of a source topic or a row of a table; ``key`` begins with its partition, unless it is a new key, and
+    ``id`` is its value. Without an id the row is deleted."""
 
     time: int
     key: str
@@ -60,7 +64,34 @@ class Join(msgspec.Struct, frozen=True, tag=True):
     grace_ms: int
 
 
-Step: TypeAlias = Table | Rekey | Windows | Join
+class Versions(msgspec.Struct, frozen=True, tag=True):
+    """A join with the table of the topic ``rows``, which has the new keys of a hop before, and keeps versions: each
+    record waits for the grace, and gets the row that was valid at its time."""
+
+    left: bool
+    grace_ms: int
+    history_ms: int
+
+
+class Lookup(msgspec.Struct, frozen=True, tag=True):
+    """A join with the global table of the topic ``rows``, which has the new keys of a hop before."""
+
+    left: bool
+
+
+class Changing(msgspec.Struct, frozen=True, tag=True):
+    """The source topics are tables, whose rows change.
+
+    ``aggregate``: by a new key the set of its rows' ids. ``join``: the table of these sets with that of the other
+    topic. ``foreign``: each row with one of the other topic.
+    """
+
+    of: Literal["aggregate", "join", "foreign"]
+    kind: Literal["inner", "left"]
+    by: Rekey
+
+
+Step: TypeAlias = Table | Rekey | Windows | Join | Versions | Lookup | Changing
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -94,10 +125,16 @@ class Trial(msgspec.Struct, frozen=True):
         """One line for people, and how to do it again."""
         records = sum(map(len, self.left + self.right))
         steps = " -> ".join(map(str, self.steps))
+        tables = " --tables" if any(isinstance(s, Versions | Lookup | Changing) for s in self.steps) else ""
         return (
             f"{records} records in {len(self.left)} partitions -> {steps}; {self.run}; "
-            f"again: python -m tests.catching_up --log {self.run.log} --seed {self.seed} --count 1"
+            f"again: python -m tests.catching_up --log {self.run.log} --seed {self.seed} --count 1{tables}"
         )
+
+
+def two_sources(trial: Trial) -> bool:
+    """Whether the application reads the topic ``right``, too."""
+    return any(isinstance(s, Join) or (isinstance(s, Changing) and s.of != "aggregate") for s in trial.steps)
 
 
 def new_key(values: str, rekey: Rekey) -> str:
@@ -105,6 +142,11 @@ def new_key(values: str, rekey: Rekey) -> str:
     first = values.split(" ", 1)[0]
     mixed = sum((number + 3) * ord(letter) for number, letter in enumerate(first)) * 7919 + rekey.salt
     return f"k{mixed % rekey.keys}"
+
+
+def row_key(value: str) -> str:
+    """The key of the other topic that a row refers to: one of those that there may be."""
+    return OTHER_KEYS[sum(map(ord, value)) % len(OTHER_KEYS)]
 
 
 def union(*values: str) -> str:
