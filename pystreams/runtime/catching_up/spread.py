@@ -31,7 +31,7 @@ from pystreams.topology.built import BuiltTopology
 #: because it is not committed, one that they have not read yet, and one for the unevenness of work.
 STEPS: Final = 3
 #: There is no limit until there were so many steps, or until this time is over: whoever is furthest behind may be dead.
-PACE_KNOWN_AFTER_MS: Final = 2_000.0
+PACE_KNOWN_AFTER_MS: Final = 1_000.0
 #: To pause for less would not make the state much smaller.
 _DISTANCE_MS_MIN: Final = 60_000
 

@@ -21,12 +21,12 @@ from pystreams.runtime.catching_up.group_watch import GroupWatch, Seen
 from pystreams.runtime.catching_up.spread import Spread
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.stream_time import NO_TIME, TIME_MAX
+from pystreams.times import spell_ms
 
 log = logging.getLogger(__name__)
 
 #: How often it is logged above the level of debugging.
 _SAY_INTERVAL_MS = 30_000.0
-_HOUR_MS = 3_600_000
 
 
 class Pausing:
@@ -121,11 +121,11 @@ class Pausing:
         head, behind = least
         log.log(
             level,
-            "[%s] tasks %s pause: their next records are up to %.1f h later than that of task %s, which lags;"
-            " they go on when it is %.1f h or less",
+            "[%s] paused tasks: %s. The next record is up to %s later than that of task %s, which lags."
+            " They go on when it is %s or less",
             self._thread,
             ", ".join(map(str, sorted(ahead))),
-            (max(ahead.values()) - head) / _HOUR_MS,
+            spell_ms(max(ahead.values()) - head),
             behind,
-            (self._limit_ms - head) / _HOUR_MS,
+            spell_ms(self._limit_ms - head),
         )

@@ -254,8 +254,8 @@ def test_who_pauses_is_counted_and_said(caplog):
     assert one.metrics.total(names.PAUSED_TASKS) == 1
     said = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert [level for level, _ in said] == ["INFO", "DEBUG", "DEBUG"]
-    assert "tasks 0_1 pause: their next records are up to 4.0 h later than that of task 0_2" in said[0][1]
-    assert "when it is 1.0 h or less" in said[0][1]
+    assert "paused tasks: 0_1. The next record is up to 4 h later than that of task 0_2" in said[0][1]
+    assert "when it is 1 h or less" in said[0][1]
     one.pausing.close()
     assert one.metrics.total(names.PAUSED_TASKS) == 0
 
