@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from pystreams.broker.port import CommittedOffset
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
 
@@ -41,4 +42,32 @@ class Restorable(Protocol):
 
     def restored(self, ends: Mapping[str, int]) -> None:
         """All its stores are filled, up to ``ends`` by store."""
+        ...
+
+
+class Followable(Protocol):
+    """A task whose stores are to be kept filled: a standby."""
+
+    @property
+    def task_id(self) -> TaskId: ...
+
+    def to_restore(self) -> Sequence[ToRestore]:
+        """Its stores, and what they are filled from."""
+        ...
+
+    def restore(self, store: str, batch: RecordBatch) -> None:
+        """See ``Restorable.restore``."""
+        ...
+
+    @property
+    def needs_commits(self) -> bool:
+        """Whether to call ``group_committed`` now and then."""
+        ...
+
+    def group_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> Mapping[str, int]:
+        """The group has committed these offsets. Returns up to where inputs may be read, by store."""
+        ...
+
+    def checkpoint(self) -> None:
+        """Called now and then."""
         ...

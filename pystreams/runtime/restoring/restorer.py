@@ -8,6 +8,8 @@ the owner waits for one batch at most. Only the restoring thread uses the consum
 A store is restored from where its own commit left off to the end its changelog has when the restore begins, and is
 done when the *position* has reached that end: records there may have been compacted away. A store that lies outside of
 its changelog is corrupt. The tasks with the fewest offsets to go are read first, so that most tasks run early.
+
+Standbys are followed: their changelogs are read on and on, while no other task waits for its stores.
 """
 
 from __future__ import annotations
@@ -18,14 +20,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pystreams.broker.port import Admin, Consumer
 from pystreams.clock import Clock, Deadline
 from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
-from pystreams.runtime.restoring.restorable import Restorable
+from pystreams.runtime.restoring.restorable import Followable, Restorable
 from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.restoring.store_restore import StoreRestore, cut_short, outside, planned
 
@@ -33,6 +35,9 @@ log = logging.getLogger(__name__)
 
 #: Partitions that are read at the same time; a task is read with all of its partitions.
 PARTITIONS_READ_MAX: Final = 16
+#: How often followed tasks are told how far the group has come, and how often they checkpoint.
+COMMITS_INTERVAL_MS: Final = 1_000
+_CHECKPOINT_INTERVAL_MS: Final = 10_000
 _PROGRESS_LOG_INTERVAL_MS: Final = 10_000
 #: After so long without records the ends of changelogs are asked for anew: they may lie lower.
 _STALLED_MS: Final = 5_000
@@ -50,10 +55,11 @@ class RestoreOutcome:
 
 @dataclass(slots=True)
 class _TaskRestore:
-    """A task with the restores of its stores."""
+    """A task with the restores of its stores. One that is followed is never complete."""
 
-    task: Restorable
+    task: Restorable | Followable
     stores: list[StoreRestore]
+    follows: bool = False
 
     @property
     def left(self) -> int:
@@ -64,16 +70,25 @@ class Restorer:
     """The restores of one stream thread, over a consumer of its own."""
 
     def __init__(
-        self, consumer: Consumer, admin: Admin, clock: Clock, listener: RestoreListener | None
+        self,
+        consumer: Consumer,
+        admin: Admin,
+        clock: Clock,
+        listener: RestoreListener | None,
+        group: str = "",
     ) -> None:
+        """``group`` is the one whose commits bound what standbys read of inputs."""
         self._consumer = consumer
         self._admin = admin
+        self._group = group
         self._clock = clock
         self._listener = listener
         #: Guards what follows up to the blank line; notified when there is something to do.
         self._mutex = threading.Condition()
-        #: Tasks that were submitted, whose offsets are not known yet.
-        self._submitted: dict[TaskId, Restorable] = {}
+        #: Tasks that were submitted, or are to be followed, whose offsets are not known yet.
+        self._submitted: dict[TaskId, Restorable | Followable] = {}
+        #: The tasks that are to be followed, begun with or not.
+        self._followed: dict[TaskId, Followable] = {}
         self._tasks: dict[TaskId, _TaskRestore] = {}
         self._stores: dict[TopicPartition, StoreRestore] = {}
         #: The consumer is perhaps to read something else than it reads.
@@ -89,18 +104,28 @@ class Restorer:
         self._to_tell: deque[Callable[[], None]] = deque()
         self._since_ms = self._logged_ms = self._moved_ms = clock.monotonic_ms()
         self._restored = 0
+        #: When followed tasks are next told of the group's commits, and when to checkpoint.
+        self._next_commits_ms = self._next_checkpoint_ms = 0.0
 
     # For the owner of the tasks
 
     def progress(self) -> list[StoreRestore]:
-        """Copies of the restores under way."""
-        return [replace(restore) for restore in list(self._stores.values())]
+        """Copies of the restores under way, without those of followed tasks."""
+        return [replace(restore) for restore in list(self._stores.values()) if not restore.follows]
+
+    def lags(self) -> dict[TaskId, int]:
+        """How many offsets the stores of each followed task are behind; nothing of those not begun with."""
+        lags: dict[TaskId, int] = {}
+        for restore in list(self._stores.values()):
+            if restore.follows:
+                lags[restore.task_id] = lags.get(restore.task_id, 0) + restore.left
+        return lags
 
     def submit(self, task: Restorable) -> None:
         """Fill a task's stores. From now on only the restoring thread uses them, until the task is drained or
         withdrawn. A task without stores is complete at once."""
         with self._mutex:
-            if not self._tasks and not self._submitted:
+            if not self._restores:
                 self._since_ms = self._logged_ms = self._moved_ms = self._clock.monotonic_ms()
                 self._restored = 0
             if not task.to_restore():
@@ -110,12 +135,20 @@ class Restorer:
             self._submitted[task.task_id] = task
             self._mutex.notify_all()
 
+    def follow(self, task: Followable) -> None:
+        """Keep a task's stores filled until it is withdrawn, or drained because it is corrupt."""
+        with self._mutex:
+            self._submitted[task.task_id] = self._followed[task.task_id] = task
+            self._next_commits_ms = 0.0
+            self._mutex.notify_all()
+
     def withdraw(self, task_id: TaskId) -> None:
-        """Stop restoring a task; nothing happens if it is not being restored. Afterwards the restorer does not use the
-        task's stores any more, and ``drain`` does not return the task. Waits for one batch at most."""
+        """Stop restoring or following a task; nothing happens if that is not done. Afterwards the restorer does not use
+        the task's stores any more, and ``drain`` does not return the task. Waits for one batch at most."""
         with self._mutex:
             self._submitted.pop(task_id, None)
             self._forget(task_id)
+            self._followed.pop(task_id, None)
             if task_id in self._outcome.finished:
                 self._outcome.finished.remove(task_id)
             self._outcome.corrupted.pop(task_id, None)
@@ -162,7 +195,7 @@ class Restorer:
         return bool(self._submitted or self._tasks or self._adjust)
 
     def task_ids(self) -> list[TaskId]:
-        """The tasks that are being restored."""
+        """The tasks that are being restored or followed."""
         with self._mutex:
             return sorted({*self._submitted, *self._tasks})
 
@@ -173,6 +206,8 @@ class Restorer:
 
     def step(self, budget_ms: float, wait_ms: float) -> None:
         """Restore for about ``budget_ms``, waiting up to ``wait_ms`` if nothing has arrived."""
+        if not self._restores:
+            self._learn_commits()
         self._begin()
         # What needs no records waits for none.
         self._finish()
@@ -180,6 +215,7 @@ class Restorer:
         while True:
             self.adjust_reading()
             if not self._read:
+                self._wait_for_change(wait_ms)
                 break
             try:
                 batches = self._consumer.poll(wait_ms)
@@ -197,12 +233,52 @@ class Restorer:
                 break
         self._finish()
         self.adjust_reading()
+        self._checkpoint()
         self._log_progress()
+
+    def _wait_for_change(self, wait_ms: float) -> None:
+        """Where all that is followed has been read as far as the group has committed it."""
+        with self._mutex:
+            if self._followed and not self._submitted and not self._closed:
+                self._mutex.wait(wait_ms / 1000)
+
+    @property
+    def _restores(self) -> bool:
+        """Whether a task waits for its stores."""
+        with self._mutex:
+            return (self._submitted.keys() | self._tasks.keys()) > self._followed.keys()
+
+    def _learn_commits(self) -> None:
+        """Tell followed tasks how far the group has come."""
+        now_ms = self._clock.monotonic_ms()
+        with self._mutex:
+            if now_ms < self._next_commits_ms or not any(t.needs_commits for t in self._followed.values()):
+                return
+        committed = self._admin.group_offsets(self._group)
+        with self._mutex:
+            self._next_commits_ms = now_ms + COMMITS_INTERVAL_MS
+            for task_id, task in self._followed.items():
+                limits = task.group_committed(committed)
+                begun = self._tasks.get(task_id)
+                for restore in begun.stores if begun is not None else ():
+                    if restore.store in limits:
+                        restore.end_offset = max(restore.position, limits[restore.store])
+                        self._adjust = True
+
+    def _checkpoint(self) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if not self._followed or now_ms < self._next_checkpoint_ms:
+            return
+        self._next_checkpoint_ms = now_ms + _CHECKPOINT_INTERVAL_MS
+        with self._mutex:
+            for task_id, task in self._followed.items():
+                if task_id in self._tasks:
+                    task.checkpoint()
 
     def adjust_reading(self) -> None:
         """Have the consumer read what is to be read now, and nothing else."""
         with self._mutex:
-            if not self._adjust and all(restore.left for restore in self._read.values()):
+            if not self._adjust and all(restore.goes_on for restore in self._read.values()):
                 return
             wanted = self._to_read()
             gone = [p for p, restore in self._read.items() if wanted.get(p) is not restore]
@@ -217,13 +293,25 @@ class Restorer:
             self._adjust = False
 
     def _to_read(self) -> dict[TopicPartition, StoreRestore]:
-        """The partitions of the tasks with the fewest offsets to go."""
+        """The partitions of the tasks with the fewest offsets to go; if there are none, those of followed tasks."""
+        restored = [of_task for of_task in self._tasks.values() if not of_task.follows and of_task.left]
+        if not restored:
+            return {
+                p: restore
+                for p, restore in self._stores.items()
+                if restore.goes_on and self._may_follow(restore)
+            }
         chosen: dict[TopicPartition, StoreRestore] = {}
-        for of_task in sorted(self._tasks.values(), key=lambda of_task: of_task.left):
+        for of_task in sorted(restored, key=lambda of_task: of_task.left):
             if len(chosen) >= PARTITIONS_READ_MAX:
                 break
             chosen |= {restore.partition: restore for restore in of_task.stores if restore.left}
         return chosen
+
+    def _may_follow(self, restore: StoreRestore) -> bool:
+        """Whether all is known that a followed task has to know of the group's commits."""
+        task = self._followed.get(restore.task_id)
+        return task is not None and (self._next_commits_ms > 0 or not task.needs_commits)
 
     def _begin(self) -> None:
         """Begin to restore the tasks that were submitted. One request asks for the offsets of all of them."""
@@ -240,18 +328,20 @@ class Restorer:
                     # It was withdrawn meanwhile.
                     continue
                 task = self._submitted.pop(task_id)
+                follows = task_id in self._followed
                 try:
                     restores = [
-                        planned(task_id, one, beginnings[one.partition], ends[one.partition])
+                        planned(task_id, one, beginnings[one.partition], ends[one.partition], follows=follows)
                         for one in of_task
                     ]
                 except StateCorruptedError as error:
+                    self._followed.pop(task_id, None)
                     self._outcome.corrupted[task_id] = error
                     continue
-                self._tasks[task_id] = _TaskRestore(task, restores)
+                self._tasks[task_id] = _TaskRestore(task, restores, follows)
                 self._stores |= {restore.partition: restore for restore in restores}
                 self._adjust = True
-                if self._listener is not None:
+                if self._listener is not None and not follows:
                     started = self._listener.on_restore_start
                     self._to_tell.extend(
                         partial(started, each.partition, each.store, each.start_offset, each.end_offset)
@@ -275,6 +365,7 @@ class Restorer:
             for task_id, error in corrupted.items():
                 if task_id in self._tasks:
                     self._forget(task_id)
+                    self._followed.pop(task_id, None)
                     self._outcome.corrupted[task_id] = error
 
     def _apply(self, batch: RecordBatch) -> None:
@@ -282,8 +373,9 @@ class Restorer:
             restore = self._stores.get(TopicPartition(batch.topic, batch.partition))
             if restore is None or self._read.get(restore.partition) is not restore:
                 return
-            # An input goes on behind what was committed.
-            batch = batch.before(restore.end_offset)
+            if not restore.open_ended:
+                # An input goes on behind what was committed.
+                batch = batch.before(restore.end_offset)
             for start_offset, end_offset in self._left_out.get(restore.partition, ()):
                 batch = batch.without(start_offset, end_offset)
             task = self._tasks[restore.task_id].task
@@ -291,6 +383,7 @@ class Restorer:
                 task.restore(restore.store, batch)
             except StateCorruptedError as error:
                 self._forget(restore.task_id)
+                self._followed.pop(restore.task_id, None)
                 self._outcome.corrupted[restore.task_id] = error
                 return
             except BaseException:
@@ -299,6 +392,8 @@ class Restorer:
                 self._submitted[restore.task_id] = task
                 raise
             restore.records += len(batch)
+            if restore.follows:
+                return
             self._restored += len(batch)
             if self._listener is not None:
                 told = self._listener.on_batch_restored
@@ -310,15 +405,26 @@ class Restorer:
         with self._mutex:
             for partition, restore in self._read.items():
                 position = self._consumer.position(partition)
+                if restore.open_ended:
+                    end = self._consumer.known_end_offset(partition)
+                    restore.end_offset = max(position, restore.end_offset if end is None else end)
+                elif restore.follows:
+                    # What lies behind was read, but not applied.
+                    position = min(position, restore.end_offset)
                 if position != restore.position:
                     restore.position, self._moved_ms = position, self._clock.monotonic_ms()
 
     def _finish(self) -> None:
         """Hand over the tasks whose stores are complete."""
         with self._mutex:
-            done = {task_id: of_task for task_id, of_task in self._tasks.items() if not of_task.left}
+            done = {
+                task_id: of_task
+                for task_id, of_task in self._tasks.items()
+                if not of_task.follows and not of_task.left
+            }
             for of_task in done.values():
-                of_task.task.restored({each.store: each.position for each in of_task.stores})
+                restored: Any = of_task.task
+                restored.restored({each.store: each.position for each in of_task.stores})
                 if self._listener is not None:
                     ended = self._listener.on_restore_end
                     self._to_tell.extend(
@@ -356,7 +462,8 @@ class Restorer:
         if now - self._moved_ms < _STALLED_MS:
             return {}
         self._moved_ms = now
-        ends = self._admin.end_offsets([p for p, restore in self._read.items() if restore.left])
+        # The consumer notices by itself if it has gone on behind the end of what it follows.
+        ends = self._admin.end_offsets([p for p, r in self._read.items() if r.left and not r.follows])
         return {
             self._read[p].task_id: cut_short(self._read[p], end)
             for p, end in ends.items()
@@ -365,15 +472,15 @@ class Restorer:
 
     def _log_progress(self) -> None:
         now = self._clock.monotonic_ms()
-        if not self._stores or now - self._logged_ms < _PROGRESS_LOG_INTERVAL_MS:
+        if len(self._tasks) == len(self._followed) or now - self._logged_ms < _PROGRESS_LOG_INTERVAL_MS:
             return
         self._logged_ms = now
         left = sum(restore.left for restore in self.progress())
         rate = self._restored / max(1e-3, (now - self._since_ms) / 1000)
         log.info(
             "restoring %d stores of %d tasks: %d records restored, %d offsets to go, %d records/s, ETA %s",
-            len(self._stores),
-            len(self._tasks),
+            len(self.progress()),
+            len(self._tasks) - len(self._followed),
             self._restored,
             left,
             rate,

@@ -14,7 +14,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class StoreRestore:
-    """The progress of one store's restore."""
+    """The progress of one store's restore. One that ``follows`` goes on behind its end; with ``open_ended`` that is
+    only the end that was last seen, else one that moves with the group's commits."""
 
     task_id: TaskId
     store: str
@@ -23,20 +24,29 @@ class StoreRestore:
     end_offset: int
     position: int
     records: int = 0
+    follows: bool = False
+    open_ended: bool = False
 
     @property
     def left(self) -> int:
         """Offsets to go."""
         return max(0, self.end_offset - self.position)
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether to read on."""
+        return self.open_ended or self.left > 0
 
-def planned(task_id: TaskId, wanted: ToRestore, beginning: int, end: int) -> StoreRestore:
-    """The restore of a store from a partition that holds offsets ``beginning`` to ``end`` (exclusive). Raises
-    ``StateCorruptedError`` if the store lies outside of it."""
+
+def planned(
+    task_id: TaskId, wanted: ToRestore, beginning: int, end: int, *, follows: bool = False
+) -> StoreRestore:
+    """The restore of a store from a partition that holds offsets ``beginning`` to ``end`` (exclusive); ``follows``: for
+    a standby. Raises ``StateCorruptedError`` if the store lies outside of it."""
     store, partition, start, limit, tells_gaps = wanted
     if limit is not None:
         # An input is read as far as the log has its records. If some are missing, the task refuses to start.
-        end = min(max(beginning, limit), end)
+        end = min(max(beginning, limit, start or 0 if follows else 0), end)
     if start is not None and not beginning <= start <= end:
         raise outside(task_id, store, partition, start, beginning, end)
     if start is None and beginning == end > 0 and tells_gaps:
@@ -50,7 +60,9 @@ def planned(task_id: TaskId, wanted: ToRestore, beginning: int, end: int) -> Sto
             end,
         )
     position = beginning if start is None else start
-    return StoreRestore(task_id, store, partition, position, end, position)
+    return StoreRestore(
+        task_id, store, partition, position, end, position, 0, follows, follows and limit is None
+    )
 
 
 def outside(

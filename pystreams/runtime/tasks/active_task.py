@@ -5,81 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from pystreams.broker.port import CommittedOffset
-from pystreams.engine.hosted_task import HostedTask
-from pystreams.engine.input.input_decoding import InputForStore
 from pystreams.engine.offset_metadata import HEAD, encode_committed, entry, merge_committed
-from pystreams.engine.stream_task import Position, StreamTask
-from pystreams.ids import TaskId, TopicPartition
-from pystreams.record import RecordBatch
+from pystreams.engine.stream_task import Position
+from pystreams.ids import TopicPartition
 from pystreams.runtime.restoring.restorable import ToRestore
-from pystreams.runtime.tasks.task import TASK_SUCCESSORS, TaskStatus
+from pystreams.runtime.tasks.store_task import StoreTask
 from pystreams.state.cache.thread_cache import ThreadCache
-from pystreams.state.store import LogChange
-from pystreams.state.task_stores import TaskStores
 from pystreams.stream_time import NO_TIME
-from pystreams.transitions import check_transition
 
 
 @dataclass(slots=True)
-class ActiveTask:
-    """``changelogs`` names the changelog partition of every logged store, ``source_changelogs`` the input that a store
-    is restored from which has none. ``position_of`` is the consumer's position in an input.
-
-    ``committed`` is the last commit of each input, and ``fresh`` where reading begins of those that have none and are
-    read from their beginning. ``log_changes`` append to the changelogs of the stores, ``logged`` counts what they have
-    appended past ``log_ends``: so far it is known that the changelogs hold nothing else (see ``changelog_guard``).
+class ActiveTask(StoreTask):
+    """``position_of`` is the consumer's position in an input. ``committed`` is the last commit of each input, and
+    ``fresh`` where reading begins of those that have none and are read from their beginning. ``logged`` counts what was
+    appended to changelogs past ``log_ends``: so far it is known that they hold nothing else (see ``changelog_guard``).
 
     Implements ``task.Task``, ``restorable.Restorable`` and ``commit.Committable``.
     """
 
-    task_id: TaskId
-    inputs: frozenset[TopicPartition]
-    changelogs: Mapping[str, TopicPartition]
     position_of: Callable[[TopicPartition], int]
-    source_changelogs: Mapping[str, TopicPartition] = field(default_factory=dict)
     foreign_metadata: Mapping[str, int] = field(default_factory=dict)
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     fresh: dict[TopicPartition, int] = field(default_factory=dict)
-    log_changes: Mapping[str, LogChange] = field(default_factory=dict)
-    logged: dict[str, int] = field(default_factory=dict)
     log_ends: dict[str, int] = field(default_factory=dict)
-    status: TaskStatus = TaskStatus.CREATED
-    #: Its local state was deleted just before: if the stores still cannot be opened, deleting it again does not help.
-    wiped: bool = False
-    #: While its directory is locked: since when it has waited, and when to log that again (ms).
-    locked_ms: tuple[float, float] | None = None
     #: The time of the next record, for others to see with the next commit, or None (ms).
     head_told_ms: int | None = None
-    _hosted: HostedTask | None = field(default=None, init=False)
-    _inputs_for_stores: dict[str, InputForStore] = field(default_factory=dict, init=False)
-
-    @property
-    def hosted(self) -> HostedTask:
-        """The stream task with its stores; only after ``opened``."""
-        assert self._hosted is not None, f"task {self.task_id} is not open"
-        return self._hosted
-
-    @property
-    def stream(self) -> StreamTask:
-        return self.hosted.stream
-
-    @property
-    def state(self) -> TaskStores:
-        return self.hosted.state
-
-    @property
-    def stores(self) -> Mapping[str, Any]:
-        return {} if self._hosted is None else self._hosted.state.stores
-
-    def become(self, status: TaskStatus) -> None:
-        self.status = check_transition(f"task {self.task_id}", TASK_SUCCESSORS, self.status, status)
-
-    def opened(self, hosted: HostedTask) -> None:
-        """The task has locked its directory and opened its stores."""
-        self._hosted = hosted
 
     def interrupt(self) -> None:
         """Process nothing more after the record at work. May be called from another thread."""
@@ -105,15 +57,6 @@ class ActiveTask:
         """The stores are complete up to the offsets ``ends``, by store."""
         self.state.restore_checkpoint()
         self.log_ends.update(ends)
-
-    def restore(self, store: str, batch: RecordBatch) -> None:
-        """Apply records of what a store is restored from. Raises ``StateCorruptedError``, and ``ProcessingError`` where
-        a serde of the user's cannot be set up."""
-        if store in self.source_changelogs:
-            if store not in self._inputs_for_stores:
-                self._inputs_for_stores[store] = self.stream.input_for_store(batch.topic)
-            batch = self._inputs_for_stores[store].processed(batch)
-        self.state.restore(store, batch)
 
     # Work
 
@@ -201,7 +144,3 @@ class ActiveTask:
             for store, p in self.source_changelogs.items()
             if p in self.committed
         }
-
-    def close(self) -> None:
-        """Close processors, then stores; what was not committed is forgotten."""
-        self.hosted.close()

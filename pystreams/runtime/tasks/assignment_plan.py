@@ -39,6 +39,28 @@ class OpenTask:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenStandby:
+    """Keep the stores of a task filled from now on."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class CloseStandby:
+    """Keep the stores of a task filled no more."""
+
+    task: TaskId
+
+
+@dataclass(frozen=True, slots=True)
+class Promote:
+    """Take a task on whose standby is here: it goes on with the standby's open stores."""
+
+    task: TaskId
+    inputs: Inputs
+
+
+@dataclass(frozen=True, slots=True)
 class AbortAll:
     """Forget everything since the last commit."""
 
@@ -50,16 +72,21 @@ class Claim:
     partitions: frozenset[TopicPartition]
 
 
-Instruction: TypeAlias = CommitAll | CloseTask | OpenTask | AbortAll | Claim
+Instruction: TypeAlias = (
+    CommitAll | CloseTask | OpenTask | Promote | OpenStandby | CloseStandby | AbortAll | Claim
+)
 
 
 def plan_assignment(
     current: Mapping[TaskId, tuple[TaskStatus, Inputs]],
     assigned: Collection[TopicPartition],
     inputs_of: Mapping[TaskId, Inputs],
+    current_standbys: Collection[TaskId] = (),
+    standbys: Collection[TaskId] = (),
 ) -> list[Instruction]:
-    """The instructions that lead from the current tasks to those whose inputs are all assigned. If another member still
-    holds an input of a task, the task comes with a later assignment.
+    """The instructions that lead from the current tasks to those whose inputs are all assigned, and from the current
+    standbys to ``standbys``. If another member still holds an input of a task, the task comes with a later assignment.
+    A task whose inputs are here is no standby.
 
     Raises ``TopicError`` for a partition of which this member knows no task: no member would ever read it.
     """
@@ -72,13 +99,20 @@ def plan_assignment(
             hint="restart this instance",
         )
     target = {task: inputs for task, inputs in inputs_of.items() if inputs <= available}
+    kept_filled = frozenset(standbys) & inputs_of.keys() - target.keys()
     closing = sorted(task for task, (_, inputs) in current.items() if target.get(task) != inputs)
     staying = current.keys() - closing
     plan: list[Instruction] = [CloseTask(task) for task in closing]
     if any(current[task][0] is TaskStatus.RUNNING for task in closing):
         # Records that processors write while they are closed come after the commit. They must not be part of the next.
         plan = [CommitAll(), *plan, AbortAll()]
-    plan += [OpenTask(task, target[task]) for task in sorted(target.keys() - staying)]
+    new = sorted(target.keys() - staying)
+    plan += [CloseStandby(task) for task in sorted({*current_standbys} - kept_filled - {*new})]
+    plan += [
+        Promote(task, target[task]) if task in current_standbys else OpenTask(task, target[task])
+        for task in new
+    ]
+    plan += [OpenStandby(task) for task in sorted(kept_filled - {*current_standbys})]
     plan.append(Claim(available))
     return plan
 

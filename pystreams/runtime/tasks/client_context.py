@@ -79,6 +79,11 @@ class ClientContext:
             self, "feeding_state", frozenset(task for task in self.inputs if task.subtopology in feeding)
         )
 
+    @property
+    def changelogs_ahead(self) -> bool:
+        """Whether changelogs may hold what was not committed, or what a hand-over has undone."""
+        return not self.broker.transactional or bool(self.hand_over.attempt)
+
     def subtopology(self, task: TaskId) -> SubTopology:
         return self.built.subtopologies[task.subtopology]
 

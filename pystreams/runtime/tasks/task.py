@@ -1,7 +1,8 @@
 r"""A task as its thread sees it, and the states of its life, as data: each with those that may follow.
 
     CREATED -> RESTORING -> RESTORED -> STARTING -> RUNNING
-         \________\____________\___________\___________\-> CLOSED
+        |\________\____________\___________\___________\-> CLOSED
+        \-> STANDBY -------------------------------------/
 
 To start a task anew, its thread closes it and creates another one with the same id.
 
@@ -20,30 +21,33 @@ from pystreams.ids import TaskId, TopicPartition
 class TaskStatus(Enum):
     """CREATED: assigned, but its stores are not open yet, for example because another process has its directory.
     RESTORING: its stores are being filled. RESTORED: its stores are complete. STARTING: its operators and processors
-    are being opened. RUNNING: it processes records. CLOSED: it is closed for good."""
+    are being opened. RUNNING: it processes records. STANDBY: its stores are kept filled while another member runs it.
+    CLOSED: it is closed for good, or another task with its id has taken over its stores."""
 
     CREATED = "created"
     RESTORING = "restoring"
     RESTORED = "restored"
     STARTING = "starting"
     RUNNING = "running"
+    STANDBY = "standby"
     CLOSED = "closed"
 
 
 _S = TaskStatus
 
 TASK_SUCCESSORS: Mapping[TaskStatus, frozenset[TaskStatus]] = {
-    _S.CREATED: frozenset({_S.RESTORING, _S.CLOSED}),
+    _S.CREATED: frozenset({_S.RESTORING, _S.STANDBY, _S.CLOSED}),
     _S.RESTORING: frozenset({_S.RESTORED, _S.CLOSED}),
     _S.RESTORED: frozenset({_S.STARTING, _S.CLOSED}),
     _S.STARTING: frozenset({_S.RUNNING, _S.CLOSED}),
     _S.RUNNING: frozenset({_S.CLOSED}),
+    _S.STANDBY: frozenset({_S.CLOSED}),
     _S.CLOSED: frozenset(),
 }
 
 
 class Task(Protocol):
-    """A task of a thread. An ``ActiveTask`` processes records. A standby task would only keep its stores filled."""
+    """A task of a thread. An ``ActiveTask`` processes records, a ``StandbyTask`` keeps its stores filled."""
 
     @property
     def task_id(self) -> TaskId: ...

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from pystreams.broker.port import Consumer, Member, Producer
 from pystreams.engine.commit import commit
-from pystreams.engine.offset_metadata import merge_committed
 from pystreams.errors import (
     BrokerUnavailableError,
     OffsetOutOfRangeError,
@@ -26,10 +25,13 @@ from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.assignment_plan import (
     AbortAll,
     Claim,
+    CloseStandby,
     CloseTask,
     CommitAll,
     Instruction,
+    OpenStandby,
     OpenTask,
+    Promote,
     plan_assignment,
     plan_loss,
 )
@@ -38,8 +40,10 @@ from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.committer import Committer
 from pystreams.runtime.tasks.pausing import Pausing
 from pystreams.runtime.tasks.repartition_purge import Purge
+from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.tasks.start_positions import start_positions
 from pystreams.runtime.tasks.stopwatch import Stopwatch
+from pystreams.runtime.tasks.store_task import StoreTask
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_opening import TaskOpener
 from pystreams.runtime.tasks.task_set import TaskSet
@@ -101,6 +105,7 @@ class TaskManager:
         plan = None if context.config.stream_time == "java" else order_plan(context.built)
         self._order = plan and TimeOrder(plan, clients.consumer, context.clock)
         self._tasks: TaskSet[ActiveTask] = TaskSet()
+        self._standbys: TaskSet[StandbyTask] = TaskSet()
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
 
@@ -170,19 +175,44 @@ class TaskManager:
     def task_ids(self) -> list[TaskId]:
         return self._tasks.ids()
 
+    def restoring_ids(self) -> list[TaskId]:
+        """The tasks that do not run yet."""
+        return sorted(task.task_id for task in self._tasks if task.status is not TaskStatus.RUNNING)
+
+    def standby_ids(self) -> list[TaskId]:
+        """The standbys, also those whose stores are not open yet."""
+        return self._standbys.ids()
+
+    def reached(self) -> dict[TaskId, int]:
+        """How far the stores of standbys, and of tasks that do not run yet, have come: the sums of their changelog
+        offsets."""
+        tasks: list[StoreTask] = [*self._standbys, *self._tasks]
+        return {
+            task.task_id: task.reached()
+            for task in tasks
+            if task.is_open and task.status is not TaskStatus.RUNNING
+        }
+
+    def standby_lags(self) -> dict[TaskId, int | None]:
+        """How many offsets standbys are behind what can be read of their changelogs; None: not known yet."""
+        known = self._restorer.lags()
+        return {task.task_id: known.get(task.task_id) for task in self._standbys}
+
     # Rebalances
 
     def begin_generation(self, generation: int) -> None:
         """The group has a new assignment: work may have changed hands."""
         self._bounds.begin_generation(generation, self.running)
 
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Go over to a new assignment."""
+    def assign(self, partitions: Iterable[TopicPartition], standbys: Collection[TaskId] = ()) -> None:
+        """Go over to a new assignment. ``standbys`` are the tasks whose stores are kept filled here; a task whose
+        inputs are all assigned is none of them."""
         current = {task.task_id: (task.status, task.inputs) for task in self._tasks}
-        self._execute(plan_assignment(current, frozenset(partitions), self._context.inputs))
+        inputs = self._context.inputs
+        self._execute(plan_assignment(current, frozenset(partitions), inputs, self._standbys.ids(), standbys))
 
     def lose_all(self) -> None:
-        """Give all tasks up without a commit: others own them already."""
+        """Give all tasks up without a commit: others own them already. Standbys only read, and stay."""
         self._execute(plan_loss(self.task_ids()))
 
     def _execute(self, plan: Sequence[Instruction]) -> None:
@@ -197,6 +227,12 @@ class TaskManager:
                     self._close(task)
                 case OpenTask(task_id):
                     self._tasks.add(self._opener.make(task_id))
+                case Promote(task_id):
+                    self._promote(self._standbys[task_id])
+                case OpenStandby(task_id):
+                    self._standbys.add(self._opener.make_standby(task_id))
+                case CloseStandby(task_id):
+                    self._close_standby(self._standbys[task_id])
                 case AbortAll():
                     self._producer.abort()
                 case Claim(partitions):
@@ -209,6 +245,7 @@ class TaskManager:
     def open_created(self) -> None:
         """Open the tasks that are not open yet and submit them to the restorer. A task whose directory is still locked
         stays as it is."""
+        self._open_standbys()
         opened: list[TaskId] = []
         try:
             for task in self._tasks.having(TaskStatus.CREATED):
@@ -228,7 +265,9 @@ class TaskManager:
         empty stores."""
         task = self._tasks[task_id]
         try:
-            self._opener.open(task)
+            if not task.is_open:
+                self._opener.open(task)
+                self._created.add()
         except StateLockedError as error:
             self._waits_for_lock(task, error)
             return False
@@ -238,8 +277,40 @@ class TaskManager:
             self.wipe({task_id: error})
             return self._open(task_id)
         self._tasks.become(task, TaskStatus.RESTORING)
-        self._created.add()
         return True
+
+    def _promote(self, standby: StandbyTask) -> None:
+        """Put an active task into a standby's place, with its open stores."""
+        self._restorer.withdraw(standby.task_id)
+        self._standbys.become(standby, TaskStatus.CLOSED)
+        task = self._opener.make(standby.task_id)
+        task.take_over(standby)
+        self._tasks.add(task)
+
+    def _open_standbys(self) -> None:
+        """Open the standbys that are not open yet, and have them kept filled."""
+        for task in self._standbys.having(TaskStatus.CREATED):
+            try:
+                self._opener.open(task)
+            except StateLockedError as error:
+                self._waits_for_lock(task, error)
+                continue
+            except StateCorruptedError as error:
+                if task.wiped:
+                    raise
+                self.wipe({task.task_id: error})
+                continue
+            self._created.add()
+            self._standbys.become(task, TaskStatus.STANDBY)
+            self._restorer.follow(task)
+
+    def _close_standby(self, task: StandbyTask) -> None:
+        was = task.status
+        self._standbys.become(task, TaskStatus.CLOSED)
+        if was is not TaskStatus.CREATED:
+            self._closed.add()
+            self._restorer.withdraw(task.task_id)
+            self._close_stores(task)
 
     def _find_commits(self, tasks: Sequence[ActiveTask]) -> None:
         """Read the last commits of tasks. Their directories are locked by now, so their former owners on this machine
@@ -249,13 +320,7 @@ class TaskManager:
         committed = self._member.committed([partition for task in tasks for partition in task.inputs])
         for task in tasks:
             task.committed = {p: at for p in task.inputs if (at := committed[p]) is not None}
-            metadata = merge_committed(task.committed)
-            task.state.hold(metadata.foreign)
-            later = metadata.stream_time < metadata.time_seen
-            if later or not context.broker.transactional or context.hand_over.attempt:
-                # The changelogs may hold later windows: of what was seen before stream time may reach it, of what was
-                # not committed, or of before a hand-over that set the application back.
-                task.state.limit_time(metadata.stream_time)
+            task.keep_time(task.committed, ahead=context.changelogs_ahead)
 
     def take_restored(self) -> None:
         """Let the tasks run whose stores are complete by now, and begin anew with those whose state is corrupt. Raises
@@ -271,8 +336,13 @@ class TaskManager:
     def wipe(self, corrupt: Mapping[TaskId, StreamsError]) -> None:
         """Delete the corrupt state of tasks and restore it from their changelogs; other tasks only go back to their
         last commit. Every corruption is handled here, wherever it is found."""
+        standbys = set(self._standbys.ids())
         for task_id, error in corrupt.items():
             log.warning("task %s: %s", task_id, error)
+            if task_id in standbys:
+                self._close_standby(self._standbys[task_id])
+                self._standbys.add(self._opener.make_standby(task_id))
+                continue
             task = self._tasks[task_id]
             if task.status in _STARTED:
                 self.revive(spoilt=task)
@@ -280,7 +350,7 @@ class TaskManager:
                 self._begin_anew(task)
         for task_id in corrupt:
             self._context.directory.wipe(task_id)
-            self._tasks[task_id].wiped = True
+            (self._standbys if task_id in standbys else self._tasks)[task_id].wiped = True
 
     def revive(self, *, spoilt: ActiveTask | None = None) -> None:
         """Forget everything since the last commit: tasks that have started are made anew and go on from there. The
@@ -323,6 +393,8 @@ class TaskManager:
             for task in self._tasks:
                 self._close(task)
             self._pausing.close()
+            for standby in self._standbys:
+                self._close_standby(standby)
             self._producer.abort()
 
     def _leave_in_order(self) -> None:
@@ -331,7 +403,7 @@ class TaskManager:
         except BrokerUnavailableError as error:
             log.warning("changelogs are left as they are: %s", error)
 
-    def _waits_for_lock(self, task: ActiveTask, error: StateLockedError) -> None:
+    def _waits_for_lock(self, task: StoreTask, error: StateLockedError) -> None:
         """A task is handed over within moments: warn when that takes longer, after 5 s, 10 s, 20 s, ..."""
         now_ms = self._context.clock.monotonic_ms()
         since_ms, warn_at_ms = task.locked_ms = task.locked_ms or (now_ms, now_ms + LOCK_WARNING_MS)
@@ -371,13 +443,16 @@ class TaskManager:
     def _close(self, task: ActiveTask) -> None:
         was = task.status
         self._tasks.become(task, TaskStatus.CLOSED)
-        if was is TaskStatus.CREATED:
+        if not task.is_open:
             return
         self._closed.add()
         self._bounds.ends(task.task_id)
         self._restorer.withdraw(task.task_id)
         if was is TaskStatus.RUNNING:
             self._consumer.unassign(task.inputs)
+        self._close_stores(task)
+
+    def _close_stores(self, task: StoreTask) -> None:
         try:
             task.close()
         except StreamsError as error:

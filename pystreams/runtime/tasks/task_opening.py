@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pystreams.broker.port import Consumer, Producer
 from pystreams.engine.codegen import CompiledCode, compile_nodes
 from pystreams.engine.new_task import new_task
@@ -10,6 +12,8 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import Headers
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.tasks.standby_task import StandbyTask
+from pystreams.runtime.tasks.store_task import StoreTask
 from pystreams.state.store import LogChange
 from pystreams.take_over.hand_over_record import state_origin
 
@@ -36,23 +40,36 @@ class TaskOpener:
 
     def make(self, task_id: TaskId) -> ActiveTask:
         """Create a task without opening its stores."""
-        sub = self._context.subtopology(task_id)
-        changelogs, source_changelogs = (
-            {store: TopicPartition(topic, task_id.partition) for store, topic in topics.items()}
-            for topics in (sub.changelogs, sub.source_changelogs)
-        )
+        changelogs = self._partitions(task_id, self._context.subtopology(task_id).changelogs)
         logged = dict.fromkeys(changelogs, 0)
         return ActiveTask(
             task_id,
             self._context.inputs[task_id],
             changelogs,
             self._consumer.position,
-            source_changelogs,
+            source_changelogs=self._partitions(task_id, self._context.subtopology(task_id).source_changelogs),
             log_changes={store: self._log_of(p, store, logged) for store, p in changelogs.items()},
             logged=logged,
         )
 
-    def open(self, task: ActiveTask) -> None:
+    def make_standby(self, task_id: TaskId) -> StandbyTask:
+        """Create a standby task without opening its stores."""
+        changelogs = self._partitions(task_id, self._context.subtopology(task_id).changelogs)
+        logged = dict.fromkeys(changelogs, 0)
+        return StandbyTask(
+            task_id,
+            self._context.inputs[task_id],
+            changelogs,
+            source_changelogs=self._partitions(task_id, self._context.subtopology(task_id).source_changelogs),
+            log_changes={store: self._log_of(p, store, logged) for store, p in changelogs.items()},
+            logged=logged,
+            changelogs_ahead=self._context.changelogs_ahead,
+        )
+
+    def _partitions(self, task_id: TaskId, topics: Mapping[str, str]) -> dict[str, TopicPartition]:
+        return {store: TopicPartition(topic, task_id.partition) for store, topic in topics.items()}
+
+    def open(self, task: StoreTask) -> None:
         """Lock the task's directory and open its stores, which must be restored next. If that fails, nothing stays
         open.
 

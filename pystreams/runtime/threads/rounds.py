@@ -164,8 +164,7 @@ class Rounds:
         while self._events:
             self._apply(self._events[0])
             self._events.popleft()
-        if not self.tasks.settled:
-            self._fill_tasks()
+        self._fill_tasks()
         self._poll()
         self._work()
         self._publish_now_and_then()

@@ -199,7 +199,13 @@ class StreamThread:
         """Start the thread that restores, which then has a consumer of its own."""
         context = self._context
         consumer = context.broker.consumer(f"{self.name}-restore-consumer", "restore")
-        restorer = Restorer(consumer, context.admin, context.clock, context.restore_listener)
+        restorer = Restorer(
+            consumer,
+            context.admin,
+            context.clock,
+            context.restore_listener,
+            context.built.application_id,
+        )
         patience_ms = context.config.task_timeout_ms
         thread = RestoreThread(
             f"{self.name}-restore", restorer, context.load, context.clock, patience_ms, consumer.close

@@ -185,6 +185,7 @@ class TimeLayer(Layer):
         "_expired",
         "_held_ms",
         "_interval_ms",
+        "_latest_restored_ms",
         "_retention_ms",
         "_store",
         "_suffix_bytes",
@@ -218,6 +219,8 @@ class TimeLayer(Layer):
         self.sequence = 0
         self._committed = (NO_TIME, self.sequence)
         self._time_limit_ms = TIME_MAX
+        #: The latest time that was restored, though the limit may have kept the store's time from reaching it.
+        self._latest_restored_ms = NO_TIME
         self._held_ms = TIME_MAX
         self._swept_ms = NO_TIME
         self._retention_ms = spec.retention_ms
@@ -306,6 +309,9 @@ class TimeLayer(Layer):
 
     def limit_time(self, time_ms: int) -> None:
         self._time_limit_ms = time_ms
+        if self._latest_restored_ms != NO_TIME:
+            self.time.go_on(min(self._latest_restored_ms, time_ms))
+            self._committed = (self.time.ms, self.sequence)
 
     def hold(self, time_ms: int) -> None:
         self._held_ms = time_ms
@@ -318,6 +324,7 @@ class TimeLayer(Layer):
             # On disk, a null in a store with duplicates is logged but not written, so it did not advance stream time.
             written = (time for (_, value), time in zip(records, times, strict=True) if value is not None)
         latest = max(written, default=NO_TIME)
+        self._latest_restored_ms = max(self._latest_restored_ms, latest)
         self.time.go_on(min(latest, self._time_limit_ms))
         observed = self.time.ms
         self._committed = (observed, self.sequence)

@@ -61,6 +61,10 @@ class MemoryLog:
         self.called("end_offsets")
         return {partition: len(self.partitions[partition]) for partition in partitions}
 
+    def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+        self.called("group_offsets")
+        return dict(self.offsets)
+
     # Member
 
     def confirm(self) -> None:

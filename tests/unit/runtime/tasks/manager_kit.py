@@ -26,6 +26,7 @@ from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.startup.client_start import build_topology
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
+from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.tasks.task_opening import TaskOpener
@@ -98,14 +99,29 @@ class Stopwatch:
 
 
 class World:
-    def __init__(self, folder: Path, *, transactional: bool = True) -> None:
-        self.log = MemoryLog(transactional=transactional)
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        transactional: bool = True,
+        log: MemoryLog | None = None,
+        application: Callable[[], App] = application,
+        inputs: Mapping[TaskId, frozenset[TopicPartition]] = INPUTS,
+        cache_bytes: int = 1_000_000,
+    ) -> None:
+        """``log`` None: one that no other world uses."""
+        self.log = log or MemoryLog(transactional=transactional)
+        self.inputs = inputs
+        self._application = application
+        self._cache_bytes = cache_bytes
         self.directory = StateDirectory(folder, "app")
         self.clock = ManualClock()
         self.metrics = Metrics()
         #: What the group has assigned, as far as it was carried out, and what is still to be carried out.
         self.assigned: frozenset[TaskId] = frozenset()
         self.pending: frozenset[TaskId] | None = None
+        #: The standbys that the group has assigned.
+        self.kept: frozenset[TaskId] = frozenset()
         #: Directories that somebody else has locked.
         self.locks: dict[TaskId, DirectoryLock] = {}
         self.breaking: Counter[TaskId] = Counter()
@@ -116,7 +132,7 @@ class World:
         self._start()
 
     def _make_context(self) -> ClientContext:
-        app = application()
+        app = self._application()
         log: Any = self.log
         nobody: Any = SimpleNamespace(attempt="", number=1)
         in_use: Any = SimpleNamespace(kept=True, beginning=None, now=SimpleNamespace(begun={}))
@@ -135,7 +151,7 @@ class World:
             resources=shared_resources(),
             process_id="process",
             worker=nobody,
-            inputs=INPUTS,
+            inputs=self.inputs,
             partition_count=lambda topic: 2,
         )
 
@@ -148,7 +164,7 @@ class World:
         consumer: Any = self.consumer
         restore_consumer: Any = self.restore_consumer
         stopwatch: Any = Stopwatch()
-        self.cache = ThreadCache(1_000_000)
+        self.cache = ThreadCache(self._cache_bytes)
         opener = Opener(self._context, consumer, producer, "thread")
         opener.breaks = self._breaks
         self.restorer = Restorer(restore_consumer, log, self.clock, None)
@@ -169,6 +185,9 @@ class World:
     def tasks(self) -> dict[TaskId, ActiveTask]:
         return {task.task_id: task for task in self.manager._tasks}
 
+    def standbys(self) -> dict[TaskId, StandbyTask]:
+        return {task.task_id: task for task in self.manager._standbys}
+
     def status(self, task_id: TaskId) -> TaskStatus:
         return self.tasks()[task_id].status
 
@@ -181,8 +200,13 @@ class World:
 
     def _carry_out(self) -> None:
         if self.pending is not None:
-            self.manager.assign(frozenset[TopicPartition]().union(*(INPUTS[one] for one in self.pending)))
+            inputs = frozenset[TopicPartition]().union(*(self.inputs[one] for one in self.pending))
+            self.manager.assign(inputs, self.kept)
             self.assigned, self.pending = self.pending, None
+
+    def keep(self, *task_ids: TaskId) -> None:
+        """The next assignment has these standbys."""
+        self.kept = frozenset(task_ids)
 
     def lose(self) -> None:
         """The membership is gone."""
@@ -218,7 +242,7 @@ class World:
 
     def feed(self, task_id: TaskId, records: int) -> None:
         """Records come to a task's input."""
-        (partition,) = INPUTS[task_id]
+        (partition,) = self.inputs[task_id]
         lines = self.log.partitions[partition]
         for number in range(records):
             key = _KEYS[number % len(_KEYS)]
@@ -235,10 +259,9 @@ class World:
 
         def fill() -> None:
             self._carry_out()
-            if not self.manager.settled:
-                self.manager.open_created()
-                self.restoring.go_step(0)
-                self.manager.take_restored()
+            self.manager.open_created()
+            self.restoring.go_step(0)
+            self.manager.take_restored()
 
         self._answered(fill)
 
@@ -312,20 +335,28 @@ class World:
         assert self.manager.running == sorted(running, key=lambda task: task.task_id)
         assert self.manager.settled == (len(running) == len(tasks))
         assert self.consumer.positions.keys() == {p for task in running for p in task.inputs}
-        assert set(self.cache._caches) == {f"{t.task_id}-counts" for t in running if t.task_id != PLAIN}
+        assert {name.partition("-")[0] for name in self.cache._caches} == {
+            str(t.task_id) for t in running if self._cache_bytes and t.task_id in self._context.stateful
+        }
         # The restoring thread has come by.
         self.restorer.adjust_reading()
-        restoring = {p for task in by_status[TaskStatus.RESTORING] for p in task.changelogs.values()}
+        followed = [t for t in self.standbys().values() if t.status is TaskStatus.STANDBY]
+        restoring = {
+            p for task in (*by_status[TaskStatus.RESTORING], *followed) for p in task.changelogs.values()
+        }
         assert self.restore_consumer.positions.keys() <= restoring
         assert {one.task_id for one in self.restorer.progress()} <= {
             task.task_id for task in by_status[TaskStatus.RESTORING]
         }
-        self._locks_are_held({t.task_id for t in tasks.values() if t.status is not TaskStatus.CREATED})
+        opened = [t.task_id for t in tasks.values() if t.status is not TaskStatus.CREATED]
+        opened += [task.task_id for task in followed]
+        assert len(set(opened)) == len(opened), "a task belongs to one owner"
+        self._locks_are_held(set(opened))
         made, closed = (self.metrics.total(f"task-{what}-total") for what in ("created", "closed"))
-        assert made - closed == len(tasks) - len(by_status[TaskStatus.CREATED])
+        assert made - closed == len(opened)
 
     def _locks_are_held(self, open_tasks: Iterable[TaskId]) -> None:
-        for task_id in (COUNTS_0, COUNTS_1):
+        for task_id in sorted(self._context.stateful):
             held = task_id in open_tasks
             if task_id in self.locks:
                 assert not held
@@ -341,6 +372,7 @@ class World:
 
     def _nothing_is_held(self) -> None:
         assert not self.tasks()
+        assert not self.standbys()
         assert not self.manager.running
         assert not self.consumer.positions
         self.restorer.adjust_reading()

@@ -1,0 +1,246 @@
+"""A standby has what its changelogs say, whatever happens, and takes over without restoring what it has."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import note, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from pystreams.runtime.tasks.task import TaskStatus
+from tests.unit.runtime.tasks.relay_kit import COUNTS, KEYS, ROWS, STORES, Relay
+
+
+@pytest.fixture(params=[True, False], ids=["transactional", "at_least_once"])
+def relay(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Relay]:
+    relay = Relay(tmp_path, transactional=request.param)
+    yield relay
+    relay.close()
+
+
+def feed(relay: Relay, count: int) -> None:
+    for number in range(count):
+        relay.feed(KEYS[number % len(KEYS)], b"%d" % number)
+    relay.feed(KEYS[0], None)
+
+
+def restored(relay: Relay) -> int:
+    return sum(one.records for one in relay.active.restorer.progress())
+
+
+def test_a_standby_follows_the_changelogs_and_says_how_far_it_is(relay: Relay) -> None:
+    relay.begin()
+    feed(relay, 50)
+    relay.settle()
+    relay.check()
+    relay.check_results()
+    manager = relay.standby.manager
+    assert manager.standby_ids() == sorted(STORES)
+    assert manager.standby_lags() == {COUNTS: 0, ROWS: 0}
+    ends = {
+        task_id: len(relay.log.partitions[task.changelogs[STORES[task_id]]])
+        for task_id, task in relay.standby.standbys().items()
+    }
+    assert manager.reached() == ends
+    assert relay.active.manager.reached() == {}
+
+
+def test_a_standby_that_is_promoted_reads_nothing_that_it_has(relay: Relay) -> None:
+    relay.begin()
+    feed(relay, 50)
+    relay.settle()
+    before = {task_id: task.state for task_id, task in relay.standby.standbys().items()}
+    relay.hand_over()
+    after = relay.active.tasks()
+    assert {task_id: task.state for task_id, task in after.items()} == before, "the stores stayed open"
+    assert {task.status for task in after.values()} == {TaskStatus.RESTORING}
+    ends = {p: len(lines) for p, lines in relay.log.partitions.items()}
+    relay.active.restorer.step(0, 0)
+    # The former owner has written its last records; nothing else is missing.
+    assert [ends[one.partition] - one.start_offset for one in relay.active.restorer.progress()] == []
+    relay.active.manager.take_restored()
+    assert relay.active.manager.settled
+    feed(relay, 10)
+    relay.settle()
+    relay.check_results()
+
+
+def test_who_gives_tasks_up_goes_on_as_standby_with_its_state(relay: Relay) -> None:
+    relay.begin()
+    feed(relay, 50)
+    relay.settle()
+    offsets = {task_id: task.reached() for task_id, task in relay.active.tasks().items()}
+    relay.hand_over()
+    relay.standby.round()
+    standbys = relay.standby.standbys()
+    assert {task.status for task in standbys.values()} == {TaskStatus.STANDBY}
+    assert {task_id: task.reached() for task_id, task in standbys.items()} == offsets
+    relay.settle()
+    relay.check_results()
+
+
+def test_standbys_outlive_the_membership_because_they_only_read(relay: Relay) -> None:
+    relay.begin()
+    feed(relay, 20)
+    relay.settle()
+    relay.standby.lose()
+    assert relay.standby.manager.standby_ids() == sorted(STORES)
+    feed(relay, 20)
+    relay.settle()
+    relay.check_results()
+
+
+def test_a_standby_whose_files_are_damaged_is_filled_anew_and_nothing_else_is_touched(relay: Relay) -> None:
+    relay.begin()
+    feed(relay, 50)
+    relay.settle()
+    relay.standby.keep(ROWS)
+    relay.standby.assign()
+    relay.standby.damage(COUNTS)
+    relay.standby.keep(*STORES)
+    relay.standby.assign()
+    relay.settle()
+    relay.check()
+    relay.check_results()
+
+
+def test_a_standby_ahead_of_its_changelog_is_filled_anew(relay: Relay) -> None:
+    relay.begin()
+    feed(relay, 50)
+    relay.settle()
+    relay.standby.keep()
+    relay.standby.assign()
+    changelog = relay.active.tasks()[ROWS].changelogs["rows"]
+    del relay.log.partitions[changelog][-1]
+    relay.standby.keep(*STORES)
+    relay.standby.assign()
+    relay.standby.round()
+    assert relay.standby.standbys()[ROWS].status is TaskStatus.CREATED
+    relay.standby.round()
+    relay.standby.round()
+    assert relay.standby.standbys()[ROWS].reached() == len(relay.log.partitions[changelog])
+
+
+def test_standbys_wait_while_tasks_of_their_thread_are_restored(relay: Relay) -> None:
+    relay.begin()
+    feed(relay, 50)
+    relay.settle()
+    world = relay.standby
+    # It gets one of the tasks with nothing on its disk, and has much to read.
+    world.keep(ROWS)
+    world.assign()
+    relay.active.keep(COUNTS)
+    relay.active.assign(ROWS)
+    world.directory.wipe(COUNTS)
+    world.assign(COUNTS)
+    world.restorer.step(0, 0)
+    assert {p.topic for p in world.restore_consumer.positions} == {"app-counts-changelog"}
+
+
+def test_a_standby_whose_directory_is_locked_is_opened_later_and_holds_up_nobody(relay: Relay) -> None:
+    relay.standby.lock(COUNTS)
+    relay.begin()
+    assert relay.standby.standbys()[COUNTS].status is TaskStatus.CREATED
+    assert relay.standby.manager.settled
+    relay.standby.unlock(COUNTS)
+    feed(relay, 20)
+    relay.settle()
+    relay.check_results()
+
+
+class Relays(RuleBasedStateMachine):
+    """Hands tasks to and fro."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = tempfile.TemporaryDirectory()
+        self._relay: Relay | None = None
+        self._story: list[object] = []
+
+    @property
+    def relay(self) -> Relay:
+        assert self._relay is not None
+        return self._relay
+
+    def _told(self, *event: object) -> None:
+        self._story.append(event)
+        note(f"story: {self._story}")
+
+    @initialize(transactional=st.booleans(), cache_bytes=st.sampled_from([0, 200, 100_000]))
+    def begin(self, transactional: bool, cache_bytes: int) -> None:
+        self._told("begin", transactional, cache_bytes)
+        self._relay = Relay(Path(self._folder.name), transactional=transactional, cache_bytes=cache_bytes)
+        self._relay.begin()
+
+    @rule(
+        records=st.lists(
+            st.tuples(st.sampled_from(KEYS), st.one_of(st.none(), st.sampled_from([b"x", b"y"]))),
+            min_size=1,
+            max_size=20,
+        ),
+        commit=st.booleans(),
+    )
+    def process(self, records: list[tuple[bytes, bytes | None]], commit: bool) -> None:
+        self._told("process", records, commit)
+        for key, value in records:
+            self.relay.feed(key, value)
+        self.relay.active.work()
+        if commit:
+            self.relay.active.commit()
+        self.relay.check()
+
+    @rule(which=st.sampled_from([0, 1]), later_ms=st.sampled_from([0, 1_500, 20_000]))
+    def round(self, which: int, later_ms: int) -> None:
+        self._told("round", which, later_ms)
+        self.relay.worlds[which].clock.advance_ms(later_ms)
+        self.relay.round(which)
+        self.relay.check()
+
+    @rule(lost=st.booleans())
+    def hand_over(self, lost: bool) -> None:
+        self._told("hand_over", lost)
+        self.relay.hand_over(lost=lost)
+        self.relay.check()
+
+    @rule()
+    def abort(self) -> None:
+        self._told("abort")
+        self.relay.active.revive()
+        self.relay.check()
+
+    @rule(which=st.sampled_from([0, 1]))
+    def crash(self, which: int) -> None:
+        self._told("crash", which)
+        self.relay.crash(which)
+        self.relay.check()
+
+    @rule(
+        method=st.sampled_from(["restore poll", "restore assign", "group_offsets", "end_offsets", "commit"])
+    )
+    def fail(self, method: str) -> None:
+        self._told("fail", method)
+        self.relay.log.faults[method] = 1
+
+    @rule(which=st.sampled_from([0, 1]), task=st.sampled_from(sorted(STORES)))
+    def break_restore(self, which: int, task: object) -> None:
+        self._told("break_restore", which, task)
+        self.relay.worlds[which].break_restore(task)  # type: ignore[arg-type]
+
+    def teardown(self) -> None:
+        if self._relay is not None:
+            try:
+                self._relay.settle()
+                self._relay.check()
+                if self._relay.log.transactional:
+                    self._relay.check_results()
+            finally:
+                self._relay.close()
+        self._folder.cleanup()
+
+
+Relays.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestRelays = Relays.TestCase
