@@ -223,6 +223,19 @@ def test_stores_are_told_the_time_of_the_last_commit_if_changelogs_may_be_ahead_
     assert limits == ([] if transactional else [4])
 
 
+def test_stores_are_told_the_stream_time_in_force_if_more_was_seen(
+    tell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their changelogs hold what was seen beyond it, and records before that are still to come."""
+    limits: list[int] = []
+    monkeypatch.setattr(TaskStores, "limit_time", lambda _, time_ms: limits.append(time_ms))
+    world = tell(("assign", COUNTS_0), ("round",), transactional=True)
+    world.tasks()[COUNTS_0].stream.limit_time(2)
+    for event in [("feed", COUNTS_0, 5), ("work",), ("restart", True), ("assign", COUNTS_0)]:
+        happen(world, *event)
+    assert limits == [2]
+
+
 def test_stretches_of_changelogs_are_passed_over_until_others_may_write_there(
     tell: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
