@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import KafkaError, Message
@@ -25,9 +25,12 @@ from pystreams.broker.kafka.failures import text
 from pystreams.broker.kafka.producer import KafkaProducer
 from pystreams.broker.kafka.transactions import superseded
 from pystreams.broker.port import CommittedOffset
-from pystreams.clock import SystemClock
+from pystreams.clock import ManualClock, SystemClock
 from pystreams.errors import StreamsError
-from pystreams.ids import TopicPartition
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.restoring.load import Load
+from pystreams.runtime.restoring.restore_thread import RestoreThread
+from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, read_json
 from tests.unit.broker.log_helpers import deal
 from tests.unit.serde.schema_registry_server import running
@@ -237,6 +240,28 @@ def a_file_that_is_damaged(prompt: Prompt) -> str:
     offsets = prompt.folder / OFFSETS_FILE
     offsets.write_text('{"format": 1, "off', encoding="utf-8")
     return raised(errors.StateCorruptedError, lambda: read_json(offsets))
+
+
+@tells(errors.RestoreError)
+def a_broker_that_stays_away_while_stores_are_restored(prompt: Prompt) -> str:
+    """A stand-in for the restorer: the broker of the test would have to be away for five minutes."""
+
+    class NothingComes:
+        def step(self, budget_ms: float, wait_ms: float) -> None:
+            raise errors.BrokerUnavailableError(
+                "The end of a topic is not known",
+                where="shop-counts-changelog-3, Kafka at 127.0.0.1:9092",
+                hint="is the broker reachable?",
+            )
+
+        def task_ids(self) -> list[TaskId]:
+            return [TaskId(0, 3)]
+
+    clock, restorer = ManualClock(), cast(Restorer, NothingComes())
+    thread = RestoreThread("shop-1-restore", restorer, Load(), clock, 300_000.0, lambda: None)
+    thread.go_step(0.0)
+    clock.advance_ms(300_000)
+    return raised(errors.RestoreError, lambda: thread.go_step(0.0))
 
 
 # The log

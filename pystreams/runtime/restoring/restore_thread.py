@@ -102,6 +102,6 @@ class RestoreThread:
             raise RestoreError(
                 "the stores of tasks could not be restored",
                 where=f"tasks {tasks}; {error.where}" if error.where else f"tasks {tasks}",
-                why=f"for task_timeout_ms ({self._patience_ms / 1000:g} s): {error.what}",
+                why=f"{error.what}, for {self._patience_ms / 1000:g} s now (task_timeout_ms)",
                 hint=error.hint,
             ) from error

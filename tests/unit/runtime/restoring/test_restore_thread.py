@@ -193,7 +193,7 @@ def test_a_broker_that_stays_away_is_told_with_the_tasks_that_wait_for_it() -> N
     world.close()
     assert isinstance(failure, RestoreError)
     assert failure.action == "fail"
-    for told in ("tasks 0_3", "end_offsets is not answered", "task_timeout_ms (0.3 s)"):
+    for told in ("tasks 0_3", "end_offsets is not answered", "for 0.3 s now (task_timeout_ms)"):
         assert told in str(failure)
     assert isinstance(failure.__cause__, BrokerUnavailableError)
 
