@@ -318,6 +318,11 @@ class Admin(Protocol):
         """The existing topics among ``names`` (None: all)."""
         ...
 
+    def partition_racks(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, frozenset[str]]:
+        """The racks of the brokers that have replicas of the partitions. A partition is left out if a broker's rack is
+        not known; a log without racks returns none."""
+        ...
+
     def topic_id(self, name: str) -> str | None:
         """An id that distinguishes a topic from earlier and later ones with the same name. None: the topic does not
         exist, or has no id."""

@@ -14,15 +14,10 @@ from pystreams.nearest import did_you_mean_this, nearest
 
 _ITS_NAME: Final = "its name is {}"
 _WINDOWED: Final = "give TimeWindowedSerde(inner, window_size_ms) where a windowed topic is read"
-_STANDBYS: Final = (
-    "pystreams does not have standby replicas and warm-ups yet; a task that moves restores its state first"
-)
-_RACKS: Final = "pystreams does not have standby replicas yet, and so does not spread them over racks"
 _LISTS: Final = "give ListSerde(int), or a type like list[int] for JSON, where the list is read or written"
 
 #: Settings of Kafka Streams that pystreams does not have.
 REFUSED: Final = {
-    "acceptable_recovery_lag": _STANDBYS,
     "allow_os_group_write_access": "the umask of the process decides on the state directory: umask 002",
     "application_server": "pystreams does not have queries between instances yet",
     "built_in_metrics_version": "metrics have only one set of names",
@@ -38,16 +33,8 @@ REFUSED: Final = {
     " (RocksDB) or persistent=False (memory)",
     "ensure_explicit_internal_resource_naming": "it is checked while the topology is built:"
     " App(..., ensure_explicit_internal_resource_naming=True)",
-    "max_warmup_replicas": _STANDBYS,
-    "num_standby_replicas": _STANDBYS,
-    "probing_rebalance_interval_ms": _STANDBYS,
     "processor_wrapper_class": _ITS_NAME.format("processor_wrapper"),
-    "rack_aware_assignment_non_overlap_cost": _RACKS,
-    "rack_aware_assignment_strategy": _RACKS,
-    "rack_aware_assignment_tags": _RACKS,
-    "rack_aware_assignment_traffic_cost": _RACKS,
     "rocksdb_config_setter": "rocksdb_block_cache_bytes and rocksdb_write_buffer_bytes set the memory budget",
-    "task_assignor_class": "pystreams itself assigns tasks, to where their state is",
     "upgrade_from": "all versions of pystreams speak the same protocol",
     "window_size_ms": _WINDOWED,
     "windowed_inner_class_serde": _WINDOWED,
@@ -90,11 +77,11 @@ TOPIC_SETTINGS: Final = (
 )
 #: Prefixes of settings that pystreams does not have.
 _REFUSED_PREFIXES: Final = {
-    "client_tag_": _RACKS,
     "config_providers_": CLIENT_SETTINGS["config.providers"].refused,
     "metrics_context_": CLIENT_SETTINGS["metric.reporters"].refused,
 }
 _TOPIC: Final = "topic_"
+_CLIENT_TAG: Final = "client_tag_"
 _SURE: Final = 0.85
 _LIKELY: Final = 0.6
 
@@ -112,6 +99,9 @@ def resolved(given_name: str, fields: frozenset[str]) -> tuple[str, str]:
     if name.startswith(_TOPIC) and ("." in topic_setting or topic_setting in TOPIC_SETTINGS):
         _check_topic_setting(topic_setting, given_name)
         return "topic_config", topic_setting
+    if name.startswith(_CLIENT_TAG):
+        # The tag keeps its own dots and underscores: rack_aware_assignment_tags names it.
+        return "client_tags", given_name.strip()[len(_CLIENT_TAG) :]
     client_setting = full_name(name, given_name)
     if client_setting is not None:
         return "client_settings", client_setting

@@ -9,7 +9,7 @@ from pystreams.config.client_settings import client_settings, split_prefix
 from pystreams.config.names import meant_setting, resolved
 from pystreams.config.secret import shown
 from pystreams.config.serde_settings import serde_settings
-from pystreams.config.values import Parse, topic_settings
+from pystreams.config.values import Parse, client_tags, topic_settings
 from pystreams.errors import ConfigError
 
 ENVIRONMENT_PREFIX: Final = "PYSTREAMS_"
@@ -19,7 +19,10 @@ GATHERED: Final[Mapping[str, Parse]] = {
     "topic_config": topic_settings,
     "client_settings": client_settings,
     "serde_settings": serde_settings,
+    "client_tags": client_tags,
 }
+#: What comes before the names of the parts of some of them.
+_PREFIXES: Final = {"topic_config": "topic.", "client_tags": "client.tag."}
 
 
 def _parts(source: Mapping[str, Any], fields: frozenset[str]) -> Iterator[tuple[str, str, Any]]:
@@ -69,12 +72,12 @@ def merged(sources: tuple[Mapping[str, Any], ...], fields: frozenset[str]) -> di
 
 
 def origins(sources: Mapping[str, Mapping[str, Any]], fields: frozenset[str]) -> dict[str, str]:
-    """The source of each setting: the first in the order of ``sources`` that has it. Settings of clients and topics
-    have their own names (``producer.linger.ms``, ``topic.retention.ms``)."""
+    """The source of each setting: the first in the order of ``sources`` that has it. Settings of clients and topics,
+    and tags, have their own names (``producer.linger.ms``, ``topic.retention.ms``, ``client.tag.zone``)."""
     found: dict[str, str] = {}
     for label, source in sources.items():
         for name, part, _ in _parts(source, fields):
-            full = f"topic.{part}" if part and name == "topic_config" else part or name
+            full = _PREFIXES.get(name, "") + part if part else name
             found.setdefault(full, label)
     return found
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pystreams.config import sources
-from pystreams.config.client_settings import client_settings, client_value, held_by_application
+from pystreams.config.client_settings import client_settings, client_value, held_by_application, in_force
 from pystreams.config.offset_reset import offset_reset
 from pystreams.config.secret import is_secret, shown
 from pystreams.config.serde_settings import serde_settings, serde_value
@@ -21,6 +21,7 @@ from pystreams.config.values import (
     INT_MAX,
     Parse,
     choice,
+    client_tags,
     duration,
     extractor,
     flag,
@@ -34,6 +35,7 @@ from pystreams.config.values import (
     servers,
     size,
     stores,
+    tag_names,
     text,
     token_provider,
     topic_settings,
@@ -175,6 +177,33 @@ class StreamsConfig:
     #: them. Without it such a start is refused.
     accept_loss: str | None = _setting(None, stores)
 
+    #: How many copies of each task's stores are kept filled in other processes, which then go on at once if this one
+    #: ends. A copy needs another process with a state directory of its own.
+    num_standby_replicas: int = _setting(0, number(0))
+    #: A process with at most this many changelog records to read can take over a task; else it warms up first.
+    acceptable_recovery_lag: int = _setting(10_000, number(0))
+    #: How many tasks at a time may warm up, beyond the standbys, in the processes to which they are to move.
+    max_warmup_replicas: int = _setting(2, number(1))
+    #: While tasks warm up, the group rebalances as soon as they are ready, and at the latest after this time.
+    probing_rebalance_interval_ms: int = _setting(600_000, duration(60_000))
+    #: Where this process is: for each tag its value. Each can also be given as ``client.tag.zone``.
+    client_tags: Mapping[str, str] = field(default_factory=dict, metadata={"parse": client_tags})
+    #: The tags, with commas between them, in which the copies of a task should differ, such as ``zone,cluster``.
+    rack_aware_assignment_tags: str = _setting("", tag_names)
+    #: Whether tasks go to processes in the rack (``client.rack``) of their partitions: with ``min_traffic`` as few
+    #: partitions as possible are read from other racks; ``balance_subtopology`` does so within an even spread of each
+    #: sub-topology; ``none`` does not look at racks.
+    rack_aware_assignment_strategy: str = _setting(
+        "none", choice("none", "min_traffic", "balance_subtopology")
+    )
+    #: The cost of a partition that is read from another rack; None: 10.
+    rack_aware_assignment_traffic_cost: int | None = _setting(None, number(0))
+    #: The cost of a task that moves to another process for the sake of racks; None: 1.
+    rack_aware_assignment_non_overlap_cost: int | None = _setting(None, number(0))
+    #: Code of the program that assigns the tasks instead of the built-in assignor: a ``TaskAssignor``, its class, a
+    #: function of the ``ApplicationState``, or the place to import one of them from: ``MODULE:NAME``.
+    task_assignor_class: Any = _setting(None, imported)
+
     #: The protocol of the consumer group.
     group_protocol: str = _setting("classic", choice("classic"))
     #: Makes members static on Kafka: a member that returns within ``session_timeout_ms`` gets its tasks back without a
@@ -196,6 +225,7 @@ class StreamsConfig:
             object.__setattr__(self, name, _parsed(name, value, _PARSERS[name]))
         self._check_heartbeats()
         self._check_dead_letters()
+        self._check_tags()
         self.check_guarantee(transactional=self.bootstrap_servers is None)
 
     def _check_heartbeats(self) -> None:
@@ -206,6 +236,15 @@ class StreamsConfig:
                 why="the group would remove a member before its next heartbeat",
                 hint="a third of session_timeout_ms or less is usual",
             )
+
+    def _check_tags(self) -> None:
+        """Source: StreamsConfig.verifyClientTags."""
+        for tag in filter(None, self.rack_aware_assignment_tags.split(",")):
+            if tag not in self.client_tags:
+                raise ConfigError(
+                    f"rack_aware_assignment_tags has the tag {tag}, but the tag has no value",
+                    hint=f"set client.tag.{tag}, in each process to where it is",
+                )
 
     def _check_dead_letters(self) -> None:
         if self.errors_dead_letter_queue_topic_name is not None:
@@ -261,6 +300,11 @@ class StreamsConfig:
             return self.commit_interval_ms
         return 100 if transactional else 30_000
 
+    @property
+    def client_rack(self) -> str:
+        """The rack of this process: ``client.rack`` of the consumer of inputs."""
+        return in_force(self.client_settings, "main.consumer").get("client.rack", "")
+
     def in_force(self) -> dict[str, str]:
         """Every setting as text for people; for a setting that was not given, its effective value."""
         transactional = self.bootstrap_servers is None
@@ -297,9 +341,9 @@ def merge_settings(*given: Mapping[str, Any]) -> dict[str, Any]:
     count.
 
     Topic settings (``topic.retention.ms``) are gathered in ``topic_config``, those of Kafka's clients
-    (``producer.linger.ms``) in ``client_settings``, those of serdes (``schema.registry.url``) in ``serde_settings``;
-    each name of them is merged by itself. Raises ``ConfigError`` for an unknown name, and for a setting that one source
-    gives twice (dotted and underscored).
+    (``producer.linger.ms``) in ``client_settings``, those of serdes (``schema.registry.url``) in ``serde_settings``,
+    tags (``client.tag.zone``) in ``client_tags``; each name of them is merged by itself. Raises ``ConfigError`` for an
+    unknown name, and for a setting that one source gives twice (dotted and underscored).
     """
     return sources.merged(given, _NAMES)
 

@@ -165,6 +165,37 @@ def stores(given: Any) -> str:
     raise ValueError("names of stores with commas between them")
 
 
+#: The limits of tags. Source: StreamsConfig.MAX_RACK_AWARE_ASSIGNMENT_TAG_LIST_SIZE and the two after it.
+_TAGS_MAX: Final = 5
+_TAG_NAME_MAX: Final = 20
+_TAG_VALUE_MAX: Final = 30
+
+
+def tag_names(given: Any) -> str:
+    """Names of client tags, with commas between them, or a sequence of names."""
+    names = given.split(",") if isinstance(given, str) else given
+    if isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names):
+        found = [name.strip() for name in names if name.strip()]
+        if len(set(found)) == len(found) <= _TAGS_MAX and all(len(name) <= _TAG_NAME_MAX for name in found):
+            return ",".join(found)
+    raise ValueError(f"at most {_TAGS_MAX} names of tags with commas between them")
+
+
+def client_tags(given: Any) -> Mapping[str, str]:
+    """Tags of a process with their values."""
+    if (
+        not isinstance(given, Mapping)
+        or len(given) > _TAGS_MAX
+        or not all(isinstance(name, str) and 0 < len(name) <= _TAG_NAME_MAX for name in given)
+        or not all(isinstance(value, str) and 0 < len(value) <= _TAG_VALUE_MAX for value in given.values())
+    ):
+        raise ValueError(
+            f"a mapping of at most {_TAGS_MAX} tags of {_TAG_NAME_MAX} letters to values of {_TAG_VALUE_MAX}, such as"
+            " {'zone': 'eu-1a'}"
+        )
+    return dict(given)
+
+
 def handler(given: Any) -> Any:
     """An exception handler, or its name."""
     if callable(given) or given in ("fail", "continue", "dead_letter"):

@@ -103,6 +103,24 @@ class KafkaAdmin:
         topics are left out."""
         return {name: count for name, count in self._partition_counts().items() if name not in _INTERNAL}
 
+    def partition_racks(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, frozenset[str]]:
+        names = sorted({partition.topic for partition in partitions})
+        if not names:
+            return {}
+        futures = self._client.describe_topics(TopicCollection(names), request_timeout=_TIMEOUT_S)
+        found: dict[TopicPartition, frozenset[str]] = {}
+        for name, future in futures.items():
+            try:
+                described = future.result().partitions
+            except KafkaException as exception:
+                what = f"The racks of topic {name!r} cannot be read"
+                raise failure(error_of(exception), what, where=self._where, needs="DESCRIBE") from None
+            for partition in described:
+                racks = [replica.rack for replica in partition.replicas]
+                if racks and all(racks):
+                    found[TopicPartition(name, partition.id)] = frozenset(racks)
+        return found
+
     def topic_id(self, name: str) -> str | None:
         """Also None if the login may not see the topic, and for brokers before 2.8, which have no topic ids."""
         future = self._client.describe_topics(TopicCollection([name]), request_timeout=_TIMEOUT_S)[name]

@@ -41,7 +41,7 @@ def _application(config: StreamsConfig, origins: Mapping[str, str]) -> list[Row]
         java_name = name.replace("_", ".")
         if name == "client_settings":
             continue
-        if name in ("topic_config", "serde_settings"):
+        if name in ("topic_config", "serde_settings", "client_tags"):
             rows += [
                 (full, _shown(full, text), origins.get(full, _DEFAULT))
                 for full, text in _in_parts(config, name).items()
@@ -57,6 +57,8 @@ def _in_parts(config: StreamsConfig, name: str) -> Mapping[str, str]:
     """Full names and values of settings that have several parts."""
     if name == "serde_settings":
         return config.serde_settings
+    if name == "client_tags":
+        return {f"client.tag.{tag}": value for tag, value in config.client_tags.items()}
     return {f"topic.{setting}": text for setting, text in config.topic_config.items()}
 
 

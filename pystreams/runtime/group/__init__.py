@@ -1,8 +1,9 @@
 """The members of an application's group: who gets which task.
 
-``assignor`` is a pure function from a ``situation`` (members, tasks, the last assignment) to the next assignment:
-``even_spread`` deals the active tasks, ``standby_places`` the standbys, and ``flow`` is their arithmetic.
-``membership_data`` is what members send each other, and ``teller`` chooses the thread that speaks for its process;
-``group_assignor`` carries both over the membership protocol, ``group_wait`` says in the log why a member is still
-waiting for its first tasks.
+``assignor`` is a pure function from the ``situation`` (tasks, members, how far their state is) to an assignment:
+``even_spread`` says where the active tasks should be, with ``flow`` as its arithmetic, ``standby_places`` where their
+standbys are, and the assignor itself what has to warm up first. ``own_assignor`` calls one of the program's instead.
+``membership_data`` is what members send each other (``teller``: one thread for all of a client), ``group_assignor``
+carries both over the membership protocol, ``log_facts`` asks the log for the ends of changelogs and for racks.
+``group_wait`` says in the log why a member is still waiting for its first tasks.
 """

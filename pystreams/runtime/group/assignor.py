@@ -12,7 +12,7 @@ Source: KIP-441, HighAvailabilityTaskAssignor, TaskMovement.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pystreams.ids import TaskId
@@ -58,6 +58,22 @@ def assign_tasks(
     for tasks in threads.active.values():
         tasks.sort()
     return Assignment(threads.active, threads.standbys, threads.warm_ups, threads.coming, moves.pending)
+
+
+def spread_over_threads(
+    situation: Situation, active: Mapping[TaskId, str], standbys: Mapping[str, Collection[TaskId]]
+) -> Assignment:
+    """The assignment that has these tasks in these processes: ``active`` has the process of each task, ``standbys`` the
+    tasks of each process."""
+    threads = _Threads(situation)
+    counts = Counter(active.values())
+    for task in sorted(active):
+        process = active[task]
+        threads.activate_within(task, process, -(-counts[process] // situation.processes[process].threads))
+    for process, tasks in sorted(standbys.items()):
+        for task in sorted(tasks):
+            threads.follow(task, process, threads.standbys, coming=False)
+    return Assignment(threads.active, threads.standbys, threads.warm_ups, threads.coming)
 
 
 class _Moves:
@@ -158,6 +174,12 @@ class _Threads:
             holders = [owner] if owner is not None else []
             member = self._one_of(process_id, [*holders, *self._situation.standby_holders.get(task, ())])
         self.active[member.member_id].append(task)
+
+    def activate_within(self, task: TaskId, process_id: str, most: int) -> None:
+        """Give an active task to the member that has it, unless that has ``most``, or to the one with the fewest."""
+        owner = self._situation.owners.get(task)
+        holders = [owner] if owner is not None and len(self.active[owner.member_id]) < most else []
+        self.active[self._one_of(process_id, holders).member_id].append(task)
 
     def follow(self, task: TaskId, process_id: str, into: dict[str, list[TaskId]], *, coming: bool) -> None:
         """Give a standby or warm-up to the member that has the task, as a standby or active."""

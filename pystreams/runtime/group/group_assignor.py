@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 
@@ -23,32 +24,45 @@ from pystreams.runtime.group.membership_data import (
     unpack_offsets,
     unpack_tasks,
 )
-from pystreams.runtime.group.situation import AssignorMember, AssignorSettings, TaskFacts
+from pystreams.runtime.group.own_assignor import OwnAssignor
+from pystreams.runtime.group.situation import AssignorMember, AssignorSettings, Situation, TaskFacts
 
 log = logging.getLogger(__name__)
 
 
-#: Asks the log for the sums of the end offsets of the tasks' changelogs; None: it does not tell.
-EndSums = Callable[[Collection[TaskId]], Mapping[TaskId, int] | None]
+class Log(Protocol):
+    """What the leader asks the log for. See ``LogFacts``."""
+
+    def end_sums(self, tasks: Collection[TaskId]) -> Mapping[TaskId, int] | None:
+        """The sums of the end offsets of the tasks' changelogs; None: the log did not answer."""
+        ...
+
+    def racks(
+        self, partitions: Mapping[TaskId, Collection[TopicPartition]]
+    ) -> Mapping[TaskId, Sequence[frozenset[str]]]:
+        """For each task the racks of each partition; empty: they are not known."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class GroupAssignor:
     """Assigns the tasks of one topology. ``inputs`` are the input partitions of every task; ``stateful`` the tasks
-    that have stores, and ``replicable`` those of them with changelogs, so that standbys can follow.
+    that have stores, and ``changelogs`` the changelog partitions of those that have some, so that standbys can follow.
 
     Called by whichever member leads the group; ``fingerprint``, ``topology`` (``pack_topology``) and ``settings`` are
-    its own. A group that is not balanced yet tries again after ``follow_up_ms``.
+    its own. A group that is not balanced yet tries again after ``follow_up_ms``. ``own`` is the assignor of the
+    program, if it has one.
     """
 
     inputs: Mapping[TaskId, frozenset[TopicPartition]]
     stateful: frozenset[TaskId]
     fingerprint: str
     topology: bytes
-    replicable: frozenset[TaskId] = frozenset()
+    changelogs: Mapping[TaskId, Collection[TopicPartition]] = field(default_factory=dict)
     settings: AssignorSettings = field(default_factory=AssignorSettings)
-    end_sums: EndSums = lambda _: None
+    log: Log | None = None
     follow_up_ms: int = 0
+    own: OwnAssignor | None = None
 
     def __call__(self, members: Sequence[MemberInfo]) -> dict[str, MemberAssignment]:
         """Assign the tasks to the members that can take part. The others get no partitions, and the reason."""
@@ -66,24 +80,37 @@ class GroupAssignor:
             _assignor_member(member_id, subscription, owned[member_id])
             for member_id, subscription in subscriptions.items()
         ]
-        assignment = assign_tasks(self._facts(taking_part), taking_part, self.settings)
+        assignment, follow_up_ms = self._assign(taking_part)
         result = {member_id: MemberAssignment((), encode(info)) for member_id, info in refused.items()}
-        for member_id, info in self._infos(assignment, taking_part, subscriptions).items():
+        for member_id, info in self._infos(assignment, follow_up_ms, taking_part, subscriptions).items():
             tasks = assignment.active[member_id]
             partitions = sorted(partition for task in tasks for partition in self.inputs[task])
             result[member_id] = MemberAssignment(tuple(partitions), encode(info))
         return result
 
+    def _assign(self, members: Sequence[AssignorMember]) -> tuple[Assignment, int]:
+        """The assignment, and when to ask for the next one, if nothing else leads to it; 0: never."""
+        facts = self._facts(members)
+        if self.own is not None and members:
+            return self.own(Situation(facts, members, self.settings))
+        assignment = assign_tasks(facts, members, self.settings)
+        return assignment, self.follow_up_ms if assignment.pending else 0
+
     def _facts(self, members: Sequence[AssignorMember]) -> TaskFacts:
-        ends: Mapping[TaskId, int] | None = {}
-        # Within one process no state moves.
-        if self.replicable and len({member.process_id for member in members}) > 1:
-            ends = self.end_sums(self.replicable)
-        return TaskFacts(frozenset(self.inputs), self.stateful, self.replicable, ends)
+        tasks, replicable = frozenset(self.inputs), frozenset(self.changelogs)
+        # Within one process no state moves, and all racks are alike.
+        if self.log is None or len({member.process_id for member in members}) < 2:
+            return TaskFacts(tasks, self.stateful, replicable)
+        ends = self.log.end_sums(replicable) if replicable else {}
+        if self.settings.rack_aware_assignment_strategy == "none":
+            return TaskFacts(tasks, self.stateful, replicable, ends)
+        racks, changelog_racks = self.log.racks(self.inputs), self.log.racks(self.changelogs)
+        return TaskFacts(tasks, self.stateful, replicable, ends, racks, changelog_racks)
 
     def _infos(
         self,
         assignment: Assignment,
+        follow_up_ms: int,
         members: Sequence[AssignorMember],
         subscriptions: Mapping[str, Subscription],
     ) -> dict[str, AssignmentInfo]:
@@ -97,7 +124,7 @@ class GroupAssignor:
             owners=self._owners([assignment.active[member_id] for member_id in threads]),
         )
         process_of = {task: member.process_id for member in members for task in member.owned}
-        asks = self._who_asks(assignment) if assignment.pending else ""
+        asks = self._who_asks(assignment)
         infos = {}
         for member in members:
             name = member.member_id
@@ -112,7 +139,7 @@ class GroupAssignor:
                 standbys=pack_tasks({*assignment.standbys[name], *assignment.warm_ups[name], *arriving}),
                 awaited=pack_tasks({*assignment.warm_ups[name], *assignment.coming[name]}),
                 coming=pack_tasks(assignment.coming[name]),
-                follow_up_ms=self.follow_up_ms if name == asks else 0,
+                follow_up_ms=follow_up_ms if name == asks else 0,
             )
         return infos
 

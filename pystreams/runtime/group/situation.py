@@ -7,11 +7,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
+from pystreams.config import StreamsConfig
 from pystreams.ids import TaskId
-
-RackStrategy = Literal["none", "min_traffic", "balance_subtopology"]
 
 #: The lag of state of which nothing is known.
 UNKNOWN_LAG: Final = 2**63 - 1
@@ -47,9 +46,22 @@ class AssignorSettings:
     acceptable_recovery_lag: int = 10_000
     max_warmup_replicas: int = 2
     rack_aware_assignment_tags: tuple[str, ...] = ()
-    rack_aware_assignment_strategy: RackStrategy = "none"
+    rack_aware_assignment_strategy: str = "none"
     rack_aware_assignment_traffic_cost: int | None = None
     rack_aware_assignment_non_overlap_cost: int | None = None
+
+    @classmethod
+    def of(cls, config: StreamsConfig) -> AssignorSettings:
+        """The settings in an application's configuration."""
+        return cls(
+            config.num_standby_replicas,
+            config.acceptable_recovery_lag,
+            config.max_warmup_replicas,
+            tuple(filter(None, config.rack_aware_assignment_tags.split(","))),
+            config.rack_aware_assignment_strategy,
+            config.rack_aware_assignment_traffic_cost,
+            config.rack_aware_assignment_non_overlap_cost,
+        )
 
     @property
     def traffic_cost(self) -> int:

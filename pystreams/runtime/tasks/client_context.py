@@ -115,6 +115,23 @@ class ClientContext:
             for of_task in self.inputs.values()
         )
 
+    def changelogs(self) -> dict[TaskId, frozenset[TopicPartition]]:
+        """The changelog partitions of each task that has some."""
+        return self._partitions_of(lambda sub: sub.changelogs)
+
+    def source_changelogs(self) -> dict[TaskId, frozenset[TopicPartition]]:
+        """The input partitions of each task that stand in for changelogs."""
+        return self._partitions_of(lambda sub: sub.source_changelogs)
+
+    def _partitions_of(
+        self, topics_of: Callable[[SubTopology], Mapping[str, str]]
+    ) -> dict[TaskId, frozenset[TopicPartition]]:
+        return {
+            task: frozenset(TopicPartition(topic, task.partition) for topic in topics.values())
+            for task in sorted(self.inputs)
+            if (topics := topics_of(self.subtopology(task)))
+        }
+
     def instance_id(self, thread: int) -> str | None:
         """The group instance id of a thread; None: the thread is not a static member. Source:
         StreamsConfig.getMainConsumerConfigs, without the worker's number."""

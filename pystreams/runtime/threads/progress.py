@@ -37,6 +37,15 @@ class RestoreProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class StandbyProgress:
+    """A task whose stores are kept filled here, while it runs elsewhere. ``lag`` is the number of changelog offsets
+    that its stores lack, None while that is not known."""
+
+    task_id: TaskId
+    lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ThreadProgress:
     """A thread as it was a moment ago."""
 
@@ -46,6 +55,7 @@ class ThreadProgress:
     tasks: tuple[TaskProgress, ...] = ()
     restoring: tuple[RestoreProgress, ...] = ()
     paused: tuple[TopicPartition, ...] = ()
+    standbys: tuple[StandbyProgress, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,10 @@ class Progress:
         """Offsets to go in all inputs, None while some are not known."""
         lags = [task.lag for thread in self.threads for task in thread.tasks]
         return None if None in lags else sum(lag for lag in lags if lag is not None)
+
+    @property
+    def standbys(self) -> tuple[StandbyProgress, ...]:
+        return tuple(standby for thread in self.threads for standby in thread.standbys)
 
     @property
     def restoring(self) -> tuple[RestoreProgress, ...]:
@@ -79,6 +93,11 @@ def task_progress(tasks: TaskManager) -> tuple[TaskProgress, ...]:
         )
         for task in sorted(tasks.tasks(), key=lambda task: task.task_id)
     )
+
+
+def standby_progress(tasks: TaskManager) -> tuple[StandbyProgress, ...]:
+    """The standbys of a thread, seen by itself."""
+    return tuple(StandbyProgress(task, lag) for task, lag in sorted(tasks.standby_lags().items()))
 
 
 def restore_progress(restore: StoreRestore) -> RestoreProgress:

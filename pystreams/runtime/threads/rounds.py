@@ -14,14 +14,20 @@ from typing import Any, Protocol
 from pystreams.broker.port import Assigned, Lost, MemberEvent
 from pystreams.clock import Deadline
 from pystreams.errors import Action, OffsetOutOfRangeError, StreamsError, TopologyError
-from pystreams.ids import TopicPartition
+from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.runtime.group.group_wait import GroupWait
-from pystreams.runtime.group.membership_data import AssignmentInfo, decode_assignment_info, unpack_topology
+from pystreams.runtime.group.membership_data import (
+    AssignmentInfo,
+    decode_assignment_info,
+    unpack_tasks,
+    unpack_topology,
+)
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
+from pystreams.runtime.threads.follow_up import FollowUp
 from pystreams.runtime.threads.requests import Requests
 from pystreams.runtime.threads.thread_state import ThreadState
 from pystreams.runtime.threads.thread_summary import ThreadSummary
@@ -102,6 +108,8 @@ class Rounds:
         self.clients = parts.clients
         #: Which member has which task, from the last assignment.
         self.assignment_info = AssignmentInfo()
+        #: When to ask for the next rebalance.
+        self._follow_up: FollowUp | None = None
         #: How many records were processed.
         self.records = 0
         self._owner = owner
@@ -197,9 +205,10 @@ class Rounds:
                 if info.error:
                     raise self._refused(info)
                 self.assignment_info = info
+                self._follow_up = FollowUp(info, self._context.config.acceptable_recovery_lag, self._clock)
                 if info.shutdown:
                     self._owner.application_shutdown()
-                self._take_on(generation, partitions, info.tasks, info.members)
+                self._take_on(generation, partitions, info)
 
     def _refused(self, info: AssignmentInfo) -> TopologyError:
         """The group runs another topology: the one in the assignment, else the one that ran before this start."""
@@ -214,9 +223,7 @@ class Rounds:
             hint="stop the other members first, or give the changed application another application_id",
         )
 
-    def _take_on(
-        self, generation: int, partitions: tuple[TopicPartition, ...], tasks: int, members: int
-    ) -> None:
+    def _take_on(self, generation: int, partitions: tuple[TopicPartition, ...], info: AssignmentInfo) -> None:
         before = self.tasks.task_ids()
         if not before:
             self._context.hand_over.check()
@@ -224,7 +231,7 @@ class Rounds:
             self._owner.enter(ThreadState.PARTITIONS_REVOKED)
         self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
         self.tasks.begin_generation(generation)
-        self.tasks.assign(partitions)
+        self.tasks.assign(partitions, self._standbys(info, frozenset(partitions)))
         now = self.tasks.task_ids()
         log.info(
             "[%s] generation %d: tasks %s (new %s, gone %s)",
@@ -235,15 +242,21 @@ class Rounds:
             _listed(set(before) - set(now)),
         )
         # With as many tasks as threads it waits for what others have still to give up.
-        if not now and members > tasks:
+        if not now and info.members > info.tasks:
             log.info(
                 "[%s] has nothing to do: by the partitions of its input topics the application's work is divided into"
                 " %d task%s, there are %d threads, and a task runs in one thread at a time",
                 self._name,
-                tasks,
-                "" if tasks == 1 else "s",
-                members,
+                info.tasks,
+                "" if info.tasks == 1 else "s",
+                info.members,
             )
+
+    def _standbys(self, info: AssignmentInfo, partitions: frozenset[TopicPartition]) -> frozenset[TaskId]:
+        """The standby tasks, without those that have become active meanwhile: a standby goes on until the former owner
+        of its task has given up the partitions, which then come with a later event of the same assignment."""
+        inputs = self._context.inputs
+        return frozenset(task for task in unpack_tasks(info.standbys) if not inputs[task] <= partitions)
 
     def _fill_tasks(self) -> None:
         self.tasks.open_created()
@@ -376,6 +389,8 @@ class Rounds:
             self._context.load.processes(self._name, min(1.0, self._work_ms / elapsed_ms))
             self._last_snapshot_ms, self._work_ms = now, 0.0
             self._owner.publish()
+            if self._follow_up is not None and self._follow_up.due(self.tasks.standby_lags):
+                self.clients.member.request_rejoin()
             self._summary.log_if_due(self.records, int(self._commits.value), len(self.tasks.tasks()))
             self._owner.housekeeping()
 

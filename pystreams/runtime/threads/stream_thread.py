@@ -13,22 +13,38 @@ from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
 from pystreams.errors import StreamsError, TaskMigratedError
-from pystreams.ids import MemberName
+from pystreams.ids import MemberName, TaskId
 from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.group_wait import GroupWait
-from pystreams.runtime.group.membership_data import Subscription, encode, pack_offsets, pack_topology
+from pystreams.runtime.group.log_facts import LogFacts
+from pystreams.runtime.group.membership_data import (
+    Subscription,
+    encode,
+    pack_offsets,
+    pack_tasks,
+    pack_topology,
+    unpack_tasks,
+)
+from pystreams.runtime.group.own_assignor import own_assignor
+from pystreams.runtime.group.situation import AssignorSettings
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.stopwatch import Stopwatch
 from pystreams.runtime.tasks.task_manager import TaskManager, ThreadClients
 from pystreams.runtime.tasks.task_opening import TaskOpener
-from pystreams.runtime.threads.progress import ThreadProgress, restore_progress, task_progress
+from pystreams.runtime.threads.progress import (
+    ThreadProgress,
+    restore_progress,
+    standby_progress,
+    task_progress,
+)
 from pystreams.runtime.threads.requests import Requests
 from pystreams.runtime.threads.rounds import Rounds, ThreadParts
 from pystreams.runtime.threads.thread_end import ask_all_to_stop, close_all, placed
 from pystreams.runtime.threads.thread_state import THREAD_SUCCESSORS, ThreadState
 from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.task_assignor import TaskInfo
 from pystreams.transitions import check_transition
 
 log = logging.getLogger(__name__)
@@ -177,12 +193,7 @@ class StreamThread:
             context.built.application_id,
             sorted({partition.topic for inputs in context.inputs.values() for partition in inputs}),
             self._subscription,
-            GroupAssignor(
-                context.inputs,
-                context.stateful,
-                context.built.fingerprint,
-                self._topology,
-            ),
+            self._group_assignor(),
             context.instance_id(self.index),
         )
         closing.append(lambda: member.close(leave=self._leave))
@@ -222,14 +233,53 @@ class StreamThread:
         group, patience_ms = context.built.application_id, context.config.session_timeout_ms
         return GroupWait(context.admin, group, patience_ms, context.clock)
 
+    def _group_assignor(self) -> GroupAssignor:
+        context, config = self._context, self._context.config
+        changelogs, sources = context.changelogs(), context.source_changelogs()
+        return GroupAssignor(
+            context.inputs,
+            context.stateful,
+            context.built.fingerprint,
+            self._topology,
+            {
+                task: changelogs.get(task, frozenset()) | sources.get(task, frozenset())
+                for task in changelogs | sources
+            },
+            AssignorSettings.of(config),
+            LogFacts(context.admin, context.built.application_id, changelogs, sources),
+            config.probing_rebalance_interval_ms,
+            own_assignor(config.task_assignor_class, self._task_infos(), config),
+        )
+
+    def _task_infos(self) -> dict[TaskId, TaskInfo]:
+        context = self._context
+        infos = {}
+        for task, inputs in context.inputs.items():
+            sub = context.subtopology(task)
+            stores = tuple(spec.name for spec in sub.stores)
+            infos[task] = TaskInfo(task, inputs, stores, bool(sub.changelogs or sub.source_changelogs))
+        return infos
+
     def _subscription(self) -> bytes:
         context = self._context
+        tasks = self._rounds and self._rounds.tasks
+        standbys = frozenset(tasks.standby_ids()) if tasks else frozenset[TaskId]()
+        reached = dict(tasks.reached()) if tasks else {}
+        if context.teller.tells(self.name):
+            reached = {**context.local_state(), **reached}
         return encode(
             Subscription(
                 fingerprint=context.built.fingerprint,
                 process_id=context.process_id,
                 thread=self.name,
-                reached=pack_offsets(context.local_state()) if context.teller.tells(self.name) else {},
+                reached=pack_offsets(reached),
+                standbys=pack_tasks(standbys),
+                coming=pack_tasks(standbys & unpack_tasks(self._rounds.assignment_info.coming))
+                if self._rounds
+                else {},
+                restoring=pack_tasks(tasks.restoring_ids()) if tasks else {},
+                tags=dict(context.config.client_tags),
+                rack=context.config.client_rack,
                 shutdown=self.shutdown_requested,
                 topology=self._topology
                 if self.index == 1 and len(self._topology) <= _TOPOLOGY_BYTES
@@ -294,6 +344,7 @@ class StreamThread:
             task_progress(rounds.tasks),
             tuple(restore_progress(restore) for restore in rounds.restorer.progress()),
             tuple(sorted(rounds.tasks.paused)),
+            standby_progress(rounds.tasks),
         )
 
     def application_shutdown(self) -> None:

@@ -142,3 +142,10 @@ def test_topic_settings_are_text_by_kafkas_names():
     )
     assert c.topic_config == {"retention.ms": "86400000", "segment.ms": "60000", "preallocate": "true"}
     assert config(topic_config={"retention_ms": -1}).topic_config == {"retention.ms": "-1"}
+
+
+def test_a_tag_that_is_to_be_spread_over_has_a_value():
+    with pytest.raises(ConfigError) as caught:
+        config(rack_aware_assignment_tags="zone,cluster", **{"client.tag.zone": "a"})
+    assert caught.value.what == "rack_aware_assignment_tags has the tag cluster, but the tag has no value"
+    assert "client.tag.cluster" in caught.value.hint

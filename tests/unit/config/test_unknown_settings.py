@@ -34,7 +34,6 @@ def test_an_unknown_name_is_told_with_the_nearest(name, nearest):
     [
         ("config.providers.env.class", "not from Java classes"),
         ("metrics.context.team", "do not have Java's metrics"),
-        ("client.tag.zone", "does not have standby replicas yet"),
         (
             "ensure_explicit_internal_resource_naming",
             "App(..., ensure_explicit_internal_resource_naming=True)",

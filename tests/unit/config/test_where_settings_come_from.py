@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pystreams import App, Streams
-from pystreams.config import StreamsConfig, merge_settings, settings_from_environment
+from pystreams.config import StreamsConfig, merge_settings, origins_of, settings_from_environment
 from pystreams.errors import ConfigError
 
 
@@ -54,8 +54,8 @@ def test_variables_of_other_tools_are_left_alone_but_a_near_miss_is_not():
         settings_from_environment({"PYSTREAMS_COMIT_INTERVAL_MS": "1"})
     assert caught.value.where == "environment variable PYSTREAMS_COMIT_INTERVAL_MS"
     assert caught.value.hint == "did you mean commit_interval_ms?"
-    with pytest.raises(ConfigError, match="standby replicas"):
-        settings_from_environment({"PYSTREAMS_NUM_STANDBY_REPLICAS": "1"})
+    with pytest.raises(ConfigError, match="queries between instances"):
+        settings_from_environment({"PYSTREAMS_APPLICATION_SERVER": "host:1"})
 
 
 @pytest.mark.parametrize(
@@ -124,3 +124,18 @@ def test_a_configuration_that_a_client_is_given_is_in_force_as_it_is(monkeypatch
     app.stream("in").to("out")
     monkeypatch.setenv("PYSTREAMS_POLL_MS", "2")
     assert Streams(app, app.config).config == app.config
+
+
+def test_the_tags_of_a_process_can_be_given_one_by_one():
+    program = StreamsConfig.of(
+        application_id="app", rack_aware_assignment_tags="zone", **{"client.tag.zone": "a"}
+    )
+    environ = settings_from_environment(
+        {"PYSTREAMS_CLIENT_TAG_zone": "b", "PYSTREAMS_CLIENT_TAG_cluster": "k"}
+    )
+    c = program.override(environ)
+    assert c.client_tags == {"zone": "b", "cluster": "k"}
+    assert origins_of({"environment": environ}) == {
+        "client.tag.zone": "environment",
+        "client.tag.cluster": "environment",
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import pytest
 
@@ -28,6 +28,21 @@ from pystreams.runtime.group.teller import Teller
 INPUTS = {TaskId(0, i): frozenset({TopicPartition("A", i), TopicPartition("B", i)}) for i in range(3)}
 TOPOLOGY = pack_topology([{"nodes": []}])
 ASSIGN = GroupAssignor(INPUTS, frozenset(), "f", TOPOLOGY)
+
+
+class Log:
+    """A log whose changelogs end there, and that has no racks."""
+
+    def __init__(self, ends: Mapping[TaskId, int]) -> None:
+        self.ends = ends
+        self.asked: list[int] = []
+
+    def end_sums(self, tasks: Collection[TaskId]) -> dict[TaskId, int]:
+        self.asked.append(len(tasks))
+        return {task: self.ends[task] for task in tasks}
+
+    def racks(self, partitions: object) -> dict[TaskId, list[frozenset[str]]]:
+        return {}
 
 
 def member(
@@ -77,7 +92,7 @@ def test_what_a_large_group_tells_and_is_told_is_far_below_the_megabyte_that_kaf
     tasks = frozenset(inputs)
     ends = dict.fromkeys(tasks, 10**9)
     assign = GroupAssignor(
-        inputs, tasks, "f", TOPOLOGY, tasks, AssignorSettings(num_standby_replicas=1), lambda _: ends
+        inputs, tasks, "f", TOPOLOGY, inputs, AssignorSettings(num_standby_replicas=1), Log(ends)
     )
     names = [f"application-{uuid.UUID(int=number)}-1-StreamThread-1" for number in range(50)]
     reached = pack_offsets(dict.fromkeys(tasks, 10**9))
@@ -93,17 +108,12 @@ def test_what_a_large_group_tells_and_is_told_is_far_below_the_megabyte_that_kaf
 
 
 def test_end_offsets_are_asked_for_only_if_state_could_move() -> None:
-    asked: list[int] = []
-
-    def ends(tasks: Collection[TaskId]) -> dict[TaskId, int]:
-        asked.append(len(tasks))
-        return dict.fromkeys(tasks, 0)
-
-    assign = GroupAssignor(INPUTS, frozenset(INPUTS), "f", TOPOLOGY, frozenset(INPUTS), end_sums=ends)
+    log = Log(dict.fromkeys(INPUTS, 0))
+    assign = GroupAssignor(INPUTS, frozenset(INPUTS), "f", TOPOLOGY, INPUTS, log=log)
     assign([member("t1"), member("t2")])
-    assert not asked
+    assert not log.asked
     assign([member("t1"), member("t2", process="q")])
-    assert asked == [3]
+    assert log.asked == [3]
 
 
 def grown(settings: AssignorSettings | None = None) -> tuple[GroupAssignor, list[MemberInfo]]:
@@ -115,9 +125,9 @@ def grown(settings: AssignorSettings | None = None) -> tuple[GroupAssignor, list
         tasks,
         "f",
         TOPOLOGY,
-        tasks,
+        INPUTS,
         settings or AssignorSettings(),
-        lambda _: ends,
+        Log(ends),
         follow_up_ms=60_000,
     )
     owned = frozenset[TopicPartition]().union(*INPUTS.values())

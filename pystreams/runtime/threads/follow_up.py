@@ -1,0 +1,34 @@
+"""When a thread asks for the next rebalance: as soon as what it was to fill is filled, or when the time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pystreams.clock import Clock, Deadline
+from pystreams.ids import TaskId
+from pystreams.runtime.group.membership_data import AssignmentInfo, unpack_tasks
+
+
+class FollowUp:
+    """Of one assignment. Source: StreamThread.maybeProbingRebalance; Kafka Streams waits for the time alone."""
+
+    def __init__(self, info: AssignmentInfo, acceptable_lag: int, clock: Clock) -> None:
+        self._awaited = unpack_tasks(info.awaited)
+        self._acceptable_lag = acceptable_lag
+        self._deadline = Deadline(clock, info.follow_up_ms) if info.follow_up_ms else None
+        self._asked = False
+
+    def due(self, lags: Callable[[], Mapping[TaskId, int | None]]) -> bool:
+        """True once. ``lags`` are those of the standbys: how many records each lacks, None while that is not known."""
+        if self._asked or not (self._awaited or self._deadline):
+            return False
+        self._asked = self._is_ready(lags) or (self._deadline is not None and self._deadline.expired())
+        return self._asked
+
+    def _is_ready(self, lags: Callable[[], Mapping[TaskId, int | None]]) -> bool:
+        if not self._awaited:
+            return False
+        known = lags()
+        return all(
+            (lag := known.get(task)) is not None and lag <= self._acceptable_lag for task in self._awaited
+        )

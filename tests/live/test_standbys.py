@@ -1,0 +1,180 @@
+"""A process with standbys takes over without restoring, also after ``kill -9``; a task with much state moves when the
+process to which it goes has warmed up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.runtime.streams import Streams
+from pystreams.runtime.threads.thread_state import ThreadState
+from tests.live.standby_worker import counting
+from tests.live.support import Log, eventually, running
+
+pytestmark = [pytest.mark.slow, pytest.mark.both_logs]
+
+ROOT = Path(__file__).parents[2]
+PARTITIONS = 3
+TASKS = {TaskId(0, partition) for partition in range(PARTITIONS)}
+
+
+class Restores:
+    """Counts the records that active tasks have restored."""
+
+    def __init__(self) -> None:
+        self.records: Counter[int] = Counter()
+
+    def on_restore_start(self, partition: TopicPartition, store: str, start: int, end: int) -> None:
+        """Counted at the end."""
+
+    def on_batch_restored(self, partition: TopicPartition, store: str, offset: int, records: int) -> None:
+        self.records[partition.partition] += records
+
+    def on_restore_end(self, partition: TopicPartition, store: str, records: int) -> None:
+        """Counted batch by batch."""
+
+
+class Process:
+    """A client with a state directory of its own."""
+
+    def __init__(self, log: Log, name: str, **settings: Any) -> None:
+        self.restores = Restores()
+        self.streams: Streams = log.start(
+            counting(log.path / name, **settings),
+            prepare=lambda streams: streams.set_restore_listener(self.restores),
+        )
+
+    @property
+    def active(self) -> set[TaskId]:
+        """The tasks that run."""
+        threads = self.streams.metadata_for_local_threads()
+        return {t.task_id for thread in threads if thread.state is ThreadState.RUNNING for t in thread.tasks}
+
+    @property
+    def standbys(self) -> dict[TaskId, int | None]:
+        return {standby.task_id: standby.lag for standby in self.streams.progress().standbys}
+
+    @property
+    def followed(self) -> set[TaskId]:
+        """The standbys that lack nothing."""
+        return {task for task, lag in self.standbys.items() if lag == 0}
+
+
+class Input:
+    """What was written, and what must come out of it."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self.counts: Counter[str] = Counter()
+        log.create("in", "out", partitions=PARTITIONS)
+
+    def write(self, records: int) -> None:
+        keys = [f"k{i % 300}" for i in range(records)]
+        self.log.write("in", [(key, i, i) for i, key in enumerate(keys)])
+        self.counts.update(keys)
+
+    def wait_until_counted(self) -> None:
+        eventually(lambda: self.log.all_committed("standbys", "in"), "all committed")
+        assert self.log.table("out") == dict(self.counts)
+
+
+def share(one: Process, two: Process) -> None:
+    """Wait until each follows exactly what the other runs."""
+    eventually(
+        lambda: (
+            one.active | two.active == TASKS
+            and not one.active & two.active
+            and one.followed == two.active
+            and two.followed == one.active
+            and one.active
+            and two.active
+        ),
+        f"standbys on both sides: {one.active} {one.standbys}, {two.active} {two.standbys}",
+    )
+
+
+def test_who_is_left_alone_restores_nothing_and_tasks_go_back_and_forth(log: Log) -> None:
+    written = Input(log)
+    written.write(3_000)
+    one = Process(log, "one", num_standby_replicas=1)
+    running(one.streams)
+    written.wait_until_counted()
+    two = Process(log, "two", num_standby_replicas=1)
+    share(one, two)
+    before = one.restores.records.total()
+    two.streams.close()
+    eventually(lambda: one.active == TASKS, "all tasks in one process")
+    assert one.restores.records.total() == before == 0
+    written.write(500)
+    written.wait_until_counted()
+
+    again = Process(log, "two", num_standby_replicas=1)
+    share(one, again)
+    assert one.restores.records.total() == 0
+    written.write(500)
+    written.wait_until_counted()
+
+
+def test_without_a_standby_the_one_that_is_left_alone_restores_what_it_lacks(log: Log) -> None:
+    written = Input(log)
+    one = Process(log, "one")
+    running(one.streams)
+    two = Process(log, "two")
+    eventually(lambda: one.active and two.active and one.active | two.active == TASKS, "both have tasks")
+    written.write(3_000)
+    written.wait_until_counted()
+    assert not one.standbys
+    two.streams.close()
+    eventually(lambda: one.active == TASKS, "all tasks in one process")
+    assert one.restores.records.total() > 0
+
+
+def test_the_other_process_goes_on_without_restoring_when_one_is_killed(log: Log) -> None:
+    written = Input(log)
+    written.write(3_000)
+    one = Process(log, "one", num_standby_replicas=1)
+    running(one.streams)
+    written.wait_until_counted()
+    servers = [log.bootstrap_servers] if hasattr(log, "bootstrap_servers") else []
+    two = subprocess.Popen(
+        [sys.executable, "-m", "tests.live.standby_worker", str(log.path), str(log.path / "two"), *servers],
+        cwd=ROOT,
+    )
+    try:
+        eventually(
+            lambda: one.active and one.active < TASKS and one.followed == TASKS - one.active,
+            "standbys of what the other process runs",
+        )
+        written.write(500)
+        written.wait_until_counted()
+        eventually(lambda: one.followed == TASKS - one.active, "standbys that lack nothing")
+        before = one.restores.records.total()
+    finally:
+        two.kill()
+        two.wait()
+    written.write(500)
+    eventually(lambda: one.active == TASKS, "all tasks in the survivor")
+    written.wait_until_counted()
+    assert one.restores.records.total() == before == 0
+
+
+def test_tasks_with_much_state_run_on_until_the_process_that_joins_has_warmed_up(log: Log) -> None:
+    written = Input(log)
+    written.write(3_000)
+    one = Process(log, "one", acceptable_recovery_lag=10, max_warmup_replicas=1)
+    running(one.streams)
+    written.wait_until_counted()
+    two = Process(log, "two", acceptable_recovery_lag=10, max_warmup_replicas=1)
+    eventually(lambda: two.active and one.active | two.active == TASKS, "a task has moved")
+    # What it has not read as a standby is at most what it was allowed to lack.
+    assert two.restores.records.total() <= 10
+    assert one.restores.records.total() == 0
+    eventually(lambda: not two.standbys, "nothing more to warm up")
+    written.write(500)
+    written.wait_until_counted()
