@@ -109,6 +109,8 @@ class Relay:
     def settle(self) -> None:
         """Nothing is in the way any more: all is processed, committed and followed."""
         self.log.faults.clear()
+        # A hand-over that failed half-way is taken back.
+        self.begin()
         for _ in range(200):
             for world in self.worlds:
                 world.clock.advance_ms(2_000)
