@@ -232,14 +232,15 @@ class Rounds:
         self._owner.enter(ThreadState.PARTITIONS_ASSIGNED)
         self.tasks.begin_generation(generation)
         self.tasks.assign(partitions, self._standbys(info, frozenset(partitions)))
-        now = self.tasks.task_ids()
+        now, standbys = self.tasks.task_ids(), self.tasks.standby_ids()
         log.info(
-            "[%s] generation %d: tasks %s (new %s, gone %s)",
+            "[%s] generation %d: tasks %s (new %s, gone %s)%s",
             self._name,
             generation,
             _listed(now),
             _listed(set(now) - set(before)),
             _listed(set(before) - set(now)),
+            f", standbys {_listed(standbys)}" if standbys else "",
         )
         # With as many tasks as threads it waits for what others have still to give up.
         if not now and info.members > info.tasks:
