@@ -125,6 +125,10 @@ class TaskManager:
         """Partitions that are not read for now, because enough of them is waiting."""
         return {partition for task in self.running for partition in task.stream.paused}
 
+    def reads(self) -> list[TopicPartition]:
+        """Partitions that are read now."""
+        return [p for task in self.running for p in task.inputs if p not in task.stream.paused]
+
     @property
     def commit_needed(self) -> bool:
         if self._pausing.untold or (self._guard is not None and self._guard.commit_needed):

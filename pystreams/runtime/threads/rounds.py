@@ -23,6 +23,7 @@ from pystreams.runtime.group.membership_data import (
     unpack_tasks,
     unpack_topology,
 )
+from pystreams.runtime.recovery.stall_watch import StallWatch
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
@@ -135,6 +136,9 @@ class Rounds:
         self._trouble = Trouble(self._clock, config.task_timeout_ms)
         self._commit_interval_ms = config.effective_commit_interval_ms(
             transactional=context.broker.transactional
+        )
+        self._stalls = StallWatch(
+            parts.clients.consumer, context.admin, self._clock, config.stall_timeout_ms, owner.name
         )
         self._summary = ThreadSummary(owner.name, config.log_summary_interval_ms, self._clock)
         self._commits = context.metrics.counter(names.COMMITTED, thread_id=owner.name)
@@ -274,6 +278,7 @@ class Rounds:
         self._polls.add()
         if batches:
             self.tasks.add_batches(batches)
+        self._stalls.polled(self.tasks.reads)
 
     def _poll_timeout_ms(self) -> float:
         if self._worked or self._requests.calls.waiting or self._requests.stop.is_set():

@@ -200,7 +200,7 @@ class StreamThread:
         clients, cache = ThreadClients(member, consumer, producer), ThreadCache(self._requests.cache_bytes)
         restorer = self._start_restoring(closing)
         opener = TaskOpener(context, consumer, producer, self.name)
-        stopwatch = Stopwatch(self.name, context.clock)
+        stopwatch = Stopwatch(self.name, context.clock, context.config.stall_timeout_ms)
         closing.append(stopwatch.close)
         tasks = TaskManager(context, clients, opener, restorer, stopwatch, cache, self.name)
         parts = ThreadParts(clients, cache, restorer, tasks, self._requests)

@@ -71,7 +71,7 @@ class Working:
 
 def test_the_stopwatch_hurries_whoever_takes_too_long_until_it_has_ended():
     slow, quick = Working(), Working()
-    stopwatch = Stopwatch("test", SystemClock())
+    stopwatch = Stopwatch("test", SystemClock(), 0)
     try:
         stopwatch.watch(quick)
         stopwatch.watch(slow)

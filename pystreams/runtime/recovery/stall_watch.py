@@ -1,0 +1,92 @@
+"""Notices that the records of a partition have stopped to arrive without an error, and assigns the partition again.
+
+It has happened to clients of Kafka after trouble of brokers: the partition is assigned, the log holds more records, and
+the position does not change. Whoever waits on purpose is left alone, because only what is *read* is looked at, not what
+is processed: a task that is paused or waits for others still reads until its buffers are full, and then its partitions
+are paused. A partition that is read again goes on at the same offset, so nothing is lost or repeated.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final
+
+from pystreams.broker.port import Admin, Consumer
+from pystreams.clock import Clock
+from pystreams.errors import BrokerUnavailableError
+from pystreams.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+#: A position that is unchanged for so few polls says nothing: the thread was busy with other work.
+_POLLS_MIN: Final = 10
+
+
+@dataclass(slots=True)
+class _Still:
+    """A partition whose position does not change, since when, and after how many polls of the thread."""
+
+    position: int
+    since_ms: float
+    since_polls: int
+
+
+class StallWatch:
+    """Watches the partitions that a thread reads."""
+
+    def __init__(self, consumer: Consumer, admin: Admin, clock: Clock, timeout_ms: int, thread: str) -> None:
+        """``timeout_ms``: how long a position may stay the same although there is more to read; 0: for ever."""
+        self._consumer = consumer
+        self._admin = admin
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._thread = thread
+        self._polls = 0
+        self._still: dict[TopicPartition, _Still] = {}
+        self._next_look_ms = clock.monotonic_ms()
+
+    def polled(self, reads: Callable[[], Collection[TopicPartition]]) -> None:
+        """The thread has polled; ``reads`` returns its partitions that are not paused. Looks a few times within the
+        timeout. Raises ``TopicError``, ``BrokerError``."""
+        self._polls += 1
+        now_ms = self._clock.monotonic_ms()
+        if not self._timeout_ms or now_ms < self._next_look_ms:
+            return
+        self._next_look_ms = now_ms + self._timeout_ms / 5
+        positions = {partition: self._consumer.position(partition) for partition in reads()}
+        self._still = {
+            partition: before
+            if (before := self._still.get(partition)) is not None and before.position == position
+            else _Still(position, now_ms, self._polls)
+            for partition, position in positions.items()
+        }
+        long = [partition for partition, still in self._still.items() if self._is_long(still, now_ms)]
+        if long:
+            self._read_again(long, now_ms)
+
+    def _is_long(self, still: _Still, now_ms: float) -> bool:
+        return now_ms - still.since_ms >= self._timeout_ms and self._polls - still.since_polls >= _POLLS_MIN
+
+    def _read_again(self, partitions: Collection[TopicPartition], now_ms: float) -> None:
+        """Ask the log itself whether there is more to read. If it does not answer, this is no stall."""
+        try:
+            ends = self._admin.stable_end_offsets(partitions)
+        except BrokerUnavailableError:
+            return
+        for partition in sorted(partitions):
+            still, end = self._still.pop(partition), ends[partition]
+            if end <= still.position:
+                continue
+            log.warning(
+                "[%s] nothing has been read from %s for %.0f s, although it has %d more records, from offset %d on:"
+                " it is assigned again (stall_timeout_ms)",
+                self._thread,
+                partition,
+                (now_ms - still.since_ms) / 1000,
+                end - still.position,
+                still.position,
+            )
+            self._consumer.unassign([partition])
+            self._consumer.assign({partition: still.position})
