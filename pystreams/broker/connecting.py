@@ -26,6 +26,7 @@ def open_broker(config: StreamsConfig, clock: Clock, *, if_missing: str | None =
             heartbeat_interval_ms=config.heartbeat_interval_ms,
             max_poll_interval_ms=config.max_poll_interval_ms,
             replication_factor=config.replication_factor,
+            exactly_once=config.exactly_once,
             client_settings=config.client_settings,
             oauth_token_provider=config.oauth_token_provider,
             client_id=config.client_id or config.application_id,

@@ -237,7 +237,17 @@ class Producer(Protocol):
         ...
 
     def abort(self) -> None:
-        """Drop the records sent since the last commit, as far as the log can."""
+        """Drop the records sent since the last commit, as far as the log can. A commit whose outcome is not known may
+        still succeed until ``settle``."""
+        ...
+
+    def settle(self) -> None:
+        """Make sure that nothing can be committed any more that was sent before ``abort``, or by a former producer with
+        the same transactional id. Called before committed offsets are read. Raises ``BrokerUnavailableError``."""
+        ...
+
+    def postpones(self, member: Member) -> bool:
+        """Whether a commit had better wait, because the group is about to change its generation."""
         ...
 
     def close(self) -> None: ...
@@ -423,7 +433,10 @@ class Broker(Protocol):
         """``purpose`` selects the client settings."""
         ...
 
-    def producer(self, client_id: str, transactional_id: str) -> Producer: ...
+    def producer(self, client_id: str, transactional_id: str | None = None) -> Producer:
+        """A producer. A log that needs transactional ids takes this one; without one, a commit of several records is
+        not atomic there, and no offsets can be committed with them."""
+        ...
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> TransactionalProducer: ...
 
@@ -446,9 +459,11 @@ class Broker(Protocol):
         user_data: Callable[[], bytes],
         assign: Assign,
         instance_id: str | None = None,
+        transactional_id: str | None = None,
     ) -> Member:
         """Become a member of ``group``. ``user_data`` is called for every join. In a log with static members, a
-        member that returns with the same ``instance_id`` counts as the same member."""
+        member that returns with the same ``instance_id`` counts as the same member. ``transactional_id`` is that of the
+        thread's producer."""
         ...
 
     def close(self) -> None: ...

@@ -320,6 +320,12 @@ _PRODUCER: Final[Mapping[str, ClientSetting]] = {
     "max.request.size": passed_on(
         PRODUCER, size(1_000, maximum=1_000_000_000), "1048576", "message.max.bytes"
     ),
+    "transaction.timeout.ms": own(
+        PRODUCER,
+        duration(1_000, maximum=INT_MAX),
+        "10000",
+        "librdkafka `transaction.timeout.ms`, with `processing_guarantee=exactly_once_v2`",
+    ),
     "retries": passed_on(PRODUCER, number(1, maximum=INT_MAX), str(INT_MAX), "message.send.max.retries"),
     **refused(
         PRODUCER,
@@ -348,9 +354,12 @@ _PRODUCER: Final[Mapping[str, ClientSetting]] = {
     **refused(
         PRODUCER,
         "transactional.id",
-        "transaction.timeout.ms",
+        why="each thread has its own, which begins with application_id; processing_guarantee=exactly_once_v2 uses it",
+    ),
+    **refused(
+        PRODUCER,
         "transaction.two.phase.commit.enable",
-        why="on Kafka pystreams works at least once so far, without transactions",
+        why="a thread's transactions have no other participant",
     ),
 }
 

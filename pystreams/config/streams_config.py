@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from pystreams.config import sources
-from pystreams.config.client_settings import client_settings, client_value, held_by_application, in_force
+from pystreams.config.client_setting import Role
+from pystreams.config.client_settings import (
+    client_settings,
+    client_value,
+    given_for,
+    held_by_application,
+    in_force,
+)
 from pystreams.config.offset_reset import offset_reset
 from pystreams.config.secret import is_secret, shown
 from pystreams.config.serde_settings import serde_settings, serde_value
@@ -51,6 +58,9 @@ _KIB: Final = 1024
 _MIB: Final = 1024 * _KIB
 _DAY_MS: Final = 86_400_000
 
+#: The consumers that read what others wrote.
+_INPUT_ROLES: Final[tuple[Role, ...]] = ("main.consumer", "global.consumer")
+
 
 def _setting(default: Any, parse: Parse) -> Any:
     """A field; the default needs no parsing. If the default is None, a user may give None, too."""
@@ -78,7 +88,8 @@ class StreamsConfig:
     oauth_token_provider: Any = field(default=None, repr=False, metadata={"parse": token_provider})
     #: The prefix of the names of clients and threads; None: the application's id and a process id.
     client_id: str | None = _setting(None, text)
-    #: How results survive failures; None: the best that the log can do, which is exactly once for the embedded log.
+    #: How results survive failures: ``at_least_once``, or ``exactly_once_v2``, which uses transactions on Kafka. None:
+    #: exactly once on the embedded log, where it costs nothing, at least once on Kafka.
     processing_guarantee: str | None = _setting(None, choice("at_least_once", "exactly_once_v2"))
     #: The file of the embedded log.
     embedded_log: Path = _setting(DEFAULT_EMBEDDED_LOG, path)
@@ -229,7 +240,7 @@ class StreamsConfig:
         self._check_heartbeats()
         self._check_dead_letters()
         self._check_tags()
-        self.check_guarantee(transactional=self.bootstrap_servers is None)
+        self._check_transactions()
 
     def _check_heartbeats(self) -> None:
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -264,13 +275,37 @@ class StreamsConfig:
                 hint="set errors_dead_letter_queue_topic_name",
             )
 
+    @property
+    def exactly_once(self) -> bool:
+        """Whether outputs and offsets are committed atomically: always on the embedded log."""
+        return self.bootstrap_servers is None or self.processing_guarantee == "exactly_once_v2"
+
     def check_guarantee(self, *, transactional: bool) -> None:
         """Raises ``ConfigError`` if the log, with or without transactions, cannot keep ``processing_guarantee``."""
         if self.processing_guarantee == "exactly_once_v2" and not transactional:
             raise ConfigError(
-                "processing_guarantee cannot be exactly_once_v2 on Kafka yet",
-                why="it needs transactions, which pystreams does not use there: a crash may repeat records",
-                hint="choose at_least_once, or the embedded log, which is exactly-once",
+                "processing_guarantee cannot be exactly_once_v2: the given broker works without transactions",
+                hint="make it with exactly_once=True, or pass bootstrap_servers instead of a broker",
+            )
+
+    def _check_transactions(self) -> None:
+        """Source: StreamsConfig.verifyEOSTransactionTimeoutCompatibility."""
+        if self.bootstrap_servers is None or not self.exactly_once:
+            return
+        for role in _INPUT_ROLES:
+            if given_for(self.client_settings, role).get("isolation.level") == "read_uncommitted":
+                raise ConfigError(
+                    "isolation_level cannot be read_uncommitted with processing_guarantee=exactly_once_v2",
+                    why="the results of aborted transactions would be read and counted",
+                    hint="leave isolation_level out: consumers read what is committed",
+                )
+        timeout_ms = int(in_force(self.client_settings, "producer")["transaction.timeout.ms"])
+        interval_ms = self.effective_commit_interval_ms(transactional=True)
+        if timeout_ms < interval_ms:
+            raise ConfigError(
+                f"transaction_timeout_ms ({timeout_ms}) is below commit_interval_ms ({interval_ms})",
+                why="the brokers would end every transaction before its commit",
+                hint="raise transaction_timeout_ms, or commit more often",
             )
 
     @classmethod
@@ -310,7 +345,7 @@ class StreamsConfig:
 
     def in_force(self) -> dict[str, str]:
         """Every setting as text for people; for a setting that was not given, its effective value."""
-        transactional = self.bootstrap_servers is None
+        transactional = self.exactly_once
         not_given = {
             "bootstrap_servers": "none: the embedded log",
             "client_id": f"{self.application_id}-<process id>",

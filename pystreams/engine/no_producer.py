@@ -43,5 +43,12 @@ class NoProducer:
     def abort(self) -> None:
         """There is nothing to abort."""
 
+    def settle(self) -> None:
+        """There is nothing to settle."""
+
+    def postpones(self, member: Member) -> bool:
+        """False: there is nothing to wait for."""
+        return False
+
     def close(self) -> None:
         """There is nothing to close."""

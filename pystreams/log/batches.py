@@ -33,7 +33,7 @@ class BatchWriter:
     def __init__(self, broker: Broker, client_id: str) -> None:
         self._atomic = broker.transactional
         self._where = broker.description
-        self._new_producer = partial(broker.producer, client_id, client_id)
+        self._new_producer = partial(broker.producer, client_id)
         self._producer = self._new_producer()
         self._mutex = threading.Lock()
         self._sent = threading.Event()

@@ -194,7 +194,7 @@ class KeptTopology:
         """Write the record to both places."""
         if self._partition.topic in self._admin.partition_counts():
             record = self.record(last)
-            with closing(self._broker.producer(f"{self._application_id}-topology", "topology")) as producer:
+            with closing(self._broker.producer(f"{self._application_id}-topology")) as producer:
                 producer.send(
                     record.topic, record.partition, record.key, record.value, record.timestamp, NO_HEADERS
                 )

@@ -70,5 +70,12 @@ class MemoryProducer:
     def abort(self) -> None:
         self.records.clear()
 
+    def settle(self) -> None:
+        """Do nothing: what was aborted is gone."""
+
+    def postpones(self, member: Member) -> bool:
+        """False: there is no group."""
+        return False
+
     def close(self) -> None:
         """Do nothing: there is nothing to release."""

@@ -67,7 +67,7 @@ class EmbeddedBroker:
     def consumer(self, client_id: str, purpose: ConsumerPurpose = "main") -> EmbeddedConsumer:
         return EmbeddedConsumer(self._connect(), self._disconnect)
 
-    def producer(self, client_id: str, transactional_id: str) -> EmbeddedProducer:
+    def producer(self, client_id: str, transactional_id: str | None = None) -> EmbeddedProducer:
         """``transactional_id`` is not used: a commit is a single transaction, which also checks the membership."""
         return EmbeddedProducer(self._connect(), self._locks, self._clock, self._disconnect)
 
@@ -104,8 +104,10 @@ class EmbeddedBroker:
         user_data: Callable[[], bytes],
         assign: Assign,
         instance_id: str | None = None,
+        transactional_id: str | None = None,
     ) -> EmbeddedMember:
-        """``instance_id`` has no effect: a dead member is noticed at once, and a returning one gets its tasks back."""
+        """``instance_id`` has no effect: a dead member is noticed at once, and a returning one gets its tasks back. Nor
+        has ``transactional_id``."""
         return EmbeddedMember(
             self._connect(),
             self._locks,

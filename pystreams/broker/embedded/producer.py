@@ -162,6 +162,13 @@ class EmbeddedProducer:
         self._topics.clear()
         self._sticky.clear()
 
+    def settle(self) -> None:
+        """Does nothing: a commit is one transaction, whose outcome is known when it returns."""
+
+    def postpones(self, member: Member) -> bool:
+        """False: a commit checks the membership in its own transaction."""
+        return False
+
     def close(self) -> None:
         """Close the producer. Records sent since the last commit are dropped."""
         self.abort()

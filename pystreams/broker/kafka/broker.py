@@ -12,12 +12,16 @@ from confluent_kafka.admin import AdminClient
 
 from pystreams.broker.kafka.admin import KafkaAdmin
 from pystreams.broker.kafka.consumer import KafkaConsumer
+from pystreams.broker.kafka.coordination import GroupConnection
+from pystreams.broker.kafka.exactly_once import ExactlyOnceProducer
 from pystreams.broker.kafka.failures import ErrorLog, cannot_connect, error_of, text
+from pystreams.broker.kafka.fencing import fence_the_dead
 from pystreams.broker.kafka.group_commit import KafkaGroupCommitter
 from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.kafka.oauth import TokenProvider
 from pystreams.broker.kafka.producer import KafkaProducer
 from pystreams.broker.kafka.settings import KafkaSettings
+from pystreams.broker.kafka.transaction_coordination import TransactionConnection
 from pystreams.broker.kafka.transactions import KafkaTransactionalProducer
 from pystreams.broker.port import Assign, ConsumerPurpose
 from pystreams.clock import Clock, Deadline, SystemClock
@@ -38,13 +42,13 @@ class KafkaBroker:
     """A Kafka cluster. See ``port.Broker``.
 
     ``client_settings`` are Java's client settings by name, with Java's prefixes; both clients get the login and
-    encryption settings among them. At least once: outputs are flushed before offsets are committed.
+    encryption settings among them. At least once, outputs are flushed before offsets are committed; with
+    ``exactly_once``, they are committed in one transaction, and consumers read what is committed.
 
     Raises ``BrokerUnavailableError`` if no broker answers, ``BrokerError`` if the login is refused, ``ConfigError`` for
     unknown or invalid settings.
     """
 
-    transactional = False
     notices_deaths = False
     compacts_by_timestamp = True
 
@@ -57,6 +61,7 @@ class KafkaBroker:
         heartbeat_interval_ms: int = 3_000,
         max_poll_interval_ms: int = 300_000,
         replication_factor: int = -1,
+        exactly_once: bool = False,
         client_settings: Mapping[str, Any] | None = None,
         oauth_token_provider: TokenProvider | None = None,
         client_id: str = "pystreams",
@@ -68,6 +73,7 @@ class KafkaBroker:
             heartbeat_interval_ms=heartbeat_interval_ms,
             max_poll_interval_ms=max_poll_interval_ms,
             replication_factor=replication_factor,
+            exactly_once=exactly_once,
             client_settings=client_settings or {},
             oauth_token_provider=oauth_token_provider,
         )
@@ -78,11 +84,16 @@ class KafkaBroker:
         self._client = self._make_client()
         self._mutex = threading.Lock()
         self._admins: list[KafkaAdmin] = []
+        self._transaction_connection: TransactionConnection | None = None
         self._connect(connect_timeout_s)
 
     @property
     def description(self) -> str:
         return self._settings.description
+
+    @property
+    def transactional(self) -> bool:
+        return self._settings.exactly_once
 
     @property
     def reads_committed(self) -> bool:
@@ -103,14 +114,22 @@ class KafkaBroker:
             self._settings.poll_records_max(role),
         )
 
-    def producer(self, client_id: str, transactional_id: str) -> KafkaProducer:
-        """``transactional_id`` is for transactions, which at-least-once does not use."""
-        return KafkaProducer(
-            self._settings.producer(client_id),
-            f"{client_id}, {self.description}",
+    def producer(
+        self, client_id: str, transactional_id: str | None = None
+    ) -> KafkaProducer | ExactlyOnceProducer:
+        """At least once, there are no transactions: ``transactional_id`` is not used."""
+        where, room_timeout_s = f"{client_id}, {self.description}", self._settings.producer_room_timeout_s
+        if transactional_id is None or not self.transactional:
+            settings = self._settings.producer(client_id)
+            return KafkaProducer(settings, where, self._clock, self.admin(), room_timeout_s)
+        return ExactlyOnceProducer(
+            self._settings.exactly_once_producer(client_id),
+            transactional_id,
+            where,
             self._clock,
             self.admin(),
-            self._settings.producer_room_timeout_s,
+            room_timeout_s,
+            self._transactions,
         )
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> KafkaTransactionalProducer:
@@ -137,14 +156,19 @@ class KafkaBroker:
             settings.heartbeat_interval_ms,
             settings.max_poll_interval_ms,
             settings.replication_factor,
+            settings.exactly_once,
             dict(settings.client_settings),
             settings.oauth_token_provider,
             self._admin_id.removesuffix("-admin"),
         )
 
     def fence(self, group: str, tasks: Collection[TaskId]) -> None:
-        """Does nothing with at-least-once: the group refuses the offsets of a replaced member. Its records cannot be
-        refused; ``ChangelogGuard`` repairs changelogs that they have changed."""
+        """Exactly once, end the open transactions of members that are gone. At least once it does nothing: the group
+        refuses the offsets of a replaced member, its records cannot be refused; ``ChangelogGuard`` repairs changelogs
+        that they have changed."""
+        if self.transactional:
+            timeout_ms = self._settings.transaction_timeout_ms
+            fence_the_dead(self._transactions(), group, timeout_ms, self.description)
 
     def member(
         self,
@@ -154,15 +178,30 @@ class KafkaBroker:
         user_data: Callable[[], bytes],
         assign: Assign,
         instance_id: str | None = None,
+        transactional_id: str | None = None,
     ) -> KafkaMember:
-        """Also raises ``TopicError`` if a topic does not exist."""
+        """Exactly once, ``transactional_id`` is the member's name in the group. Also raises ``TopicError`` if a topic
+        does not exist."""
+        if transactional_id is not None and self.transactional:
+            client_id = transactional_id
         return KafkaMember(self._settings, client_id, group, topics, user_data, assign, instance_id)
 
     def close(self) -> None:
         with self._mutex:
             admins, self._admins = self._admins, []
+            connection, self._transaction_connection = self._transaction_connection, None
         for admin in admins:
             admin.close()
+        if connection is not None:
+            connection.close()
+
+    def _transactions(self) -> TransactionConnection:
+        """The connection for requests about transactions, with the producers' login."""
+        with self._mutex:
+            if self._transaction_connection is None:
+                connection = GroupConnection(self._settings, f"{self._admin_id}-transactions", "", "producer")
+                self._transaction_connection = TransactionConnection(connection)
+            return self._transaction_connection
 
     def _make_client(self) -> AdminClient:
         self._settings.check()
@@ -202,6 +241,7 @@ class KafkaAddress:
     heartbeat_interval_ms: int
     max_poll_interval_ms: int
     replication_factor: int
+    exactly_once: bool
     client_settings: Mapping[str, Any] = field(repr=False)
     oauth_token_provider: TokenProvider | None = field(repr=False)
     client_id: str
@@ -214,6 +254,7 @@ class KafkaAddress:
             heartbeat_interval_ms=self.heartbeat_interval_ms,
             max_poll_interval_ms=self.max_poll_interval_ms,
             replication_factor=self.replication_factor,
+            exactly_once=self.exactly_once,
             client_settings=self.client_settings,
             oauth_token_provider=self.oauth_token_provider,
             client_id=self.client_id,

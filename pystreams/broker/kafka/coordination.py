@@ -54,6 +54,9 @@ MOVED: Final = (
     errors.UnknownBrokerIdError,
 )
 
+#: The request may have been carried out, or may still be.
+UNANSWERED: Final = (errors.RequestTimedOutError, errors.KafkaConnectionError, errors.KafkaTimeoutError)
+
 
 class GroupConnection:
     """A client for one group's coordinator, for members and others. Threads may share it."""
@@ -108,7 +111,7 @@ class GroupConnection:
         self, partitions: Collection[TopicPartition] | None, timeout_ms: float
     ) -> dict[TopicPartition, CommittedOffset]:
         """The committed offsets (None: of all partitions). Raises ``BrokerUnavailableError``, ``BrokerError``."""
-        topics = None if partitions is None else _by_topic(partitions)
+        topics = None if partitions is None else by_topic(partitions)
         groups_topic = OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics
         single_topic = OffsetFetchRequest.OffsetFetchRequestTopic
         request = OffsetFetchRequest(
@@ -139,8 +142,13 @@ class GroupConnection:
         member_id: str,
         timeout_ms: float,
         instance_id: str | None = None,
+        *,
+        once: bool = False,
     ) -> None:
-        """Commit as a member (or without a member: -1 and ``""``). Raises kafka-python's fencing errors unchanged."""
+        """Commit as a member (or without a member: -1 and ``""``). Raises kafka-python's fencing errors unchanged.
+
+        ``once``: a request that may have been carried out is not sent again; raises an error of ``UNANSWERED`` then.
+        """
         topic = OffsetCommitRequest.OffsetCommitRequestTopic
         partition = topic.OffsetCommitRequestPartition
         request = OffsetCommitRequest(
@@ -161,11 +169,11 @@ class GroupConnection:
                         for number in numbers
                     ],
                 )
-                for name, numbers in _by_topic(offsets).items()
+                for name, numbers in by_topic(offsets).items()
             ],
             max_version=8,
         )
-        self.ask(request, _check_commit, timeout_ms)
+        self.ask(request, _check_commit, timeout_ms, once=once)
 
     def heartbeat(
         self, generation: int, member_id: str, timeout_ms: float, instance_id: str | None = None
@@ -177,7 +185,7 @@ class GroupConnection:
             member_id=member_id,
             group_instance_id=instance_id,
         )
-        self.ask(request, lambda response: _raise_for(response.error_code), timeout_ms)
+        self.ask(request, lambda response: raise_for(response.error_code), timeout_ms)
 
     def leave(
         self,
@@ -194,28 +202,36 @@ class GroupConnection:
         request = LeaveGroupRequest(group_id=self.group, member_id=member_id, members=[identity])
         self.ask(request, _check_leave, timeout_ms)
 
-    def ask(self, request: Any, read: Callable[[Any], T], timeout_ms: float) -> T:
+    def ask(self, request: Any, read: Callable[[Any], T], timeout_ms: float, *, once: bool = False) -> T:
         """Send a request to the current coordinator until it answers. ``read`` raises the error in an answer.
 
-        Raises ``BrokerUnavailableError`` if there is no answer in time.
+        Raises ``BrokerUnavailableError`` if there is no answer in time. ``once``: raises an error of ``UNANSWERED``
+        instead of sending a request again that may have been carried out.
         """
-        result: T = self.run(self._ask, request, read, Deadline(SystemClock(), timeout_ms))
+        result: T = self.run(self._ask, request, read, Deadline(SystemClock(), timeout_ms), once)
         return result
 
-    async def _ask(self, request: Any, read: Callable[[Any], T], deadline: Deadline) -> T:
+    def ask_broker(self, request: Any, node: int | None, timeout_ms: float) -> Any:
+        """Send a request to one broker (None: to any), once. Raises kafka-python's errors unchanged."""
+        if node is None and (node := self._manager.least_loaded_node()) is None:
+            raise errors.NodeNotReadyError("no broker is connected")
+        return self.run(self._send, request, node, Deadline(SystemClock(), timeout_ms))
+
+    async def _ask(self, request: Any, read: Callable[[Any], T], deadline: Deadline, once: bool) -> T:
         while True:
+            asked = False
             try:
                 if self._node is None:
                     self._node = await self._find(deadline)
+                asked = once
                 return read(await self._send(request, self._node, deadline))
-            except MOVED as error:
+            except (*UNANSWERED, *MOVED) as error:
                 self._node = None
-                if deadline.expired():
+                if asked and isinstance(error, UNANSWERED):
+                    raise
+                if isinstance(error, errors.KafkaTimeoutError) or deadline.expired():
                     raise self._unavailable(error) from None
                 await self._net.sleep(_RETRY_PAUSE_S)
-            except errors.KafkaTimeoutError as error:
-                self._node = None
-                raise self._unavailable(error) from None
 
     async def _find(self, deadline: Deadline) -> int:
         node = self._manager.least_loaded_node()
@@ -242,7 +258,8 @@ class GroupConnection:
         )
 
 
-def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
+def by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
+    """The numbers of the partitions of each topic, as requests have them."""
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, partition in sorted(partitions):
         topics[topic].append(partition)
@@ -251,14 +268,16 @@ def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
 
 def _fetched(response: Any) -> dict[TopicPartition, CommittedOffset]:
     answer = response.groups[0] if response.API_VERSION >= 8 else response
-    _raise_for(answer.error_code)
+    raise_for(answer.error_code)
     found = {}
     for topic in answer.topics:
         for partition in topic.partitions:
-            _raise_for(partition.error_code)
+            raise_for(partition.error_code)
             if partition.committed_offset >= 0:
                 found[TopicPartition(topic.name, partition.partition_index)] = CommittedOffset(
-                    partition.committed_offset, partition.metadata or ""
+                    # librdkafka appends a NUL, if others commit with it.
+                    partition.committed_offset,
+                    (partition.metadata or "").rstrip("\0"),
                 )
     return found
 
@@ -266,15 +285,16 @@ def _fetched(response: Any) -> dict[TopicPartition, CommittedOffset]:
 def _check_commit(response: Any) -> None:
     for topic in response.topics:
         for partition in topic.partitions:
-            _raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")
+            raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")
 
 
 def _check_leave(response: Any) -> None:
     for code in (response.error_code, *(member.error_code for member in response.members)):
         if code != errors.UnknownMemberIdError.errno:
-            _raise_for(code)
+            raise_for(code)
 
 
-def _raise_for(code: int, what: str = "") -> None:
+def raise_for(code: int, what: str = "") -> None:
+    """Raise kafka-python's error for a code of the protocol; 0 is none."""
     if code:
         raise errors.for_code(code)(what)

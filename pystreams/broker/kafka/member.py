@@ -16,19 +16,26 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from kafka import errors
 from kafka.consumer.subscription_state import SubscriptionState
 
-from pystreams.broker.kafka.coordination import GroupConnection
+from pystreams.broker.kafka.coordination import UNANSWERED, GroupConnection
 from pystreams.broker.kafka.coordinator import PortAssignor, StreamsCoordinator
 from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.java_members import JavaMembers
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
 from pystreams.broker.port import Assign, Assigned, CommittedOffset, Lost, MemberEvent
 from pystreams.clock import Deadline, SystemClock
-from pystreams.errors import BrokerError, BrokerUnavailableError, TaskMigratedError, TopicError
+from pystreams.errors import (
+    BrokerError,
+    BrokerUnavailableError,
+    DeliveryError,
+    StreamsError,
+    TaskMigratedError,
+    TopicError,
+)
 from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -40,6 +47,15 @@ _LEAVE_TIMEOUT_MS: Final = 2_000.0
 _SETTLING_PAUSE_S: Final = 0.01
 
 _SETTLING: Final = (errors.IllegalGenerationError, errors.RebalanceInProgressError)
+
+
+class MemberIdentity(NamedTuple):
+    """The member as the coordinator knows it."""
+
+    group: str
+    generation: int
+    member_id: str
+    instance_id: str | None
 
 
 class KafkaMember:
@@ -121,51 +137,62 @@ class KafkaMember:
         other members have its tasks, and its writes would be obsolete."""
         if not self._coordinator.doubtful:
             return
-        identity = self._coordinator.group_metadata()
-        if self._lost or identity.generation_id < 0:
-            raise self._migrated("it is not a member any more")
+        identity = self.identity()
         try:
             self._connection.heartbeat(
-                identity.generation_id, identity.member_id, _REQUEST_TIMEOUT_MS, self._instance_id
+                identity.generation, identity.member_id, _REQUEST_TIMEOUT_MS, self._instance_id
             )
         except errors.RebalanceInProgressError:
             pass  # The group waits for its join, so it is a member.
         except errors.IllegalGenerationError as error:
-            self._coordinator.reset_generation(member_id=identity.member_id)
-            raise self._migrated(str(error)) from None
+            raise self._removed(identity.member_id, str(error)) from None
         except errors.UnknownMemberIdError as error:
-            self._coordinator.reset_generation()
-            raise self._migrated(str(error)) from None
+            raise self._removed("", str(error)) from None
         except errors.FencedInstanceIdError:
             raise self._fenced() from None
         except errors.KafkaError as error:
             raise refused(error, "The membership cannot be confirmed", self._where) from None
 
-    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    @property
+    def joining(self) -> bool:
+        """True from the sending of a join until its result is read: the generation may end at any moment."""
+        return self._coordinator.joining
+
+    def identity(self) -> MemberIdentity:
+        """The identity for a commit by other means. Raises ``TaskMigratedError`` if it is not a member any more."""
+        # The generation is read first: if it belongs to a new membership, the old one's loss has been recorded.
+        identity = self._coordinator.group_metadata()
+        if self._lost or identity.generation_id < 0:
+            raise self._migrated("it is not a member any more")
+        return MemberIdentity(
+            self._connection.group, identity.generation_id, identity.member_id, self._instance_id
+        )
+
+    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset], *, strict: bool = False) -> None:
         """Commit as the member that the broker knows. This is the producer's last step.
+
+        ``strict``: a request without an answer may still arrive, and would set back what is committed after it. So the
+        member gives its generation up then, which makes the coordinator refuse the request.
 
         Raises ``TaskMigratedError`` if the group has continued without this member, ``BrokerUnavailableError`` if the
         coordinator does not answer or the group does not finish its rebalance in time.
         """
         deadline = Deadline(SystemClock(), _REQUEST_TIMEOUT_MS)
         while True:
-            # The generation is read first: if it belongs to a new membership, the old one's loss has been recorded.
-            identity = self._coordinator.group_metadata()
-            if self._lost or identity.generation_id < 0:
-                raise self._migrated("it is not a member any more")
+            identity = self.identity()
             try:
                 self._connection.commit(
                     offsets,
-                    identity.generation_id,
+                    identity.generation,
                     identity.member_id,
                     _REQUEST_TIMEOUT_MS,
                     self._instance_id,
+                    once=strict,
                 )
                 return
             except _SETTLING as error:
                 if not self._coordinator.joining:
-                    self._coordinator.reset_generation(member_id=identity.member_id)
-                    raise self._migrated(str(error)) from None
+                    raise self._removed(identity.member_id, str(error)) from None
                 if deadline.expired():
                     raise BrokerUnavailableError(
                         "Offsets cannot be committed: the group is rebalancing",
@@ -174,12 +201,48 @@ class KafkaMember:
                     ) from None
                 time.sleep(_SETTLING_PAUSE_S)
             except errors.UnknownMemberIdError as error:
-                self._coordinator.reset_generation()
-                raise self._migrated(str(error)) from None
+                raise self._removed("", str(error)) from None
             except errors.FencedInstanceIdError:
                 raise self._fenced() from None
+            except UNANSWERED as error:
+                raise self._unanswered(identity.member_id, error) from None
             except errors.KafkaError as error:
                 raise refused(error, "Offsets cannot be committed", self._where) from None
+
+    def refused_commit(self, error: errors.KafkaError) -> StreamsError | None:
+        """The error for a transaction whose offsets the group has refused; None if it is not about the membership."""
+        match error:
+            case errors.FencedInstanceIdError():
+                return self._fenced()
+            case errors.UnknownMemberIdError():
+                return self._removed("", str(error))
+            case errors.IllegalGenerationError() | errors.RebalanceInProgressError():
+                if self._coordinator.joining:
+                    return DeliveryError(
+                        "The offsets of a transaction were refused: the group is between two generations",
+                        where=self._where,
+                        why=f"{type(error).__name__}: {error}",
+                        hint="the work since the last commit is dropped, and done again",
+                    )
+                return self._removed(self.member_id, str(error))
+        return None
+
+    def _removed(self, member_id: str, why: str) -> TaskMigratedError:
+        """Give the generation up, and the member id unless it is still valid."""
+        if member_id:
+            self._coordinator.reset_generation(member_id=member_id)
+        else:
+            self._coordinator.reset_generation()
+        return self._migrated(why)
+
+    def _unanswered(self, member_id: str, error: errors.KafkaError) -> TaskMigratedError:
+        self._coordinator.reset_generation(member_id=member_id)
+        return TaskMigratedError(
+            "A commit of offsets was not answered: the member gives its generation up",
+            where=self._where,
+            why=f"{type(error).__name__}: {error}; the request may still arrive, and must not undo a later commit",
+            hint="it joins again; what the commit came to is read from the group",
+        )
 
     def committed(
         self, partitions: Collection[TopicPartition]

@@ -62,6 +62,8 @@ class KafkaSettings:
     heartbeat_interval_ms: int = 3_000
     max_poll_interval_ms: int = 300_000
     replication_factor: int = -1
+    #: Whether threads write in transactions, and all consumers read what is committed.
+    exactly_once: bool = False
     #: Java's names, with prefixes. Not in ``repr``, because it contains passwords.
     client_settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     oauth_token_provider: TokenProvider | None = field(default=None, repr=False)
@@ -101,7 +103,8 @@ class KafkaSettings:
     def consumer(self, client_id: str, role: Role = "main.consumer") -> dict[str, Any]:
         """The settings of a consumer whose partitions and positions are always assigned explicitly."""
         # A group is required but not used: kafka-python handles the membership.
-        return {**self._librdkafka(role, client_id), "group.id": client_id, **_CONSUMER}
+        options = {**self._librdkafka(role, client_id), "group.id": client_id, **_CONSUMER}
+        return {**options, "isolation.level": "read_committed"} if self.exactly_once else options
 
     def poll_records_max(self, role: Role) -> int | None:
         """The maximum number of records per poll; None: the best number."""
@@ -117,6 +120,15 @@ class KafkaSettings:
         options["batch.size"] = int(options["batch.size"])
         level = settings.get(f"compression.{settings['compression.type']}.level")
         return options if level is None else {**options, "compression.level": level}
+
+    @property
+    def transaction_timeout_ms(self) -> int:
+        """The maximum duration of a thread's transaction."""
+        return int(self._security["producer"].settings["transaction.timeout.ms"])
+
+    def exactly_once_producer(self, client_id: str) -> dict[str, Any]:
+        """The settings of a producer whose commits are transactions, without its transactional id."""
+        return {**self.producer(client_id), "transaction.timeout.ms": self.transaction_timeout_ms}
 
     @property
     def producer_room_timeout_s(self) -> float:

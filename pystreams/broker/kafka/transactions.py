@@ -12,10 +12,10 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from pystreams.broker.kafka.failures import ErrorLog, error_of, failure, is_unavailable, text
+from pystreams.broker.kafka.transaction_failures import FENCED, cause, step_failed
 from pystreams.broker.port import check_headers, no_bytes
 from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import (
-    BrokerError,
     BrokerUnavailableError,
     ConfigError,
     ProductionError,
@@ -33,10 +33,6 @@ _ABORT_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.05
 #: Delivery reports are polled after each so many records, as in ``producer.py``.
 _REPORT_RECORDS: Final = 500
-
-_FENCED: Final = frozenset(
-    {KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED}
-)
 
 
 class KafkaTransactionalProducer:
@@ -155,32 +151,17 @@ class KafkaTransactionalProducer:
                 return
 
     def _step_failed(self, error: KafkaError, what: str) -> StreamsError:
-        if error.code() in _FENCED:
+        if error.code() in FENCED:
             return superseded(self._id, self._where, text(error))
-        if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
-            return ConfigError(
-                what,
-                where=self._where,
-                why=text(error),
-                hint=f"set the brokers' transaction.max.timeout.ms to {TRANSACTION_TIMEOUT_MS}, their default, or more",
-            )
-        if error.code() == KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-            return BrokerError(
-                what,
-                where=self._where,
-                why=text(error),
-                hint="WRITE and DESCRIBE on the transactional id: an ACL of the cluster grants it",
-            )
-        return failure(error, what, where=self._where, needs="WRITE")
+        return step_failed(error, what, self._where, TRANSACTION_TIMEOUT_MS)
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self._failure is None and error.code() != KafkaError._PURGE_QUEUE:
             self._failure = self._refused(error, f"{self._where}, topic {message.topic()}")
 
     def _refused(self, error: KafkaError, where: str) -> StreamsError:
-        if error.code() == KafkaError._FATAL:
-            error = self._fatal(error)
-        if error.code() in _FENCED:
+        error = cause(self._client, error)
+        if error.code() in FENCED:
             return superseded(self._id, where, text(error))
         if is_unavailable(error):
             return BrokerUnavailableError(
@@ -192,14 +173,6 @@ class KafkaTransactionalProducer:
             )
         refusal = failure(error, "A record was not accepted", where=where, needs="WRITE")
         return ProductionError(refusal.what, where=refusal.where, why=refusal.why, hint=refusal.hint)
-
-    def _fatal(self, error: KafkaError) -> KafkaError:
-        """Why the client does not work any more: producing says only that it does not, other calls say why."""
-        try:
-            self._client.begin_transaction()
-        except KafkaException as exception:
-            return error_of(exception)
-        return error
 
 
 def superseded(transactional_id: str, where: str, why: str) -> SupersededError:

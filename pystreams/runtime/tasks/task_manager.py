@@ -320,6 +320,7 @@ class TaskManager:
         """Read the last commits of tasks. Their directories are locked by now, so their former owners on this machine
         have made their last commits."""
         context = self._context
+        self._producer.settle()
         context.broker.fence(context.built.application_id, [task.task_id for task in tasks])
         committed = self._member.committed([partition for task in tasks for partition in task.inputs])
         for task in tasks:

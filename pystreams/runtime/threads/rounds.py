@@ -168,6 +168,8 @@ class Rounds:
 
     def _round(self) -> None:
         self._answer_calls()
+        # First, because an open transaction of this thread would hold back who has its tasks now.
+        self.clients.producer.settle()
         # The member gives an assignment once: it is tried until it is carried out, and only then comes the next poll.
         if not self._events:
             self._events.extend(self._poll_member())
@@ -331,7 +333,8 @@ class Rounds:
         if not (asked or due):
             return
         if asked or tasks.commit_needed:
-            if not self.clients.member.can_commit():
+            member = self.clients.member
+            if not member.can_commit() or self.clients.producer.postpones(member):
                 return
             self._requests.commit.clear()
             started_ms = self._clock.monotonic_ms()

@@ -195,6 +195,7 @@ class StreamThread:
             self._subscription,
             self._group_assignor(),
             context.instance_id(self.index),
+            self._transactional_id,
         )
         closing.append(lambda: member.close(leave=self._leave))
         clients, cache = ThreadClients(member, consumer, producer), ThreadCache(self._requests.cache_bytes)

@@ -43,7 +43,7 @@ def told(role: Role, given: dict[str, Any]) -> str:
     kafka = KafkaSettings("127.0.0.1:1", client_settings=given)
     found: list[Any] = [kafka.membership("x", role)]
     if role == "producer":
-        found += [kafka.producer("x"), kafka.producer_room_timeout_s]
+        found += [kafka.producer("x"), kafka.exactly_once_producer("x"), kafka.producer_room_timeout_s]
     elif role == "admin":
         found += [kafka.admin("x")]
     else:

@@ -99,9 +99,32 @@ def test_secrets_are_in_no_text_of_the_configuration():
     assert "hunter2" not in repr(config) + repr(config.in_force()) + str(config)
 
 
-def test_exactly_once_on_kafka_is_refused_until_it_is_there():
-    assert StreamsConfig.of(application_id="app", processing_guarantee="exactly_once_v2")
-    kafka = {"application_id": "app", "bootstrap_servers": "a:1"}
-    assert StreamsConfig.from_mapping({**kafka, "processing_guarantee": "at_least_once"})
-    with pytest.raises(ConfigError, match="cannot be exactly_once_v2 on Kafka yet"):
-        StreamsConfig.from_mapping({**kafka, "processing.guarantee": "exactly_once_v2"})
+KAFKA = {"application_id": "app", "bootstrap_servers": "a:1"}
+EXACTLY_ONCE = {**KAFKA, "processing_guarantee": "exactly_once_v2"}
+
+
+def test_kafka_is_at_least_once_unless_exactly_once_is_asked_for():
+    assert StreamsConfig.of(application_id="app").exactly_once
+    assert not StreamsConfig.from_mapping(KAFKA).exactly_once
+    assert StreamsConfig.from_mapping(EXACTLY_ONCE).exactly_once
+    shown = StreamsConfig.from_mapping(EXACTLY_ONCE).in_force()
+    assert (shown["processing_guarantee"], shown["commit_interval_ms"]) == ("exactly_once_v2", "100")
+
+
+def test_a_transaction_must_outlast_the_interval_of_commits():
+    assert StreamsConfig.from_mapping({**KAFKA, "commit_interval_ms": 30_000})
+    for interval_ms, timeout_ms in ((10_001, None), (100, 99_000), (2_000, 1_999)):
+        given = {**EXACTLY_ONCE, "commit_interval_ms": interval_ms, "transaction_timeout_ms": timeout_ms}
+        if interval_ms <= (timeout_ms or 10_000):
+            assert StreamsConfig.from_mapping(given)
+            continue
+        with pytest.raises(ConfigError, match="is below commit_interval_ms"):
+            StreamsConfig.from_mapping(given)
+
+
+@pytest.mark.parametrize("prefix", ["", "consumer.", "main.consumer.", "global.consumer."])
+def test_what_is_not_committed_cannot_be_read_exactly_once(prefix: str):
+    given = {f"{prefix}isolation.level": "read_uncommitted"}
+    assert StreamsConfig.from_mapping({**KAFKA, **given})
+    with pytest.raises(ConfigError, match="cannot be read_uncommitted"):
+        StreamsConfig.from_mapping({**EXACTLY_ONCE, **given})

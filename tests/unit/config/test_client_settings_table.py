@@ -24,6 +24,8 @@ OURS = {
 }
 #: Defaults that are meant to differ from Java's. Each has a line in docs/differences.md.
 DIFFERENT = {
+    # Streams gives it to its producers with exactly-once. Source: StreamsConfig.PRODUCER_EOS_OVERRIDES.
+    "transaction.timeout.ms": "10000",
     "batch.size": "1000000",
     "receive.buffer.bytes": "-1",
     "send.buffer.bytes": "-1",

@@ -192,5 +192,11 @@ class MemoryProducer:
         self.sent.clear()
         self._changelogs.clear()
 
+    def settle(self) -> None:
+        self._log.called("settle")
+
+    def postpones(self, member: Any) -> bool:
+        return False
+
     def close(self) -> None:
         """Nothing to release."""

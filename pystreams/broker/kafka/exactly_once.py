@@ -1,0 +1,266 @@
+"""The producer that writes exactly once: everything between two commits is one transaction of Kafka.
+
+    settle      the transactional id is this producer's: what it, or a former owner of the id, left open is aborted
+    send        begins the transaction
+    commit      flush ──► input offsets, with the member's generation ──► end of the transaction
+    abort       a new client takes the place of this one; its ``settle`` aborts the transaction
+
+An answer to a commit may be missing, or a request may come too late. So after any failure the transactional id is
+settled again before committed offsets are read: from then on the coordinators refuse all requests of the old
+transaction, and the offsets tell whether it was committed. Source: KIP-98, KIP-447.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+from kafka import errors
+
+from pystreams.broker.kafka.failures import error_of, is_unavailable, text
+from pystreams.broker.kafka.group_failures import refused
+from pystreams.broker.kafka.member import KafkaMember
+from pystreams.broker.kafka.producer import own_member
+from pystreams.broker.kafka.sending import FLUSH_SLICE_S, ProducerAdmin, RecordSender
+from pystreams.broker.kafka.transaction_coordination import ProducerId, TransactionConnection
+from pystreams.broker.kafka.transaction_failures import FENCED, cause, step_failed
+from pystreams.broker.port import CommittedOffset, Member
+from pystreams.clock import Clock, Deadline, SystemClock
+from pystreams.errors import (
+    BrokerUnavailableError,
+    ConfigError,
+    DeliveryError,
+    StreamsError,
+    TaskMigratedError,
+)
+from pystreams.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+#: How long a step may take before the thread does something else, and tries again.
+_SETTLE_TIMEOUT_S: Final = 10.0
+_END_TIMEOUT_S: Final = 30.0
+_ABORT_TIMEOUT_S: Final = 5.0
+#: Commits wait for the end of a rebalance until the transaction has used this share of its time.
+_POSTPONED_SHARE: Final = 0.5
+#: librdkafka's pause of 100 ms after "the last transaction is not complete yet" would be part of most commits.
+_RETRY_BACKOFF_MS: Final = 5
+#: How much shorter than a transaction librdkafka wants a request to be.
+_SOCKET_MARGIN_MS: Final = 100
+
+
+_NOT_SETTLED: Final = "The transactional id cannot be taken over"
+_NOT_COMMITTED: Final = "A transaction could not be committed"
+_REDONE: Final = "the work since the last commit is dropped, and done again"
+
+
+class ExactlyOnceProducer(RecordSender):
+    """See ``port.Producer``. Exactly once: records and offsets are committed in one transaction."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        transactional_id: str,
+        where: str,
+        clock: Clock,
+        admin: ProducerAdmin,
+        room_timeout_s: float,
+        connection: Callable[[], TransactionConnection],
+    ) -> None:
+        """``settings`` are those of an idempotent producer, with ``transaction.timeout.ms``. ``connection`` gives the
+        connection to the coordinators. Raises ``ConfigError`` for
+        settings that librdkafka refuses."""
+        self._timeout_ms = int(settings["transaction.timeout.ms"])
+        self._transactional_id = transactional_id
+        self._connection = connection
+        #: The client's producer id, once the transactional id is its own.
+        self._id: ProducerId | None = None
+        self._begun = False
+        self._begun_ms = 0.0
+        own = {**settings, "transactional.id": transactional_id}
+        # What is not delivered within the transaction's time is lost with it. librdkafka allows no more.
+        for name, limit in (
+            ("delivery.timeout.ms", self._timeout_ms),
+            ("socket.timeout.ms", self._timeout_ms - _SOCKET_MARGIN_MS),
+            ("retry.backoff.ms", _RETRY_BACKOFF_MS),
+        ):
+            own[name] = min(int(own.get(name, limit)), limit)
+        where = f"{where}, transactional.id {transactional_id}"
+        try:
+            super().__init__(own, where, clock, admin, room_timeout_s)
+        except KafkaException as exception:
+            raise ConfigError(
+                "Kafka's transactional producer cannot work with its settings",
+                where=where,
+                why=text(error_of(exception)),
+            ) from None
+
+    def settle(self) -> None:
+        """Raises ``BrokerUnavailableError``; ``ConfigError`` if the brokers allow only shorter transactions,
+        ``BrokerError`` if the login may not use the transactional id."""
+        if self._id is not None:
+            return
+        self._init()
+        try:
+            # If another producer takes the id over in between, this is its id. Then the first record of this client is
+            # refused, and no offset is added under the wrong id.
+            self._id = self._connection().producer_id(self._transactional_id)
+        except errors.KafkaError as error:
+            self._connect()
+            raise refused(error, _NOT_SETTLED, self._where) from None
+
+    def _init(self) -> None:
+        deadline = Deadline(SystemClock(), 1000 * _SETTLE_TIMEOUT_S)
+        while True:
+            try:
+                self._client.init_transactions(FLUSH_SLICE_S)
+            except KafkaException as exception:
+                error = cause(self._client, error_of(exception))
+                if error.retriable() and not deadline.expired():
+                    continue
+                if error.fatal():
+                    # Another producer has taken the id over at the same moment: the next attempt is a new client's.
+                    self._connect()
+                if error.retriable() or error.code() in FENCED:
+                    raise BrokerUnavailableError(_NOT_SETTLED, where=self._where, why=text(error)) from None
+                raise step_failed(error, _NOT_SETTLED, self._where, self._timeout_ms) from None
+            else:
+                return
+
+    def postpones(self, member: Member) -> bool:
+        """True while a join is under way: a commit with the generation that ends would void the transaction. But not
+        for so long that the transaction's time is over."""
+        age_ms = SystemClock().monotonic_ms() - self._begun_ms
+        young = not self._begun or age_ms < _POSTPONED_SHARE * self._timeout_ms
+        return young and isinstance(member, KafkaMember) and member.joining
+
+    def commit(
+        self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
+    ) -> dict[TopicPartition, int]:
+        """Raises ``BrokerUnavailableError`` if records are not delivered yet: commit again later. After all other
+        errors the outcome is unknown until ``settle``: ``DeliveryError``, ``TaskMigratedError``."""
+        kafka_member = own_member(member, offsets)
+        if not self._begun:
+            if kafka_member is not None and offsets:
+                # Nothing was written: offsets alone need no transaction.
+                kafka_member.commit(offsets, strict=True)
+            return {}
+        self._flush(kafka_member)
+        # Read after the flush, and only once per commit: delivery callbacks for changelog records are not called,
+        # because only errors are reported.
+        end_offsets = self._admin.end_offsets([TopicPartition(*changelog) for changelog in self._changelogs])
+        if kafka_member is not None and offsets:
+            self._add_offsets(offsets, kafka_member)
+        self._end_transaction(kafka_member)
+        self._changelogs.clear()
+        if self._refused_records.committed():
+            self._connect()
+        return end_offsets
+
+    def abort(self) -> None:
+        """Drop the records that were sent. ``settle`` aborts their transaction."""
+        if self._begun or self._failure is not None:
+            self._client.purge()
+            self._refused_records.learn()
+            self._connect()
+        self._changelogs.clear()
+        self._failure = None
+
+    def close(self) -> None:
+        """Abort the transaction, if the brokers can be reached. Otherwise it ends by its timeout, or when another
+        member fences it."""
+        if not self._begun:
+            return
+        self._begun = False
+        self._client.purge()
+        try:
+            self._client.abort_transaction(_ABORT_TIMEOUT_S)
+        except KafkaException as exception:
+            log.debug("%s: the transaction ends by its timeout: %s", self._where, text(error_of(exception)))
+
+    def _connect(self) -> None:
+        super()._connect()
+        self._id = None
+        self._ended()
+
+    def _ended(self) -> None:
+        """No transaction is open: the next record begins one."""
+        self._begun = False
+        self._produce = self._begin_and_produce
+
+    def _begin_and_produce(self, *record: Any) -> None:
+        self.settle()
+        self._client.begin_transaction()
+        self._begun = True
+        self._begun_ms = SystemClock().monotonic_ms()
+        self._produce = self._client.produce
+        self._produce(*record)
+
+    def _add_offsets(self, offsets: Mapping[TopicPartition, CommittedOffset], member: KafkaMember) -> None:
+        assert self._id is not None
+        try:
+            self._connection().add_offsets(self._id, member.identity(), offsets)
+        except errors.KafkaError as error:
+            self._failure = self._offsets_refused(error, member)
+            raise self._failure from None
+
+    def _offsets_refused(self, error: errors.KafkaError, member: KafkaMember) -> StreamsError:
+        why = f"{type(error).__name__}: {error}"
+        if isinstance(error, (errors.InvalidProducerEpochError, errors.ProducerFencedError)):
+            return self._fenced(why)
+        told = member.refused_commit(error) or refused(error, _NOT_COMMITTED, self._where)
+        if isinstance(told, BrokerUnavailableError):
+            return DeliveryError(_NOT_COMMITTED, where=self._where, why=why, hint=_REDONE)
+        return told
+
+    def _end_transaction(self, member: KafkaMember | None) -> None:
+        deadline = Deadline(SystemClock(), 1000 * _END_TIMEOUT_S)
+        while True:
+            try:
+                self._client.commit_transaction(FLUSH_SLICE_S)
+            except KafkaException as exception:
+                error = error_of(exception)
+                if error.retriable() and not deadline.expired():
+                    if member is not None:
+                        member.keep_alive()
+                    continue
+                self._failure = self._failure or self._end_failed(cause(self._client, error))
+                raise self._failure from None
+            else:
+                self._ended()
+                return
+
+    def _end_failed(self, error: KafkaError) -> StreamsError:
+        if error.code() in FENCED:
+            return self._fenced(text(error))
+        failed = step_failed(error, _NOT_COMMITTED, self._where, self._timeout_ms)
+        if error.retriable() or error.txn_requires_abort() or is_unavailable(error):
+            return DeliveryError(
+                _NOT_COMMITTED, where=self._where, why=failed.why, hint=failed.hint or _REDONE
+            )
+        return failed
+
+    def _refused(self, error: KafkaError, topic: str, partition: int) -> StreamsError:
+        error = cause(self._client, error)
+        if error.code() in FENCED:
+            return self._fenced(text(error))
+        return super()._refused(error, topic, partition)
+
+    def _fenced(self, why: str) -> TaskMigratedError:
+        age_ms = SystemClock().monotonic_ms() - self._begun_ms
+        what = "Others have ended the transaction of this thread: nothing of it is visible"
+        if self._begun and age_ms >= self._timeout_ms:
+            return TaskMigratedError(
+                what,
+                where=self._where,
+                why=f"it was open for {age_ms:.0f} ms, and transaction_timeout_ms is {self._timeout_ms}: {why}",
+                hint="raise transaction_timeout_ms; the work since the last commit is done again",
+            )
+        return TaskMigratedError(
+            what,
+            where=self._where,
+            why=why,
+            hint="it joins the group again; who has its tasks then does the work since the last commit again",
+        )

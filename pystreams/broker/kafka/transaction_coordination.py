@@ -1,0 +1,198 @@
+"""Requests about transactions, over kafka-python's connections: what librdkafka does not offer, or does badly.
+
+librdkafka's ``send_offsets_to_transaction`` never returns if the group's coordinator cannot be found at that moment
+(seen with 2.16), and it appends a NUL to the offsets' metadata. So the offsets join librdkafka's transaction from here,
+with its producer id and epoch.
+
+A request without an answer may still arrive. It is not repeated: the caller takes the transactional id over again, and
+the coordinator refuses what arrives afterwards.
+"""
+
+# pyright knows an older kafka-python by heart.
+# pyright: reportAttributeAccessIssue=false, reportAssignmentType=false
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from kafka import errors
+from kafka.protocol.admin import (
+    DescribeGroupsRequest,
+    DescribeTransactionsRequest,
+    ListTransactionsRequest,
+)
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
+from kafka.protocol.producer import (
+    AddOffsetsToTxnRequest,
+    InitProducerIdRequest,
+    TxnOffsetCommitRequest,
+)
+
+from pystreams.broker.kafka.coordination import MOVED, UNANSWERED, GroupConnection, by_topic, raise_for
+from pystreams.broker.kafka.member import MemberIdentity
+from pystreams.broker.port import CommittedOffset
+from pystreams.clock import Deadline, SystemClock
+from pystreams.ids import TopicPartition
+
+T = TypeVar("T")
+
+_TIMEOUT_MS: Final = 10_000.0
+_REFRESH_TIMEOUT_MS: Final = 1_000.0
+_PAUSE_S: Final = 0.01
+
+#: The coordinator has refused the request, and will take it soon.
+_NOT_YET: Final = (*MOVED, errors.ConcurrentTransactionsError)
+
+
+class ProducerId(NamedTuple):
+    """What identifies a producer's transaction: a new producer with the same transactional id has a higher epoch."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+class TransactionConnection:
+    """Requests to the coordinators of transactions and groups. Threads may share it. Its methods raise kafka-python's
+    errors unchanged; after one of ``UNANSWERED`` the outcome is not known."""
+
+    def __init__(self, connection: GroupConnection) -> None:
+        self._connection = connection
+        self._nodes: dict[tuple[str, int], int] = {}
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def producer_id(self, transactional_id: str) -> ProducerId:
+        """The last producer that has taken a transactional id."""
+
+        def read(response: Any) -> ProducerId:
+            (found,) = response.transaction_states
+            raise_for(found.error_code, transactional_id)
+            return ProducerId(transactional_id, found.producer_id, found.producer_epoch)
+
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        return self._ask(transactional_id, CoordinatorType.TRANSACTION, request, read)
+
+    def add_offsets(
+        self,
+        producer: ProducerId,
+        member: MemberIdentity,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+    ) -> None:
+        """Make the offsets of a member part of the transaction. The group refuses those of a replaced member."""
+        announced = AddOffsetsToTxnRequest(
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            group_id=member.group,
+            max_version=3,
+        )
+        self._ask(
+            producer.transactional_id,
+            CoordinatorType.TRANSACTION,
+            announced,
+            lambda response: raise_for(response.error_code, producer.transactional_id),
+        )
+        topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+        partition = topic.TxnOffsetCommitRequestPartition
+        request = TxnOffsetCommitRequest(
+            transactional_id=producer.transactional_id,
+            group_id=member.group,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            generation_id=member.generation,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            topics=[
+                topic(
+                    name=name,
+                    partitions=[
+                        partition(
+                            partition_index=number,
+                            committed_offset=offsets[TopicPartition(name, number)].offset,
+                            committed_leader_epoch=-1,
+                            committed_metadata=offsets[TopicPartition(name, number)].metadata,
+                        )
+                        for number in numbers
+                    ],
+                )
+                for name, numbers in by_topic(offsets).items()
+            ],
+            min_version=3,
+            max_version=3,
+        )
+        self._ask(member.group, CoordinatorType.GROUP, request, _check_offsets)
+
+    def open_transactions(self, pattern: re.Pattern[str]) -> set[str]:
+        """The transactional ids that match and have an open transaction, on all brokers."""
+        found: set[str] = set()
+        for broker in self._connection.client.cluster.brokers():
+            request = ListTransactionsRequest(state_filters=["Ongoing"], producer_id_filters=[])
+            answer = self._connection.ask_broker(request, broker.node_id, _TIMEOUT_MS)
+            raise_for(answer.error_code)
+            ids = (state.transactional_id for state in answer.transaction_states)
+            found.update(transactional_id for transactional_id in ids if pattern.fullmatch(transactional_id))
+        return found
+
+    def client_ids(self, group: str) -> set[str]:
+        """The client ids of a group's members."""
+
+        def read(response: Any) -> set[str]:
+            (found,) = response.groups
+            raise_for(found.error_code, group)
+            return {member.client_id for member in found.members}
+
+        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        return self._ask(group, CoordinatorType.GROUP, request, read)
+
+    def take_over(self, transactional_id: str, timeout_ms: int) -> None:
+        """Fence the producer with this id. Returns when its open transaction is aborted in all partitions."""
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, max_version=5
+        )
+        self._ask(
+            transactional_id,
+            CoordinatorType.TRANSACTION,
+            request,
+            lambda response: raise_for(response.error_code, transactional_id),
+        )
+
+    def refresh(self) -> None:
+        """Ask for the brokers again: one of them may be gone."""
+        cluster, manager = self._connection.client.cluster, self._connection.client._manager
+        self._connection.run(manager.wait_for, cluster.request_update(), _REFRESH_TIMEOUT_MS)
+
+    def _ask(self, key: str, kind: int, request: Any, read: Callable[[Any], T]) -> T:
+        """Send a request to the coordinator of a key until it does not refuse it only for now."""
+        deadline = Deadline(SystemClock(), _TIMEOUT_MS)
+        while True:
+            try:
+                node = self._coordinator(key, kind, deadline)
+                return read(self._connection.ask_broker(request, node, deadline.remaining_ms()))
+            except (*UNANSWERED, *_NOT_YET) as error:
+                if not isinstance(error, errors.ConcurrentTransactionsError):
+                    self._nodes.pop((key, kind), None)
+                if isinstance(error, UNANSWERED) or deadline.expired():
+                    raise
+                time.sleep(_PAUSE_S)
+
+    def _coordinator(self, key: str, kind: int, deadline: Deadline) -> int:
+        known = self._nodes.get((key, kind))
+        if known is not None:
+            return known
+        request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
+        response = self._connection.ask_broker(request, None, deadline.remaining_ms())
+        found = response.coordinators[0] if response.coordinators else response
+        raise_for(found.error_code, key)
+        node: int = found.node_id
+        self._nodes[key, kind] = node
+        return node
+
+
+def _check_offsets(response: Any) -> None:
+    for topic in response.topics:
+        for partition in topic.partitions:
+            raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")

@@ -1,0 +1,207 @@
+"""Between clients and a broker: passes requests and answers on, and loses or delays what a test chooses.
+
+It reads the header of each request (which API, from which client), which suffices to choose one. Source: Kafka's
+protocol guide, "request header" and "response header".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+#: The requests of a commit, by their numbers in the protocol.
+APIS = {
+    "Produce": 0,
+    "OffsetCommit": 8,
+    "InitProducerId": 22,
+    "AddPartitionsToTxn": 24,
+    "AddOffsetsToTxn": 25,
+    "EndTxn": 26,
+    "TxnOffsetCommit": 28,
+}
+
+Fate = Literal["lost", "unanswered", "late"]
+
+#: How long a late request stays on its way after its client has lost the connection.
+LATE_S = 1.0
+
+
+class Request(NamedTuple):
+    """The header of a request."""
+
+    api: int
+    correlation_id: int
+    client_id: str
+
+
+@dataclass
+class Fault:
+    """What happens to the next requests of one API of clients whose id contains ``client``: ``count`` of them, after
+    ``skip`` others. ``lost``: the broker never gets it. ``unanswered``: it does, and its answer is lost. ``late``: it
+    does when the client has given up. Each time the client loses its connection."""
+
+    api: str
+    fate: Fate
+    client: str = ""
+    skip: int = 0
+    count: int = 1
+    #: Called instead of losing the connection: with ``lost`` before the broker gets the request, with ``unanswered``
+    #: when it has answered.
+    instead: Callable[[], None] | None = None
+    hits: int = field(default=0, init=False)
+
+    def concerns(self, request: Request) -> bool:
+        if request.api != APIS[self.api] or self.client not in request.client_id or self.hits >= self.count:
+            return False
+        if self.skip:
+            self.skip -= 1
+            return False
+        self.hits += 1
+        return True
+
+
+class Proxy:
+    """Listens on ``port``, for a broker that is reachable at ``target_port``."""
+
+    def __init__(self) -> None:
+        self.target_port = 0
+        self._faults: list[Fault] = []
+        #: Late requests that the broker has got.
+        self.delivered_late = 0
+        self._links: set[_Link] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._server = self._run(asyncio.start_server(self._connected, "127.0.0.1", 0))
+        self.port: int = self._server.sockets[0].getsockname()[1]
+
+    def add(self, fault: Fault) -> Fault:
+        self._faults.append(fault)
+        return fault
+
+    def close(self) -> None:
+        self._run(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def _run(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+
+    async def _close(self) -> None:
+        self._server.close()
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            from_broker, to_broker = await asyncio.open_connection("127.0.0.1", self.target_port)
+        except OSError:
+            writer.close()
+            return
+        link = _Link(self, reader, writer, from_broker, to_broker)
+        # Kept, because the event loop alone does not.
+        self._links.add(link)
+        try:
+            await link.run()
+        finally:
+            self._links.discard(link)
+
+    def fate_of(self, request: Request) -> Fault | None:
+        return next((fault for fault in self._faults if fault.concerns(request)), None)
+
+
+class _Link:
+    """One connection of a client."""
+
+    def __init__(
+        self,
+        proxy: Proxy,
+        from_client: asyncio.StreamReader,
+        to_client: asyncio.StreamWriter,
+        from_broker: asyncio.StreamReader,
+        to_broker: asyncio.StreamWriter,
+    ) -> None:
+        self._proxy = proxy
+        self._from_client, self._to_client = from_client, to_client
+        self._from_broker, self._to_broker = from_broker, to_broker
+        self._unanswered: dict[int, Fault] = {}
+        self._late: int | None = None
+
+    async def run(self) -> None:
+        both = self._tasks = [
+            asyncio.ensure_future(self._requests()),
+            asyncio.ensure_future(self._answers()),
+        ]
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+            self._to_client.close()
+            self._to_broker.close()
+
+    async def _requests(self) -> None:
+        while True:
+            frame = await _frame(self._from_client)
+            if frame is None:
+                return
+            request = _request(frame)
+            fault = self._proxy.fate_of(request)
+            if fault is None:
+                await _write(self._to_broker, frame)
+            elif fault.fate == "unanswered":
+                self._unanswered[request.correlation_id] = fault
+                await _write(self._to_broker, frame)
+            elif fault.fate == "lost":
+                if fault.instead is not None:
+                    fault.instead()
+                return
+            else:
+                self._to_client.close()
+                await asyncio.sleep(LATE_S)
+                self._late = request.correlation_id
+                await _write(self._to_broker, frame)
+                await asyncio.Event().wait()  # until its answer ends the connection
+
+    async def _answers(self) -> None:
+        while True:
+            frame = await _frame(self._from_broker)
+            if frame is None:
+                return
+            (correlation_id,) = struct.unpack_from(">i", frame)
+            if correlation_id == self._late:
+                self._proxy.delivered_late += 1
+                return
+            fault = self._unanswered.get(correlation_id)
+            if fault is not None:
+                if fault.instead is not None:
+                    fault.instead()
+                return
+            await _write(self._to_client, frame)
+
+
+def _request(frame: bytes) -> Request:
+    api, _, correlation_id, length = struct.unpack_from(">hhih", frame)
+    return Request(api, correlation_id, frame[10 : 10 + max(0, length)].decode())
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes | None:
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        (length,) = struct.unpack(">i", await reader.readexactly(4))
+        return await reader.readexactly(length)
+    return None
+
+
+async def _write(writer: asyncio.StreamWriter, frame: bytes) -> None:
+    with contextlib.suppress(ConnectionError):
+        writer.write(struct.pack(">i", len(frame)) + frame)
+        await writer.drain()
