@@ -147,6 +147,7 @@ class ExactlyOnceProducer(RecordSender):
                 # Nothing was written: offsets alone need no transaction.
                 kafka_member.commit(offsets, strict=True)
             return {}
+        errors_before = self._errors.count
         self._flush(kafka_member)
         # Read after the flush, and only once per commit: delivery callbacks for changelog records are not called,
         # because only errors are reported.
@@ -155,7 +156,10 @@ class ExactlyOnceProducer(RecordSender):
             self._add_offsets(offsets, kafka_member)
         self._end_transaction(kafka_member)
         self._changelogs.clear()
-        if self._refused_records.committed():
+        self._serve(self._client.poll, 0)
+        # librdkafka repeats a request whose connection was lost. The first one may still arrive, and would end the next
+        # transaction before its time: a new client's requests have another epoch.
+        if self._refused_records.committed() or self._errors.count != errors_before:
             self._connect()
         return end_offsets
 

@@ -110,8 +110,11 @@ class ErrorLog:
         self._logged_s: dict[int, float] = {}
         self.logs = logs
         self.last: KafkaError | None = None
+        #: How many errors were received.
+        self.count = 0
 
     def __call__(self, error: KafkaError) -> None:
+        self.count += 1
         code = error.code()
         # ALL_BROKERS_DOWN only follows the errors of the single brokers: keep those.
         if self.last is None or code != KafkaError._ALL_BROKERS_DOWN:

@@ -122,7 +122,8 @@ class RecordSender:
         if self._refused_records.singly:
             settings["batch.num.messages"] = 1
         # Without this common callback, librdkafka would lose records silently.
-        self._client = Client({**settings, "error_cb": ErrorLog(self._where), "on_delivery": self._delivered})
+        self._errors = ErrorLog(self._where)
+        self._client = Client({**settings, "error_cb": self._errors, "on_delivery": self._delivered})
         self._produce: Callable[..., None] = self._client.produce
         #: Whether something was refused before. Cached, because ``_refused_records`` would cost a call for each record.
         self._wary = bool(self._refused_records)

@@ -138,10 +138,12 @@ class TransactionConnection:
         return found
 
     def client_ids(self, group: str) -> set[str]:
-        """The client ids of a group's members."""
+        """The client ids of a group's members; none if it has never had any."""
 
         def read(response: Any) -> set[str]:
             (found,) = response.groups
+            if found.error_code == errors.GroupIdNotFoundError.errno:
+                return set()
             raise_for(found.error_code, group)
             return {member.client_id for member in found.members}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.kafka.exactly_once.proxy import Fate, Fault, Proxy
+from tests.kafka.exactly_once.word_counts import APPLICATION, WordCounts
 from tests.kafka.server import KafkaServer
 from tests.kafka.support import Cluster
 from tests.live.support import caught_up, eventually, running
@@ -107,3 +110,21 @@ def test_a_request_of_a_commit_that_fails_changes_no_result(
     assert sum(map(len, found.values())) == written
     assert streams.failure is None
     assert fault.hits == fault.count
+
+
+def test_kill_9_between_any_two_requests_of_a_commit_changes_no_result(words: WordCounts, proxy: Proxy):
+    """Killed before and after each request, every time with all that is left of it: its state and its transaction."""
+    order: list[tuple[str, Fate]] = [(api, fate) for api, _ in REQUESTS for fate in ("lost", "unanswered")]
+    words.choose.shuffle(order)
+    for api, fate in order:
+        process = words.start(words.choose.choice(["one", "two"]))
+        skip = words.choose.randrange(4)
+        fault = proxy.add(Fault(api, fate, APPLICATION, skip=skip, instead=process.kill))
+        while process.poll() is None:
+            words.write(20)
+            time.sleep(0.02)  # lines come in while it works
+        assert (fault.hits, process.returncode) == (1, -signal.SIGKILL), words.printed()
+    words.start("one")
+    words.done()
+    words.stop_all()
+    words.check()
