@@ -257,6 +257,9 @@ STORIES: list[list[Event]] = [
     [("assign", *TASKS), ("round",), ("feed", COUNTS_0, 1), ("work",), ("assign",)],
     [("assign", *TASKS), ("round",), ("feed", PLAIN, 3), ("work",), ("revive",)],
     [
+        ("fail", "commit", 1), ("assign", *TASKS), ("round",), ("feed", COUNTS_0, 1), ("work",), ("commit",), ("lose",),
+    ],
+    [
         ("assign", COUNTS_0), ("round",), ("feed", COUNTS_0, 5), ("work",), ("commit",), ("restart", True),
         ("damage", COUNTS_0), ("assign", COUNTS_0), ("fail", "restore assign", 1), ("round",),
     ],
