@@ -211,6 +211,15 @@ class Restorer:
         self._begin()
         # What needs no records waits for none.
         self._finish()
+        try:
+            self._read_on(budget_ms, wait_ms)
+        except BaseException:
+            self._read_again()
+            raise
+        self._checkpoint()
+        self._log_progress()
+
+    def _read_on(self, budget_ms: float, wait_ms: float) -> None:
         deadline = Deadline(self._clock, budget_ms)
         while True:
             self.adjust_reading()
@@ -233,8 +242,15 @@ class Restorer:
                 break
         self._finish()
         self.adjust_reading()
-        self._checkpoint()
-        self._log_progress()
+
+    def _read_again(self) -> None:
+        """Read everything from where it was applied up to: the consumer may have gone past what was not applied. What
+        is applied twice has the effect of once."""
+        with self._mutex:
+            partitions = list(self._read)
+            self._read.clear()
+            self._adjust = True
+            self._consumer.unassign(partitions)
 
     def _wait_for_change(self, wait_ms: float) -> None:
         """Where all that is followed has been read as far as the group has committed it."""
@@ -270,10 +286,16 @@ class Restorer:
         if not self._followed or now_ms < self._next_checkpoint_ms:
             return
         self._next_checkpoint_ms = now_ms + _CHECKPOINT_INTERVAL_MS
+        corrupted: dict[TaskId, StateCorruptedError] = {}
         with self._mutex:
             for task_id, task in self._followed.items():
-                if task_id in self._tasks:
+                if task_id not in self._tasks:
+                    continue
+                try:
                     task.checkpoint()
+                except StateCorruptedError as error:
+                    corrupted[task_id] = error
+            self._corrupt(corrupted)
 
     def adjust_reading(self) -> None:
         """Have the consumer read what is to be read now, and nothing else."""
@@ -386,11 +408,6 @@ class Restorer:
                 self._followed.pop(restore.task_id, None)
                 self._outcome.corrupted[restore.task_id] = error
                 return
-            except BaseException:
-                # The consumer has gone past the batch. The task begins again where its stores are.
-                self._forget(restore.task_id)
-                self._submitted[restore.task_id] = task
-                raise
             restore.records += len(batch)
             if restore.follows:
                 return
@@ -450,9 +467,7 @@ class Restorer:
         }
         if not corrupted:
             log.warning("a changelog is read again: %s", error)
-            self._consumer.unassign(list(self._read))
-            self._read.clear()
-            self._adjust = True
+            self._read_again()
         return corrupted
 
     def _cut_short(self) -> dict[TaskId, StateCorruptedError]:

@@ -9,14 +9,25 @@ from typing import Any
 
 import pytest
 
-from pystreams.clock import SystemClock
-from pystreams.errors import BrokerUnavailableError, RestoreError, SchemaRegistryUnavailableError
+from pystreams.broker.port import CommittedOffset
+from pystreams.clock import Clock, ManualClock, SystemClock
+from pystreams.errors import (
+    BrokerUnavailableError,
+    RestoreError,
+    SchemaRegistryUnavailableError,
+    StateCorruptedError,
+)
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restorable import ToRestore
 from pystreams.runtime.restoring.restore_thread import RestoreThread
-from pystreams.runtime.restoring.restorer import PARTITIONS_READ_MAX, RestoreOutcome, Restorer
+from pystreams.runtime.restoring.restorer import (
+    COMMITS_INTERVAL_MS,
+    PARTITIONS_READ_MAX,
+    RestoreOutcome,
+    Restorer,
+)
 from tests.unit.runtime.tasks.log_kit import MemoryConsumer, MemoryLog
 
 TIMEOUT_S = 30.0
@@ -46,19 +57,37 @@ class Task:
         self.ends = ends
 
 
+class Standby(Task):
+    """Follows inputs as far as the group has committed them."""
+
+    needs_commits = True
+
+    def __init__(self, number: int, *partitions: TopicPartition) -> None:
+        super().__init__(number, *partitions)
+        self.limits: Mapping[str, int] = {}
+        #: Called instead of a checkpoint.
+        self.checkpoint: Callable[[], None] = lambda: None
+
+    def to_restore(self) -> Sequence[ToRestore]:
+        return [one._replace(limit=self.limits.get(one.store, 0)) for one in super().to_restore()]
+
+    def group_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> Mapping[str, int]:
+        self.limits = {p.topic: committed[p].offset for p in self.partitions}
+        return self.limits
+
+
 class World:
     """A thread that restores from a log in memory."""
 
-    def __init__(self, patience_ms: float = 60_000, listener: Any = None) -> None:
+    def __init__(self, patience_ms: float = 60_000, listener: Any = None, clock: Clock | None = None) -> None:
         self.log = MemoryLog(transactional=True)
         self.consumer = MemoryConsumer(self.log, "restore")
         self.ended = threading.Event()
         log: Any = self.log
         consumer: Any = self.consumer
-        self.restorer = Restorer(consumer, log, SystemClock(), listener)
-        self.thread = RestoreThread(
-            "restore", self.restorer, Load(), SystemClock(), patience_ms, self.ended.set
-        )
+        clock = clock or SystemClock()
+        self.restorer = Restorer(consumer, log, clock, listener)
+        self.thread = RestoreThread("restore", self.restorer, Load(), clock, patience_ms, self.ended.set)
         self.outcome = RestoreOutcome()
         self._started = False
 
@@ -212,6 +241,74 @@ def test_a_batch_that_could_not_be_applied_is_not_left_out(world: World) -> None
     world.drained(lambda outcome: outcome.finished)
     assert not away
     assert task.keys == [b"%d" % n for n in range(25)]
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_what_was_read_together_with_a_batch_that_could_not_be_applied_is_not_left_out(
+    world: World, failing: int
+) -> None:
+    tasks = [Task(number, world.changelog(number, 25)) for number in range(2)]
+    away = [SchemaRegistryUnavailableError("it is away")]
+
+    def fail_once() -> None:
+        if tasks[failing].keys and away:
+            raise away.pop()
+
+    tasks[failing].before = fail_once
+    for task in tasks:
+        world.restorer.submit(task)
+    world.start()
+    world.drained(lambda outcome: len(outcome.finished) == len(tasks))
+    assert not away
+    for task in tasks:
+        # A batch may be applied twice, but nothing may be missing between two of them.
+        assert list(dict.fromkeys(task.keys)) == [b"%d" % n for n in range(25)]
+        assert task.offsets == {p.topic: 25 for p in task.partitions}
+
+
+def test_an_input_that_was_read_past_its_limit_before_a_failure_is_read_from_its_limit_on() -> None:
+    clock = ManualClock()
+    world = World(clock=clock)
+    standbys = [Standby(number, world.changelog(number, 25)) for number in range(2)]
+    away = [SchemaRegistryUnavailableError("it is away")]
+
+    def fail_once() -> None:
+        if away:
+            raise away.pop()
+
+    standbys[1].before = fail_once
+    for standby in standbys:
+        world.log.offsets |= dict.fromkeys(standby.partitions, CommittedOffset(5))
+        world.restorer.follow(standby)
+    world.thread.go_step(0)
+    assert not away
+    # The group goes on before the next step.
+    for standby in standbys:
+        world.log.offsets |= dict.fromkeys(standby.partitions, CommittedOffset(25))
+    clock.advance_ms(COMMITS_INTERVAL_MS)
+    for _ in range(4):
+        world.thread.go_step(0)
+    for standby in standbys:
+        assert list(dict.fromkeys(standby.keys)) == [b"%d" % n for n in range(25)]
+
+
+def test_a_standby_whose_checkpoint_finds_it_damaged_is_handed_over_as_corrupt() -> None:
+    clock = ManualClock()
+    world = World(clock=clock)
+    standbys = [Standby(number, world.changelog(number, 5)) for number in range(2)]
+
+    def damaged() -> None:
+        raise StateCorruptedError("a block of the database is damaged", where="task 0_0")
+
+    standbys[0].checkpoint = damaged
+    for standby in standbys:
+        world.log.offsets |= dict.fromkeys(standby.partitions, CommittedOffset(5))
+        world.restorer.follow(standby)
+    world.thread.go_step(0)
+    outcome = world.restorer.drain()
+    assert list(outcome.corrupted) == [TaskId(0, 0)]
+    assert outcome.failure is None
+    assert world.restorer.task_ids() == [TaskId(0, 1)], "the other one is followed on"
 
 
 class Raises:
