@@ -22,6 +22,8 @@ class StandbyTask(StoreTask):
     """
 
     changelogs_ahead: bool = False
+    #: Its stores could not be opened, and are not tried again before this time (monotonic, ms).
+    open_at_ms: float = field(default=0.0, init=False)
     #: How far the group has committed the inputs that stores are filled from.
     _limits: dict[TopicPartition, int] = field(default_factory=dict, init=False)
 

@@ -13,6 +13,7 @@ from pystreams.errors import (
     BrokerUnavailableError,
     OffsetOutOfRangeError,
     StateCorruptedError,
+    StateError,
     StateLockedError,
     StreamsError,
 )
@@ -55,6 +56,8 @@ log = logging.getLogger(__name__)
 
 #: A task that has waited so long for its directory is worth a warning.
 LOCK_WARNING_MS = 5_000.0
+#: A standby whose stores could not be opened is tried again after so long.
+STANDBY_PAUSE_MS = 10_000.0
 
 #: Tasks in these states may have written something since the last commit.
 _STARTED = TaskStatus.STARTING, TaskStatus.RUNNING
@@ -292,21 +295,32 @@ class TaskManager:
         self._tasks.add(task)
 
     def _open_standbys(self) -> None:
-        """Open the standbys that are not open yet, and have them kept filled."""
+        """Open the standbys that are not open yet, and have them kept filled. One that cannot be opened stays as it is,
+        because tasks and other standbys can do without it."""
+        now_ms = self._context.clock.monotonic_ms()
         for task in self._standbys.having(TaskStatus.CREATED):
+            if now_ms < task.open_at_ms:
+                continue
             try:
-                self._opener.open(task)
+                self._open_standby(task)
             except StateLockedError as error:
                 self._waits_for_lock(task, error)
-                continue
-            except StateCorruptedError as error:
-                if task.wiped:
-                    raise
-                self.wipe({task.task_id: error})
-                continue
-            self._created.add()
-            self._standbys.become(task, TaskStatus.STANDBY)
-            self._restorer.follow(task)
+            except StateError as error:
+                self._standbys[task.task_id].open_at_ms = now_ms + STANDBY_PAUSE_MS
+                pause_s = STANDBY_PAUSE_MS / 1000
+                log.warning("a standby of task %s is tried again in %.0f s: %s", task.task_id, pause_s, error)
+
+    def _open_standby(self, task: StandbyTask) -> None:
+        try:
+            self._opener.open(task)
+        except StateCorruptedError as error:
+            if task.wiped:
+                raise
+            self.wipe({task.task_id: error})
+            return
+        self._created.add()
+        self._standbys.become(task, TaskStatus.STANDBY)
+        self._restorer.follow(task)
 
     def _close_standby(self, task: StandbyTask) -> None:
         was = task.status

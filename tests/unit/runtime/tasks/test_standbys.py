@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,13 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from pystreams.errors import StateCorruptedError, StateError
+from pystreams.ids import TaskId
+from pystreams.record import RecordBatch
+from pystreams.runtime.tasks.active_task import ActiveTask
+from pystreams.runtime.tasks.store_task import StoreTask
 from pystreams.runtime.tasks.task import TaskStatus
+from pystreams.runtime.tasks.task_manager import STANDBY_PAUSE_MS
 from tests.unit.runtime.tasks.relay_kit import COUNTS, KEYS, ROWS, STORES, Relay
 
 
@@ -26,10 +34,6 @@ def feed(relay: Relay, count: int) -> None:
     for number in range(count):
         relay.feed(KEYS[number % len(KEYS)], b"%d" % number)
     relay.feed(KEYS[0], None)
-
-
-def restored(relay: Relay) -> int:
-    return sum(one.records for one in relay.active.restorer.progress())
 
 
 def test_a_standby_follows_the_changelogs_and_says_how_far_it_is(relay: Relay) -> None:
@@ -49,7 +53,9 @@ def test_a_standby_follows_the_changelogs_and_says_how_far_it_is(relay: Relay) -
     assert relay.active.manager.reached() == {}
 
 
-def test_a_standby_that_is_promoted_reads_nothing_that_it_has(relay: Relay) -> None:
+def test_a_standby_that_is_promoted_reads_nothing_that_it_has(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
     relay.begin()
     feed(relay, 50)
     relay.settle()
@@ -58,15 +64,26 @@ def test_a_standby_that_is_promoted_reads_nothing_that_it_has(relay: Relay) -> N
     after = relay.active.tasks()
     assert {task_id: task.state for task_id, task in after.items()} == before, "the stores stayed open"
     assert {task.status for task in after.values()} == {TaskStatus.RESTORING}
-    ends = {p: len(lines) for p, lines in relay.log.partitions.items()}
-    relay.active.restorer.step(0, 0)
-    # The former owner has written its last records; nothing else is missing.
-    assert [ends[one.partition] - one.start_offset for one in relay.active.restorer.progress()] == []
-    relay.active.manager.take_restored()
-    assert relay.active.manager.settled
+    restored: Counter[TaskId] = Counter()
+    for task in after.values():
+        monkeypatch.setattr(task, "restore", partial(count_restored, restored, task, task.restore))
+    while not relay.active.manager.settled:
+        relay.active.round()
+    assert restored.total() == 0, restored
     feed(relay, 10)
     relay.settle()
     relay.check_results()
+
+
+def count_restored(
+    restored: Counter[TaskId],
+    task: ActiveTask,
+    restore: Callable[[str, RecordBatch], None],
+    store: str,
+    batch: RecordBatch,
+) -> None:
+    restored[task.task_id] += len(batch)
+    restore(store, batch)
 
 
 def test_who_gives_tasks_up_goes_on_as_standby_with_its_state(relay: Relay) -> None:
@@ -147,6 +164,57 @@ def test_a_standby_whose_directory_is_locked_is_opened_later_and_holds_up_nobody
     assert relay.standby.standbys()[COUNTS].status is TaskStatus.CREATED
     assert relay.standby.manager.settled
     relay.standby.unlock(COUNTS)
+    feed(relay, 20)
+    relay.settle()
+    relay.check_results()
+
+
+def test_a_standby_whose_stores_cannot_be_opened_is_tried_again_later_and_holds_up_nobody(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = relay.standby
+    opener = world.manager._opener
+    really_open, tried, broken = opener.open, Counter[TaskId](), {COUNTS}
+
+    def fail_to_open(task: StoreTask) -> None:
+        tried[task.task_id] += 1
+        if task.task_id in broken:
+            raise StateError("cannot open a task's stores", why="too many open files")
+        really_open(task)
+
+    monkeypatch.setattr(opener, "open", fail_to_open)
+    # One of the tasks runs here: the broken standby of the other one does not keep it from that.
+    relay.active.keep(ROWS)
+    relay.active.assign(COUNTS)
+    world.keep(COUNTS)
+    world.assign(ROWS)
+    for _ in range(5):
+        world.round()
+    assert world.tasks()[ROWS].status is TaskStatus.RUNNING
+    assert world.standbys()[COUNTS].status is TaskStatus.CREATED
+    assert tried[COUNTS] == 1, "it is not tried in every round"
+    (message,) = [text for text in caplog.messages if "too many open files" in text]
+    assert f"a standby of task {COUNTS} is tried again in 10 s" in message
+    broken.clear()
+    world.clock.advance_ms(STANDBY_PAUSE_MS)
+    world.round()
+    assert world.standbys()[COUNTS].status is TaskStatus.STANDBY
+
+
+def test_a_standby_that_stays_damaged_after_its_state_was_deleted_ends_nothing(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = relay.standby
+
+    def damaged(task: StoreTask) -> None:
+        raise StateCorruptedError("a block of the database is damaged", where=str(task.task_id))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(world.manager._opener, "open", damaged)
+        relay.begin()
+        for _ in range(3):
+            world.round()
+        assert {task.status for task in world.standbys().values()} == {TaskStatus.CREATED}
     feed(relay, 20)
     relay.settle()
     relay.check_results()
