@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.port import MemberAssignment, MemberInfo, TopicSpec
@@ -71,3 +76,17 @@ def deal(topic: str, partitions: int) -> Callable[[Sequence[MemberInfo]], Mappin
 
 def values(broker: EmbeddedBroker, partition: TopicPartition = T0) -> list[bytes | None]:
     return [row[2] for row in read(broker, partition)]
+
+
+def freeze(pid: int, log: Path) -> None:
+    """Stop a process while it does not write: one that is stopped within a transaction locks the log for everyone."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        with closing(sqlite3.connect(log, timeout=1.0, isolation_level=None)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                os.kill(pid, signal.SIGCONT)
+            else:
+                connection.execute("ROLLBACK")
+                return

@@ -20,6 +20,7 @@ from pystreams.broker.port import Broker, Lost, Member, MemberAssignment, Member
 from pystreams.clock import SystemClock
 from pystreams.config import StreamsConfig
 from tests.live.support import eventually
+from tests.unit.broker.log_helpers import freeze
 
 SESSION_TIMEOUT_MS, MAX_POLL_INTERVAL_MS = 1_000, 4_000
 
@@ -81,7 +82,7 @@ def test_a_frozen_process_is_removed_when_its_session_is_over(broker: Broker, tm
         subprocess.Popen([sys.executable, "-c", FROZEN, str(tmp_path / "log.db")]) as process,
     ):
         eventually(lambda: len(admin.group_members("group")) == 2, "both are members")
-        os.kill(process.pid, signal.SIGSTOP)
+        freeze(process.pid, tmp_path / "log.db")
         began = time.monotonic()
 
         def removed() -> bool:

@@ -15,7 +15,7 @@ import pytest
 
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.ids import TopicPartition
-from tests.unit.broker.log_helpers import create, read, values
+from tests.unit.broker.log_helpers import create, freeze, read, values
 from tests.unit.broker.log_worker import PARTITIONS
 
 DEADLINE_S = 90.0
@@ -26,15 +26,19 @@ class Process:
 
     def __init__(self, directory: Path, role: str, name: str) -> None:
         self.output = directory / f"{name}.out"
+        self._log = directory / "log.db"
         self._sink = self.output.open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.unit.broker.log_worker", str(directory / "log.db"), role, name],
+            [sys.executable, "-m", "tests.unit.broker.log_worker", str(self._log), role, name],
             cwd=Path(__file__).parents[3],
             stdout=self._sink,
         )
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
+
+    def freeze(self) -> None:
+        freeze(self._process.pid, self._log)
 
     def kill(self) -> None:
         self._process.kill()
@@ -127,7 +131,7 @@ def test_partitions_of_a_killed_member_are_taken_over_and_every_step_is_done_onc
 def test_a_stopped_member_is_replaced_and_its_commits_are_refused_when_it_wakes(log, start):
     a, b = start("member", "a"), start("member", "b")
     wait_until(lambda: a.last("holds") == [0, 2] and b.last("holds") == [1, 3])
-    b.send(signal.SIGSTOP)
+    b.freeze()
     wait_until(lambda: a.last("holds") == [0, 1, 2, 3])
     b.send(signal.SIGCONT)
     wait_until(lambda: a.last("holds") == [0, 2] and b.last("holds") == [1, 3])
