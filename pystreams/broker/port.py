@@ -364,8 +364,11 @@ class Admin(Protocol):
         """Raises ``BrokerUnavailableError`` if there is no answer in time."""
         ...
 
-    def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end offsets for a consumer of committed records: before the first open transaction."""
+    def stable_end_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
+        """The end offsets for a consumer of committed records: before the first open transaction. Raises
+        ``BrokerUnavailableError`` if there is no answer in time."""
         ...
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:

@@ -125,9 +125,11 @@ class EmbeddedAdmin:
     ) -> dict[TopicPartition, int]:
         return {partition: bounds.end_offset for partition, bounds in self._bounds_of(partitions).items()}
 
-    def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def stable_end_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
         """The end offsets: records of a transaction are written only when it is committed."""
-        return self.end_offsets(partitions)
+        return self.end_offsets(partitions, timeout_ms)
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         with self._mutex:

@@ -253,9 +253,13 @@ class KafkaAdmin:
     ) -> dict[TopicPartition, int]:
         return self._offsets(dict.fromkeys(partitions, _LATEST), timeout_ms=timeout_ms)
 
-    def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def stable_end_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
         """The end offsets for readers of committed records: before the first open transaction."""
-        return self._offsets(dict.fromkeys(partitions, _LATEST), IsolationLevel.READ_COMMITTED)
+        return self._offsets(
+            dict.fromkeys(partitions, _LATEST), IsolationLevel.READ_COMMITTED, timeout_ms=timeout_ms
+        )
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         # Read the ends first: a record that arrives meanwhile lies at or after them.

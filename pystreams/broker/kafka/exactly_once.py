@@ -102,11 +102,13 @@ class ExactlyOnceProducer(RecordSender):
         ``BrokerError`` if the login may not use the transactional id."""
         if self._id is not None:
             return
+        # First what can fail alone: librdkafka initialises a client only once.
+        connection = self._connection()
         self._init()
         try:
             # If another producer takes the id over in between, this is its id. Then the first record of this client is
             # refused, and no offset is added under the wrong id.
-            self._id = self._connection().producer_id(self._transactional_id)
+            self._id = connection.producer_id(self._transactional_id)
         except errors.KafkaError as error:
             self._connect()
             raise refused(error, _NOT_SETTLED, self._where) from None

@@ -149,8 +149,11 @@ class GroupWatch:
         committed = self._admin.group_offsets(self._group)
         missing = [partition for partition in partitions if partition not in committed]
         beginnings = self._admin.beginning_offsets(missing) if missing else {}
-        # In this order: what a task had written when it committed lies below these ends.
-        ends = self._admin.stable_end_offsets(partitions)
+        # In this order: what a task had written when it committed lies below these ends. Offsets and each partition
+        # show at different moments that a transaction is committed, so the ends of what tasks write for others include
+        # what still seems to be uncommitted.
+        between = self._lag.between
+        ends = {**self._admin.stable_end_offsets(partitions - between), **self._admin.end_offsets(between)}
         return Reading(self._clock.monotonic_ms(), committed, beginnings, ends)
 
     def _failed(self, error: Exception) -> None:

@@ -73,10 +73,13 @@ class Neighbours:
         self._thread.start()
 
     def note(self, member: MemberName) -> None:
-        """This client has become a member: note it for those who find this process dead. Raises ``StateError``."""
+        """This client has become a member: note it for those who find this process dead."""
         # One without a supervisor may come back at any time, and is awaited until its session is over.
         if member.instance_id is None or self._supervised:
-            self._notes.add(member)
+            try:
+                self._notes.add(member)
+            except StreamsError as error:
+                log.warning("if this process dies, the group waits until its session is over: %s", error)
         self._joining.set()
 
     def close(self) -> None:

@@ -15,13 +15,15 @@ from typing import Final
 
 from pystreams.broker.port import Admin, Consumer
 from pystreams.clock import Clock
-from pystreams.errors import BrokerUnavailableError
+from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
 #: A position that is unchanged for so few polls says nothing: the thread was busy with other work.
 _POLLS_MIN: Final = 10
+#: The thread has better things to do than to wait for a broker that is away.
+_ANSWER_TIMEOUT_MS: Final = 2_000.0
 
 
 @dataclass(slots=True)
@@ -72,8 +74,11 @@ class StallWatch:
     def _read_again(self, partitions: Collection[TopicPartition], now_ms: float) -> None:
         """Ask the log itself whether there is more to read. If it does not answer, this is no stall."""
         try:
-            ends = self._admin.stable_end_offsets(partitions)
-        except BrokerUnavailableError:
+            ends = self._admin.stable_end_offsets(partitions, _ANSWER_TIMEOUT_MS)
+        except BrokerError:
+            # Ask again after the whole time, not at the next look.
+            for partition in partitions:
+                del self._still[partition]
             return
         for partition in sorted(partitions):
             still, end = self._still.pop(partition), ends[partition]

@@ -10,10 +10,21 @@ from pystreams.runtime.group.membership_data import AssignmentInfo, unpack_tasks
 
 
 class FollowUp:
-    """Of one assignment. Source: StreamThread.maybeProbingRebalance; Kafka Streams waits for the time alone."""
+    """Of one assignment. Source: StreamThread.maybeProbingRebalance; Kafka Streams waits for the time alone.
 
-    def __init__(self, info: AssignmentInfo, acceptable_lag: int, clock: Clock) -> None:
-        self._awaited = unpack_tasks(info.awaited)
+    The leader decides by what it knows about the lags. If it awaits a task again that this thread has found ready
+    before, only the time counts: otherwise a disagreement would rebalance the group without end.
+    """
+
+    def __init__(
+        self, info: AssignmentInfo, acceptable_lag: int, clock: Clock, before: FollowUp | None = None
+    ) -> None:
+        """``before`` is that of the last assignment."""
+        self._awaited = frozenset(unpack_tasks(info.awaited))
+        #: Those of them that were ready when this thread asked.
+        self._asked_for: frozenset[TaskId] = (
+            frozenset() if before is None else before._asked_for & self._awaited
+        )
         self._acceptable_lag = acceptable_lag
         self._deadline = Deadline(clock, info.follow_up_ms) if info.follow_up_ms else None
         self._asked = False
@@ -22,11 +33,15 @@ class FollowUp:
         """True once. ``lags`` are those of the standbys: how many records each lacks, None while that is not known."""
         if self._asked or not (self._awaited or self._deadline):
             return False
-        self._asked = self._is_ready(lags) or (self._deadline is not None and self._deadline.expired())
+        if self._is_ready(lags):
+            self._asked_for = self._awaited
+            self._asked = True
+        elif self._deadline is not None:
+            self._asked = self._deadline.expired()
         return self._asked
 
     def _is_ready(self, lags: Callable[[], Mapping[TaskId, int | None]]) -> bool:
-        if not self._awaited:
+        if self._awaited == self._asked_for:
             return False
         known = lags()
         return all(

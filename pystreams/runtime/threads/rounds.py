@@ -211,7 +211,9 @@ class Rounds:
                 if info.error:
                     raise self._refused(info)
                 self.assignment_info = info
-                self._follow_up = FollowUp(info, self._context.config.acceptable_recovery_lag, self._clock)
+                self._follow_up = FollowUp(
+                    info, self._context.config.acceptable_recovery_lag, self._clock, self._follow_up
+                )
                 if info.shutdown:
                     self._owner.application_shutdown()
                 self._take_on(generation, partitions, info)
@@ -261,9 +263,12 @@ class Rounds:
 
     def _standbys(self, info: AssignmentInfo, partitions: frozenset[TopicPartition]) -> frozenset[TaskId]:
         """The standby tasks, without those that have become active meanwhile: a standby goes on until the former owner
-        of its task has given up the partitions, which then come with a later event of the same assignment."""
+        of its task has given up the partitions, which then come with a later event of the same assignment. And without
+        those of partitions that topics did not have when this client started, which the leader may know."""
         inputs = self._context.inputs
-        return frozenset(task for task in unpack_tasks(info.standbys) if not inputs[task] <= partitions)
+        return frozenset(
+            task for task in unpack_tasks(info.standbys) if task in inputs and not inputs[task] <= partitions
+        )
 
     def _fill_tasks(self) -> None:
         self.tasks.open_created()

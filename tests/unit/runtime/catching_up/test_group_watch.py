@@ -39,6 +39,8 @@ class Admin:
         self.committed: dict[TopicPartition, CommittedOffset] = {}
         self.beginnings = {IN: 0, BETWEEN: 0}
         self.ends = {IN: 10, BETWEEN: 0}
+        #: Records below the ends whose transactions seem to be open.
+        self.open: dict[TopicPartition, int] = {}
         self.asked: list[str] = []
         self.fails = False
 
@@ -52,6 +54,10 @@ class Admin:
         return {p: self.beginnings[p] for p in partitions}
 
     def stable_end_offsets(self, partitions: Any) -> dict[TopicPartition, int]:
+        self.asked.append("ends")
+        return {p: self.ends[p] - self.open.get(p, 0) for p in partitions}
+
+    def end_offsets(self, partitions: Any) -> dict[TopicPartition, int]:
         self.asked.append("ends")
         return {p: self.ends[p] for p in partitions}
 
@@ -97,8 +103,16 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def test_the_ends_are_read_after_the_offsets(world):
     world.watch.begin_generation(1)
-    world.until(lambda: len(world.admin.asked) > 4)
-    assert world.admin.asked[:4] == ["offsets", "ends"] * 2
+    world.until(lambda: len(world.admin.asked) > 6)
+    assert world.admin.asked[:6] == ["offsets", "ends", "ends"] * 2
+
+
+def test_what_a_transaction_wrote_whose_end_does_not_show_yet_has_to_be_passed(world):
+    world.admin.ends[BETWEEN] = world.admin.open[BETWEEN] = 7
+    world.admin.committed[IN] = CommittedOffset(10)
+    world.watch.begin_generation(1)
+    world.until(lambda: world.watch.seen is not None)
+    assert world.watch.ends_to_pass([IN, BETWEEN], world.watch.seen.view) == {BETWEEN: 7}
 
 
 def test_who_lags_is_told_and_counted(world):

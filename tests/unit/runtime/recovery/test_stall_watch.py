@@ -24,6 +24,7 @@ class Log:
         self.ends = {P0: 5, P1: 5}
         self.assigned: list[Mapping[TopicPartition, int]] = []
         self.away = False
+        self.asked = 0
 
     def position(self, partition: TopicPartition) -> int:
         return self.positions[partition]
@@ -33,7 +34,11 @@ class Log:
 
     def unassign(self, partitions: Collection[TopicPartition]) -> None: ...
 
-    def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def stable_end_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float
+    ) -> dict[TopicPartition, int]:
+        assert timeout_ms <= 2_000, "the thread waits for the answer"
+        self.asked += 1
         if self.away:
             raise BrokerUnavailableError("no answer")
         return {partition: self.ends[partition] for partition in partitions}
@@ -103,6 +108,7 @@ def test_while_the_broker_is_away_nothing_is_assigned(scene: Scene):
     scene.log.away = True
     scene.poll_for(5 * TIMEOUT_MS)
     assert scene.log.assigned == []
+    assert 1 <= scene.log.asked <= 5, "once per timeout"
 
 
 def test_a_thread_that_hardly_polls_has_no_stall(scene: Scene):

@@ -12,6 +12,7 @@ import pytest
 
 from pystreams.errors import StateError
 from pystreams.ids import MemberName
+from pystreams.state.disk import member_notes
 from pystreams.state.disk.member_notes import MemberNotes
 
 DYNAMIC, STATIC = MemberName("app-1-abc"), MemberName("app-2-def", "host-1-2")
@@ -77,3 +78,24 @@ def test_a_directory_that_cannot_be_used_is_named(tmp_path: Path):
     (tmp_path / "members").write_text("in the way")
     with pytest.raises(StateError, match=r"state directory cannot be used(.|\n)*members"):
         MemberNotes(tmp_path)
+
+
+def test_clients_of_another_machine_that_shares_the_directory_are_not_seen(tmp_path: Path, monkeypatch):
+    here = MemberNotes(tmp_path)
+    boot_id = tmp_path / "boot_id"
+    boot_id.write_text("5f0c1f6e-0000-4000-8000-000000000000\n")
+    monkeypatch.setattr(member_notes, "_BOOT_ID", boot_id)
+    elsewhere = MemberNotes(tmp_path)
+    assert here.others() == elsewhere.others() == []
+    here.close()
+    elsewhere.close()
+
+
+def test_a_line_that_a_full_disk_has_cut_off_is_left_out(tmp_path: Path):
+    one, other = MemberNotes(tmp_path), MemberNotes(tmp_path)
+    one.add(DYNAMIC)
+    with (tmp_path / "members" / one.client).open("a") as notes:
+        notes.write('["app-2-')
+    assert other.members(one.client) == [DYNAMIC]
+    one.close()
+    other.close()
