@@ -75,12 +75,12 @@ class Journal:
 
 
 def _wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Have ``around(original, self, *arguments)`` called instead of a method."""
+    """Have ``around(original, self, *arguments, **options)`` called instead of a method."""
     original = getattr(owner, name)
 
     @functools.wraps(original)
-    def wrapper(self: Any, *arguments: Any) -> Any:
-        return around(original, self, *arguments)
+    def wrapper(self: Any, *arguments: Any, **options: Any) -> Any:
+        return around(original, self, *arguments, **options)
 
     setattr(owner, name, wrapper)
 
@@ -134,18 +134,18 @@ def _write_down_membership(journal: Journal) -> None:
 def _write_down_refusals(journal: Journal) -> None:
     refused = {"sent": False}
 
-    def asking(original: Any, self: GroupConnection, *arguments: Any) -> None:
+    def asking(original: Any, self: GroupConnection, *arguments: Any, **options: Any) -> None:
         refused["sent"] = False
         try:
-            original(self, *arguments)
+            original(self, *arguments, **options)
         except _REFUSALS:
             refused["sent"] = True
             raise
 
-    def committing(original: Any, self: KafkaMember, *offsets: Any) -> None:
+    def committing(original: Any, self: KafkaMember, *offsets: Any, **options: Any) -> None:
         refused["sent"] = False
         try:
-            original(self, *offsets)
+            original(self, *offsets, **options)
         except TaskMigratedError as error:
             journal.write("refused", sent=refused["sent"], why=error.why)
             raise
