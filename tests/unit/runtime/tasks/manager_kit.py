@@ -16,7 +16,7 @@ from typing import Any
 
 from pystreams import App
 from pystreams.clock import ManualClock
-from pystreams.errors import StateCorruptedError, StateLockedError, StreamsError
+from pystreams.errors import BrokerUnavailableError, StateCorruptedError, StateLockedError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import RecordBatch
@@ -340,8 +340,9 @@ class World:
         assert {name.partition("-")[0] for name in self.cache._caches} == {
             str(t.task_id) for t in running if self._cache_bytes and t.task_id in self._context.stateful
         }
-        # The restoring thread has come by.
-        self.restorer.adjust_reading()
+        # The restoring thread has come by, and tries again later what is not answered.
+        with suppress(BrokerUnavailableError):
+            self.restorer.adjust_reading()
         followed = [t for t in self.standbys().values() if t.status is TaskStatus.STANDBY]
         restoring = {
             p for task in (*by_status[TaskStatus.RESTORING], *followed) for p in task.changelogs.values()
