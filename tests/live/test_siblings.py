@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,8 @@ class Named:
         return getattr(self._inner, name)
 
     def member(self, *arguments: Any) -> Any:
-        self.joined.append(arguments[-1])
+        given = inspect.signature(self._inner.member).bind(*arguments)
+        self.joined.append(given.arguments["instance_id"])
         return self._inner.member(*arguments)
 
 
