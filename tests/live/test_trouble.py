@@ -39,9 +39,9 @@ class FaultyClient:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._inner, name)
 
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
             self._fault(name)
-            return method(*arguments)
+            return method(*arguments, **options)
 
         return call
 
@@ -56,7 +56,7 @@ class FaultyBroker:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def producer(self, client_id: str, transactional_id: str) -> Any:
+    def producer(self, client_id: str, transactional_id: str | None = None) -> Any:
         producer = self._inner.producer(client_id, transactional_id)
         return FaultyClient(producer, self._fault) if client_id.endswith("-producer") else producer
 
@@ -86,6 +86,11 @@ class Faults:
 AWAY = BrokerUnavailableError("the broker is away")
 INPUT = [(f"k{i % 7}", i, i) for i in range(3_000)]
 COUNTS = {f"k{i}": len(range(i, 3_000, 7)) for i in range(7)}
+
+
+def slowly(_: int) -> None:
+    """All records together take longer than many commit intervals."""
+    time.sleep(0.0002)
 
 
 def counting(log: Log, look: Callable[[int], None] = lambda value: None, **settings: Any) -> App:
@@ -127,7 +132,7 @@ def start(log: Log, request: pytest.FixtureRequest) -> Callable[..., Streams]:
 def test_every_record_counts_once_in_spite_of(
     log: Log, start: Callable[..., Streams], faults: Faults
 ) -> None:
-    streams = start(counting(log), faults)
+    streams = start(counting(log, slowly), faults)
     eventually(lambda: faults.raised and streams.caught_up(), "caught up in spite of it")
     assert log.table("out") == COUNTS
     assert streams.metrics.total("failed-stream-threads") == 0
@@ -271,7 +276,7 @@ def test_trouble_that_takes_some_rounds_to_come_back_ends_the_client_too(
 
 def test_a_record_that_the_broker_refuses_ends_the_client(log: Log, start: Callable[..., Streams]) -> None:
     refused = ProductionError("too large")
-    streams = start(counting(log), Faults("commit", refused, at=2))
+    streams = start(counting(log, slowly), Faults("commit", refused, at=2))
     eventually(lambda: streams.finished, "the end")
     assert streams.failure is refused
 
