@@ -323,6 +323,7 @@ def normalized(text: str, folder: Path) -> str:
     text = re.sub(r"\b\d\d:\d\d:\d\d\b", "HH:MM:SS", text)
     text = re.sub(r"\b1\d{12}\b", "TIME_MS", text)
     text = re.sub(r"(?<=127\.0\.0\.1:)\d{3,}", "PORT", text)
+    text = re.sub(r"after \d+ms", "after 0ms", text)
     return re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID", text)
 
 
