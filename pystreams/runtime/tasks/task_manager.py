@@ -252,7 +252,6 @@ class TaskManager:
     def open_created(self) -> None:
         """Open the tasks that are not open yet and submit them to the restorer. A task whose directory is still locked
         stays as it is."""
-        self._open_standbys()
         opened: list[TaskId] = []
         try:
             for task in self._tasks.having(TaskStatus.CREATED):
@@ -266,6 +265,8 @@ class TaskManager:
             raise
         for task_id in opened:
             self._restorer.submit(self._tasks[task_id])
+        # Last, so that trouble with them holds up no other task.
+        self._open_standbys()
 
     def _open(self, task_id: TaskId) -> bool:
         """Open a task; False if its directory is locked. If its state cannot be read, delete it and open the task with
