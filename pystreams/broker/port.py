@@ -356,7 +356,11 @@ class Admin(Protocol):
         """Start to delete all records before the given offsets."""
         ...
 
-    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]: ...
+    def beginning_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
+        """Raises ``BrokerUnavailableError`` if there is no answer in time."""
+        ...
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS

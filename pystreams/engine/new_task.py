@@ -13,6 +13,7 @@ from pystreams.engine.linking import setting_up
 from pystreams.engine.stream_task import StreamTask, TaskServices
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import ContextCell
+from pystreams.state.age import Age
 from pystreams.state.begun import Begun
 from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.spec import StoreSpec
@@ -35,13 +36,14 @@ def new_task(
     origin: str | None = None,
     beginning: str | None = None,
     begun: Mapping[str, Begun] | None = None,
+    age: Age | None = None,
     code: CompiledCode | None = None,
     order: HeadOrder | None = None,
 ) -> HostedTask:
     """Open the stores that ``specs`` describe under ``directory``, and create a task with them. The caller fills the
     stores, then starts the task, and closes it.
 
-    ``log_of``, ``resources``, ``origin``, ``beginning`` and ``begun`` are as ``TaskStores.open`` takes them,
+    ``log_of``, ``resources``, ``origin``, ``beginning``, ``begun`` and ``age`` are as ``TaskStores.open`` takes them,
     ``code`` and ``order`` as ``StreamTask`` does. Raises what ``TaskStores.open`` raises, and ``ProcessingError`` if
     a user's serde cannot be set up; nothing stays open then.
     """
@@ -63,6 +65,7 @@ def new_task(
             origin=origin,
             beginning=beginning,
             begun=begun,
+            age=age,
         )
     try:
         stream = StreamTask(

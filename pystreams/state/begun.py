@@ -46,14 +46,14 @@ def begin_anew(
         name, id = mark_of(store, one)
         if stored.get(name) == id:
             continue
-        changes: dict[bytes, bytes | None] = dict.fromkeys(_marks(store, stored))
+        changes: dict[bytes, bytes | None] = dict.fromkeys(marks_of(store, stored))
         database.write((), metadata=changes)
         database.empty(store)
         spec = by_name.get(store)
         if spec is not None and one.was and not spec.restorable:
             database.copy(one.was, store)
             log.info("store %s takes over the local content of %s", store, one.was)
-            for mark in _marks(one.was, stored):
+            for mark in marks_of(one.was, stored):
                 kind = mark.partition(b"/")[0]
                 changes[kind + b"/" + store.encode()] = stored[mark]
         changes[name] = id
@@ -65,5 +65,6 @@ def begin_anew(
                 stored[mark] = value
 
 
-def _marks(store: str, stored: Mapping[bytes, bytes]) -> Iterator[bytes]:
+def marks_of(store: str, stored: Mapping[bytes, bytes]) -> Iterator[bytes]:
+    """The metadata entries that describe a store's content."""
     return (kind + store.encode() for kind in _OF_CONTENT if kind + store.encode() in stored)

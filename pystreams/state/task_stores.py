@@ -16,6 +16,7 @@ from typing import Any
 from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
 from pystreams.record import ContextCell, RecordBatch
+from pystreams.state.age import Age
 from pystreams.state.begun import Begun, begin_anew, mark_of
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.conversion import bring_into_form
@@ -85,6 +86,9 @@ class TaskStores:
         self._offsets: dict[str, int] = {}
         self._written_offsets: dict[str, int] = {}
         self._metadata: dict[str, bytes | int] = {}
+        self._age: Age | None = None
+        #: The stores that have a time at which they were complete, or begun with.
+        self._stamped: set[str] = set()
         self._closed = False
 
     @classmethod
@@ -102,6 +106,7 @@ class TaskStores:
         origin: str | None = None,
         beginning: str | None = None,
         begun: Mapping[str, Begun] | None = None,
+        age: Age | None = None,
     ) -> TaskStores:
         """Open the stores that ``specs`` describe.
 
@@ -111,7 +116,8 @@ class TaskStores:
         name), unless the store is filled from a topic. ``expired`` is called with a store's spec for each write that
         the store drops because it is too late. Local state with another ``origin`` (a log, and after a space the
         hand-over that it follows), or with another ``beginning`` (from before a reset), counts as damaged; None
-        accepts any. A store in ``begun`` is emptied if its content has an older beginning.
+        accepts any. A store in ``begun`` is emptied if its content has an older beginning. ``age`` empties stores that
+        are too old, and has commits write when stores were complete.
 
         Raises ``StateLockedError`` if the directory is in use, ``StateError`` if it cannot be used or has another
         format, ``StateCorruptedError`` if its files are damaged.
@@ -131,10 +137,13 @@ class TaskStores:
                     directory / ROCKSDB_DIRECTORY, durable, resources or shared_resources()
                 )
             state = cls(directory, lock, database)
+            state._age = age
             stored = {} if database is None else database.metadata()
             follows = None if origin is None else origin.encode()
             if database is not None and stored and follows in (None, stored.get(b"origin")):
                 begin_anew(database, specs, begun or {}, stored)
+                if age is not None:
+                    age.begin_anew(database, specs, stored)
             for spec in specs:
                 context = StoreContext(
                     spec=spec,
@@ -233,6 +242,8 @@ class TaskStores:
                 self._metadata[name_bytes.decode()] = unpack_int64(value)[0]
             elif kind == b"bytes":
                 self._metadata[name_bytes.decode()] = value
+            elif kind == b"complete":
+                self._stamped.add(name_bytes.decode())
         if marks:
             database.write((), metadata=marks)
         for part in self._parts.values():
@@ -313,7 +324,7 @@ class TaskStores:
             database.write(
                 [(part.table, part.overlay.changes) for part in durable if part.overlay.changes],
                 [(part.table, *range_) for part in durable if (range_ := part.layer.expiry()) is not None],
-                self._marks(durable, changelog_offsets, entries),
+                {**self._marks(durable, changelog_offsets, entries), **self._stamps(changelog_offsets)},
             )
         for part in parts.values():
             if not part.durable:
@@ -353,6 +364,19 @@ class TaskStores:
                 marks[b"bytes/" + name.encode()] = value
         return marks
 
+    def _stamps(self, stores: Iterable[str]) -> dict[bytes, bytes]:
+        """The metadata that says that stores are complete now, or begun with."""
+        if self._age is None:
+            return {}
+        durable = [store for store in stores if (part := self._parts.get(store)) is not None and part.durable]
+        self._stamped.update(durable)
+        return self._age.stamps(durable)
+
+    def complete(self) -> None:
+        """The stores hold now all that their changelogs hold: remember the time, if that matters."""
+        if self._database is not None and (stamps := self._stamps(self._parts)):
+            self._database.write((), metadata=stamps)
+
     def abort(self) -> None:
         """Drop all writes since the last commit, also in the caches."""
         for part in self._parts.values():
@@ -387,6 +411,8 @@ class TaskStores:
             marks = {b"offset/" + store.encode(): pack_int64(batch.next_offset)}
             if (mark := part.layer.mark()) is not None:
                 marks[b"layer/" + store.encode()] = mark
+            if store not in self._stamped:
+                marks |= self._stamps([store])
             self._database.write([(part.table, changes)], metadata=marks)
         else:
             part.table.apply(changes)

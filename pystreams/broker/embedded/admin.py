@@ -117,7 +117,9 @@ class EmbeddedAdmin:
             for _ in Cleaner(self._database, self._clock, self._locks).sweep(force=True):
                 pass
 
-    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
         return {partition: bounds.start_offset for partition, bounds in self._bounds_of(partitions).items()}
 
     def end_offsets(

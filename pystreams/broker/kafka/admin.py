@@ -245,8 +245,10 @@ class KafkaAdmin:
         begun = self._client.delete_records(locations, request_timeout=_TIMEOUT_S) if locations else {}
         return _Deletion(begun, self._where)
 
-    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        return self._offsets(dict.fromkeys(partitions, _EARLIEST))
+    def beginning_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS
+    ) -> dict[TopicPartition, int]:
+        return self._offsets(dict.fromkeys(partitions, _EARLIEST), timeout_ms=timeout_ms)
 
     def end_offsets(
         self, partitions: Collection[TopicPartition], timeout_ms: float = ANSWER_TIMEOUT_MS

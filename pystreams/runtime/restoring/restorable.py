@@ -68,6 +68,6 @@ class Followable(Protocol):
         """The group has committed these offsets. Returns up to where inputs may be read, by store."""
         ...
 
-    def checkpoint(self) -> None:
-        """Called now and then."""
+    def checkpoint(self, *, complete: bool) -> None:
+        """Called now and then. ``complete``: nothing is left to read at the moment."""
         ...

@@ -22,9 +22,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from pystreams.broker.port import Admin, Consumer
+from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer
 from pystreams.clock import Clock, Deadline
-from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError
+from pystreams.errors import BrokerError, OffsetOutOfRangeError, StateCorruptedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.runtime.restoring.restorable import Followable, Restorable
@@ -37,8 +37,11 @@ log = logging.getLogger(__name__)
 PARTITIONS_READ_MAX: Final = 16
 #: How often followed tasks are told how far the group has come, and how often they checkpoint.
 COMMITS_INTERVAL_MS: Final = 1_000
-_CHECKPOINT_INTERVAL_MS: Final = 10_000
+CHECKPOINT_INTERVAL_MS: Final = 10_000
 _PROGRESS_LOG_INTERVAL_MS: Final = 10_000
+#: How long to wait for the offsets of a standby, and after a failure before they are asked for again.
+_STANDBY_ANSWER_TIMEOUT_MS: Final = 2_000.0
+_STANDBY_PAUSE_MS: Final = 10_000.0
 #: After so long without records the ends of changelogs are asked for anew: they may lie lower.
 _STALLED_MS: Final = 5_000
 
@@ -87,6 +90,8 @@ class Restorer:
         self._mutex = threading.Condition()
         #: Tasks that were submitted, or are to be followed, whose offsets are not known yet.
         self._submitted: dict[TaskId, Restorable | Followable] = {}
+        #: When to try again (monotonic, ms) to begin with standbys whose offsets could not be asked for.
+        self._put_aside: dict[TaskId, float] = {}
         #: The tasks that are to be followed, begun with or not.
         self._followed: dict[TaskId, Followable] = {}
         self._tasks: dict[TaskId, _TaskRestore] = {}
@@ -147,6 +152,7 @@ class Restorer:
         the task's stores any more, and ``drain`` does not return the task. Waits for one batch at most."""
         with self._mutex:
             self._submitted.pop(task_id, None)
+            self._put_aside.pop(task_id, None)
             self._forget(task_id)
             self._followed.pop(task_id, None)
             if task_id in self._outcome.finished:
@@ -255,7 +261,7 @@ class Restorer:
     def _wait_for_change(self, wait_ms: float) -> None:
         """Where all that is followed has been read as far as the group has committed it."""
         with self._mutex:
-            if self._followed and not self._submitted and not self._closed:
+            if self._followed and not self._due() and not self._closed:
                 self._mutex.wait(wait_ms / 1000)
 
     @property
@@ -285,17 +291,28 @@ class Restorer:
         now_ms = self._clock.monotonic_ms()
         if not self._followed or now_ms < self._next_checkpoint_ms:
             return
-        self._next_checkpoint_ms = now_ms + _CHECKPOINT_INTERVAL_MS
+        self._next_checkpoint_ms = now_ms + CHECKPOINT_INTERVAL_MS
         corrupted: dict[TaskId, StateCorruptedError] = {}
         with self._mutex:
             for task_id, task in self._followed.items():
-                if task_id not in self._tasks:
+                begun = self._tasks.get(task_id)
+                if begun is None:
                     continue
                 try:
-                    task.checkpoint()
+                    task.checkpoint(complete=self._is_complete(begun))
                 except StateCorruptedError as error:
                     corrupted[task_id] = error
             self._corrupt(corrupted)
+
+    def _is_complete(self, followed: _TaskRestore) -> bool:
+        """Whether a followed task has all that there is to read. Ends that were seen some time ago do not count: those
+        of changelogs that are not being read, and the group's commits while other tasks are restored."""
+        if self._restores:
+            return False
+        return all(
+            not each.left and (not each.open_ended or each.partition in self._read)
+            for each in followed.stores
+        )
 
     def adjust_reading(self) -> None:
         """Have the consumer read what is to be read now, and nothing else."""
@@ -336,14 +353,48 @@ class Restorer:
         return task is not None and (self._next_commits_ms > 0 or not task.needs_commits)
 
     def _begin(self) -> None:
-        """Begin to restore the tasks that were submitted. One request asks for the offsets of all of them."""
+        """Begin to restore the tasks that were submitted: one request asks for the offsets of all of them. Standbys
+        come after them one by one, because none may keep others waiting for long."""
         with self._mutex:
-            submitted = dict(self._submitted)
-            wanted = {task_id: task.to_restore() for task_id, task in submitted.items()}
-        if not submitted:
+            due = self._due()
+            standbys = {task_id: task for task_id, task in due.items() if task_id in self._followed}
+        tasks = {task_id: task for task_id, task in due.items() if task_id not in standbys}
+        self._begin_with(tasks, ANSWER_TIMEOUT_MS)
+        for task_id, task in standbys.items():
+            try:
+                self._begin_with({task_id: task}, _STANDBY_ANSWER_TIMEOUT_MS)
+            except BrokerError as error:
+                pause_s = _STANDBY_PAUSE_MS / 1000
+                log.warning("a standby of task %s is tried again in %.0f s: %s", task_id, pause_s, error)
+                with self._mutex:
+                    # It may have been withdrawn meanwhile, and its task submitted.
+                    if self._submitted.get(task_id) is task:
+                        self._put_aside[task_id] = self._clock.monotonic_ms() + _STANDBY_PAUSE_MS
+                # The next ones come with the next step: what is read goes on between them.
+                break
+        self._tell()
+
+    def _due(self) -> dict[TaskId, Restorable | Followable]:
+        """The tasks to begin with now."""
+        now_ms = self._clock.monotonic_ms()
+        return {
+            task_id: task
+            for task_id, task in self._submitted.items()
+            if self._put_aside.get(task_id, now_ms) <= now_ms
+        }
+
+    def _begin_with(self, submitted: Mapping[TaskId, Restorable | Followable], timeout_ms: float) -> None:
+        with self._mutex:
+            wanted = {
+                task_id: task.to_restore()
+                for task_id, task in submitted.items()
+                if self._submitted.get(task_id) is task
+            }
+        if not wanted:
             return
         partitions = [one.partition for of_task in wanted.values() for one in of_task]
-        beginnings, ends = self._admin.beginning_offsets(partitions), self._admin.end_offsets(partitions)
+        beginnings = self._admin.beginning_offsets(partitions, timeout_ms)
+        ends = self._admin.end_offsets(partitions, timeout_ms)
         with self._mutex:
             for task_id, of_task in wanted.items():
                 if self._submitted.get(task_id) is not submitted[task_id]:
@@ -369,7 +420,6 @@ class Restorer:
                         partial(started, each.partition, each.store, each.start_offset, each.end_offset)
                         for each in restores
                     )
-        self._tell()
 
     def _tell(self) -> None:
         while self._to_tell:

@@ -55,6 +55,7 @@ class ActiveTask(StoreTask):
 
     def restored(self, ends: Mapping[str, int]) -> None:
         """The stores are complete up to the offsets ``ends``, by store."""
+        self.state.complete()
         self.state.restore_checkpoint()
         self.log_ends.update(ends)
 

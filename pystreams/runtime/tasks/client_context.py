@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
@@ -27,6 +28,9 @@ from pystreams.state.disk.worker_number import WorkerNumber
 from pystreams.take_over.hand_over_record import HandOverCheck
 from pystreams.take_over.last_run import TopologyInUse
 from pystreams.topology.built import BuiltTopology, SubTopology
+
+#: Kafka's default of ``delete.retention.ms``.
+_DELETE_RETENTION_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class ClientContext:
     load: Load = field(default_factory=Load)
     #: Chooses the thread that tells the group of the state on this machine's disk.
     teller: Teller = field(default_factory=Teller)
+    _tombstones_kept_ms: dict[str, int | None] = field(default_factory=dict, init=False)
     #: The records that tasks have left out.
     left_out: LeftOut = field(init=False)
     #: Read-only views of the global stores for tasks, once these stores are filled.
@@ -94,6 +99,21 @@ class ClientContext:
         source = self.subtopology(task).source_for(topic)
         chosen = source.auto_offset_reset if source is not None else None
         return chosen or self.config.auto_offset_reset
+
+    def tombstones_kept_ms(self, topic: str) -> int | None:
+        """For how long a topic keeps the records that delete keys; None: it is not compacted. The log is asked once."""
+        if topic not in self._tombstones_kept_ms:
+            read = {topic}
+            for sub in self.built.subtopologies:
+                read.update((*sub.changelogs.values(), *sub.source_changelogs.values()))
+            described = self.admin.describe_topics(read)
+            for name in read:
+                # A login that may not see settings gets Kafka's default, for a changelog as Kafka Streams makes it.
+                config = described[name].config if name in described else {}
+                compacted = "compact" in config.get("cleanup.policy", "compact")
+                kept_ms = int(config.get("delete.retention.ms", _DELETE_RETENTION_MS))
+                self._tombstones_kept_ms[name] = kept_ms if compacted else None
+        return self._tombstones_kept_ms[topic]
 
     def offset_ago(self, partition: TopicPartition, duration_ms: int) -> int:
         """See ``positions.offset_ago``."""

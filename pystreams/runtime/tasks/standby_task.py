@@ -53,7 +53,10 @@ class StandbyTask(StoreTask):
         self._limits = {p: at.offset for p, at in of_inputs.items()}
         return {store: self._limits[p] for store, p in self.source_changelogs.items() if p in self._limits}
 
-    def checkpoint(self) -> None:
-        """Delete what has expired, and tell other processes how far the stores are."""
+    def checkpoint(self, *, complete: bool) -> None:
+        """Delete what has expired, and tell other processes how far the stores are. ``complete``: they have all that
+        their changelogs hold."""
         self.state.commit({})
+        if complete:
+            self.state.complete()
         self.state.restore_checkpoint()

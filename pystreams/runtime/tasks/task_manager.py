@@ -59,6 +59,9 @@ LOCK_WARNING_MS = 5_000.0
 #: A standby whose stores could not be opened is tried again after so long.
 STANDBY_PAUSE_MS = 10_000.0
 
+#: How often to note that the stores of running tasks are complete.
+COMPLETE_INTERVAL_MS = 60_000.0
+
 #: Tasks in these states may have written something since the last commit.
 _STARTED = TaskStatus.STARTING, TaskStatus.RUNNING
 
@@ -109,6 +112,7 @@ class TaskManager:
         self._order = plan and TimeOrder(plan, clients.consumer, context.clock)
         self._tasks: TaskSet[ActiveTask] = TaskSet()
         self._standbys: TaskSet[StandbyTask] = TaskSet()
+        self._next_complete_ms = context.clock.monotonic_ms() + COMPLETE_INTERVAL_MS
         #: The task whose code or state is being used now, to blame for what is raised.
         self.working: ActiveTask | None = None
 
@@ -562,10 +566,25 @@ class TaskManager:
 
     def upkeep(self) -> None:
         """Periodic work after a commit: check whether another process has written to changelogs, also to those without
-        new records, and delete processed records from internal topics."""
+        new records, delete processed records from internal topics, and note when the stores were complete."""
         if self._guard is not None:
             self._guard.now_and_then(self.running)
         self._purge.now_and_then(self.running)
+        self._note_complete()
+
+    def _note_complete(self) -> None:
+        """The stores of running tasks hold all that their changelogs hold: note the time in those that commit nothing,
+        too. First the group confirms that the tasks are this member's: it may have been frozen for days."""
+        now_ms = self._context.clock.monotonic_ms()
+        if now_ms < self._next_complete_ms:
+            return
+        self._next_complete_ms = now_ms + COMPLETE_INTERVAL_MS
+        try:
+            self._member.confirm()
+        except BrokerUnavailableError:
+            return
+        for task in self.running:
+            task.state.complete()
 
     def check_positions(self, error: OffsetOutOfRangeError) -> None:
         """The consumer fell out of a partition, because records were deleted before they were read: an error for a task

@@ -14,6 +14,7 @@ from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.tasks.store_task import StoreTask
+from pystreams.state.age import Age
 from pystreams.state.store import LogChange
 from pystreams.take_over.hand_over_record import state_origin
 
@@ -91,9 +92,21 @@ class TaskOpener:
                 origin=state_origin(context.broker, context.hand_over.attempt),
                 beginning=context.in_use.beginning,
                 begun=context.in_use.now.begun,
+                age=self._age_of(task),
                 code=self._compiled(task_id),
             )
         )
+
+    def _age_of(self, task: StoreTask) -> Age:
+        topics = {
+            store: partition.topic
+            for store, partition in (*task.changelogs.items(), *task.source_changelogs.items())
+        }
+
+        def kept_ms(store: str) -> int | None:
+            return self._context.tombstones_kept_ms(topics[store]) if store in topics else None
+
+        return Age(self._context.clock, kept_ms)
 
     def _compiled(self, task_id: TaskId) -> CompiledCode:
         """The code of the task's sub-topology, compiled for the first of its tasks."""

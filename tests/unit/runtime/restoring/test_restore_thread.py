@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from pystreams.broker.port import CommittedOffset
+from pystreams.broker.port import ANSWER_TIMEOUT_MS, CommittedOffset
 from pystreams.clock import Clock, ManualClock, SystemClock
 from pystreams.errors import (
+    BrokerError,
     BrokerUnavailableError,
     RestoreError,
     SchemaRegistryUnavailableError,
     StateCorruptedError,
+    TopicError,
 )
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
@@ -23,6 +25,7 @@ from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restorable import ToRestore
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import (
+    CHECKPOINT_INTERVAL_MS,
     COMMITS_INTERVAL_MS,
     PARTITIONS_READ_MAX,
     RestoreOutcome,
@@ -65,11 +68,17 @@ class Standby(Task):
     def __init__(self, number: int, *partitions: TopicPartition) -> None:
         super().__init__(number, *partitions)
         self.limits: Mapping[str, int] = {}
-        #: Called instead of a checkpoint.
-        self.checkpoint: Callable[[], None] = lambda: None
+        #: Called at a checkpoint.
+        self.checkpointed: Callable[[], None] = lambda: None
+        #: What the checkpoints were told.
+        self.complete: list[bool] = []
 
     def to_restore(self) -> Sequence[ToRestore]:
         return [one._replace(limit=self.limits.get(one.store, 0)) for one in super().to_restore()]
+
+    def checkpoint(self, *, complete: bool) -> None:
+        self.complete.append(complete)
+        self.checkpointed()
 
     def group_committed(self, committed: Mapping[TopicPartition, CommittedOffset]) -> Mapping[str, int]:
         self.limits = {p.topic: committed[p].offset for p in self.partitions}
@@ -138,7 +147,7 @@ def test_a_broker_that_does_not_answer_holds_up_nobody_but_the_restore(
 ) -> None:
     asked, answer = threading.Event(), threading.Event()
 
-    def end_offsets(partitions: Any) -> dict[TopicPartition, int]:
+    def end_offsets(partitions: Any, timeout_ms: float = 0) -> dict[TopicPartition, int]:
         asked.set()
         assert answer.wait(TIMEOUT_S)
         return dict.fromkeys(partitions, 25)
@@ -164,7 +173,7 @@ def test_a_task_that_comes_back_while_its_offsets_are_asked_for_begins_anew(
     asked, answer = threading.Event(), threading.Event()
     ends = world.log.end_offsets
 
-    def end_offsets(partitions: Any) -> dict[TopicPartition, int]:
+    def end_offsets(partitions: Any, timeout_ms: float = 0) -> dict[TopicPartition, int]:
         asked.set()
         assert answer.wait(TIMEOUT_S)
         return ends(partitions)
@@ -300,7 +309,7 @@ def test_a_standby_whose_checkpoint_finds_it_damaged_is_handed_over_as_corrupt()
     def damaged() -> None:
         raise StateCorruptedError("a block of the database is damaged", where="task 0_0")
 
-    standbys[0].checkpoint = damaged
+    standbys[0].checkpointed = damaged
     for standby in standbys:
         world.log.offsets |= dict.fromkeys(standby.partitions, CommittedOffset(5))
         world.restorer.follow(standby)
@@ -309,6 +318,67 @@ def test_a_standby_whose_checkpoint_finds_it_damaged_is_handed_over_as_corrupt()
     assert list(outcome.corrupted) == [TaskId(0, 0)]
     assert outcome.failure is None
     assert world.restorer.task_ids() == [TaskId(0, 1)], "the other one is followed on"
+
+
+@pytest.mark.parametrize("error", [TopicError, BrokerUnavailableError])
+def test_a_standby_whose_offsets_cannot_be_asked_for_keeps_nobody_waiting_and_is_tried_again(
+    error: type[BrokerError], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+    world = World(patience_ms=1_000, clock=clock)
+    broken, sound = (Standby(number, world.changelog(number, 25)) for number in range(2))
+    task = Task(2, world.changelog(2, 25))
+    asked: list[float] = []
+    ends = world.log.end_offsets
+
+    def end_offsets(partitions: Any, timeout_ms: float = 0) -> dict[TopicPartition, int]:
+        if missing & set(partitions):
+            asked.append(timeout_ms)
+            raise error("the offsets are not told", where=str(partitions))
+        return ends(partitions)
+
+    missing = set(broken.partitions)
+    monkeypatch.setattr(world.log, "end_offsets", end_offsets)
+    for standby in (broken, sound):
+        world.log.offsets |= dict.fromkeys(standby.partitions, CommittedOffset(25))
+        world.restorer.follow(standby)
+    world.restorer.submit(task)
+    for _ in range(20):
+        world.thread.go_step(0)
+        clock.advance_ms(COMMITS_INTERVAL_MS)
+    assert world.restorer.drain() == RestoreOutcome(finished=[task.task_id]), "also after task_timeout_ms"
+    assert (len(task.keys), len(sound.keys), broken.keys) == (25, 25, [])
+    assert len(asked) == 2, "not in every step"
+    assert max(asked) < ANSWER_TIMEOUT_MS
+    assert [m for m in caplog.messages if "a standby of task 0_0 is tried again" in m]
+    missing.clear()
+    for _ in range(20):
+        world.thread.go_step(0)
+        clock.advance_ms(COMMITS_INTERVAL_MS)
+    assert len(broken.keys) == 25
+
+
+def test_a_standby_counts_as_complete_only_while_its_ends_are_known() -> None:
+    clock = ManualClock()
+    world = World(clock=clock)
+    standby, late = Standby(0, world.changelog(0, 25)), world.changelog(1, 25)
+    world.log.offsets |= dict.fromkeys(standby.partitions, CommittedOffset(5))
+    world.restorer.follow(standby)
+
+    def step() -> bool:
+        clock.advance_ms(CHECKPOINT_INTERVAL_MS)
+        world.thread.go_step(0)
+        return standby.complete[-1]
+
+    assert step()
+    restored = Task(1, late)
+    world.restorer.submit(restored)
+    world.consumer.pause([late])
+    assert not step(), "while a task is restored, nobody asks how far the group is"
+    world.consumer.resume([late])
+    step()
+    assert world.restorer.drain().finished == [restored.task_id]
+    assert step()
 
 
 class Raises:

@@ -59,12 +59,16 @@ class Admin:
         self.bounds = {A: (0, 100), B: (0, 100)}
         self.away = False
 
-    def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(
+        self, partitions: list[TopicPartition], timeout_ms: float = 0
+    ) -> dict[TopicPartition, int]:
         if self.away:
             raise BrokerUnavailableError("not now")
         return {p: self.bounds[p][0] for p in partitions}
 
-    def end_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    def end_offsets(
+        self, partitions: list[TopicPartition], timeout_ms: float = 0
+    ) -> dict[TopicPartition, int]:
         return {p: self.bounds[p][1] for p in partitions}
 
 
@@ -78,6 +82,9 @@ class State:
 
     def restore(self, store: str, given: RecordBatch) -> None:
         self.applied.append((store, len(given)))
+
+    def complete(self) -> None:
+        """There is nothing on a disk."""
 
     def restore_checkpoint(self) -> None:
         self.applied.append(("checkpoint", 0))
@@ -289,7 +296,7 @@ def test_windows_that_retention_has_deleted_are_told(
 def test_offsets_of_all_tasks_that_were_submitted_are_asked_for_at_once(world: World) -> None:
     asked: list[list[TopicPartition]] = []
     ends = world.admin.end_offsets
-    world.admin.end_offsets = lambda partitions: asked.append(partitions) or ends(partitions)  # type: ignore[method-assign]
+    world.admin.end_offsets = lambda partitions, _: asked.append(partitions) or ends(partitions)  # type: ignore[method-assign]
     world.add(0, {"a": A})
     world.add(1, {"b": B})
     world.add(2, {})

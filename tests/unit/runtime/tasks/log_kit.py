@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pystreams.broker.port import CommittedOffset
+from pystreams.broker.port import CommittedOffset, TopicDescription
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import Headers, RecordBatch
@@ -51,7 +51,9 @@ class MemoryLog:
 
     # Admin
 
-    def beginning_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def beginning_offsets(
+        self, partitions: Collection[TopicPartition], timeout_ms: float = 0
+    ) -> dict[TopicPartition, int]:
         self.called("beginning_offsets")
         return dict.fromkeys(partitions, 0)
 
@@ -60,6 +62,10 @@ class MemoryLog:
     ) -> dict[TopicPartition, int]:
         self.called("end_offsets")
         return {partition: len(self.partitions[partition]) for partition in partitions}
+
+    def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
+        """All that is known of the topics is what is usual."""
+        return {}
 
     def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
         self.called("group_offsets")

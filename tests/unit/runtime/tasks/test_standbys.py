@@ -196,7 +196,7 @@ def test_a_standby_whose_stores_cannot_be_opened_is_tried_again_later_and_holds_
     (message,) = [text for text in caplog.messages if "too many open files" in text]
     assert f"a standby of task {COUNTS} is tried again in 10 s" in message
     broken.clear()
-    world.clock.advance_ms(STANDBY_PAUSE_MS)
+    world.clock.advance_ms(int(STANDBY_PAUSE_MS))
     world.round()
     assert world.standbys()[COUNTS].status is TaskStatus.STANDBY
 
