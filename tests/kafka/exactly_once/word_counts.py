@@ -11,6 +11,7 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from pystreams.errors import StreamsError
 from tests.kafka.server import ROOT
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
 from tests.live.support import eventually
@@ -106,7 +107,7 @@ class WordCounts:
                 "all is committed",
                 timeout_s=timeout_s,
             )
-        except AssertionError:
+        except (AssertionError, StreamsError):
             print(self.printed())
             raise
 

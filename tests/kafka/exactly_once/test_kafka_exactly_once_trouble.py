@@ -1,0 +1,128 @@
+"""Frozen processes, transactions that take too long, producers that are fenced, a broker that is killed: every count is
+written once, and no process ends."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.kafka.exactly_once.word_counts import APPLICATION, READ, WordCounts
+from tests.kafka.server import KafkaServer
+from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster
+from tests.live.support import caught_up, eventually, running
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def mortal(server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """A broker that may be killed. (``server`` is asked for because it knows whether Kafka can be had.)"""
+    mortal = KafkaServer(tmp_path_factory.mktemp("mortal"))
+    mortal.start()
+    yield mortal
+    mortal.stop()
+
+
+@pytest.fixture
+def cluster(mortal: KafkaServer, tmp_path: Path) -> Iterator[Cluster]:
+    with closing(Cluster(mortal.bootstrap_servers, tmp_path)) as cluster:
+        yield cluster
+
+
+def started(words: WordCounts) -> None:
+    eventually(lambda: READ[1] in words.cluster.admin.partition_counts(), "its topics are there")
+    words.write(200)
+    words.done()
+
+
+def test_a_process_that_was_frozen_goes_on_when_others_have_its_tasks(words: WordCounts):
+    frozen = words.start("one")
+    started(words)
+    words.start("two")
+    eventually(lambda: words.members() == 2, "two members")
+    for _ in range(2):
+        words.write_for(0.5)
+        frozen.send_signal(signal.SIGSTOP)
+        eventually(lambda: words.members() == 1, "the frozen one is removed")
+        words.write_for(2)
+        frozen.send_signal(signal.SIGCONT)
+        eventually(lambda: words.members() == 2, "it has joined again")
+    words.done()
+    assert frozen.poll() is None, words.printed()
+    words.stop_all()
+    words.check()
+
+
+def test_a_broker_is_killed_and_comes_back(words: WordCounts, mortal: KafkaServer):
+    process = words.start("one")
+    started(words)
+    for _ in range(2):
+        words.write(2_000)
+        time.sleep(words.choose.uniform(0, 0.5))  # what is under way then is a matter of chance
+        mortal.kill()
+        mortal.start()
+        words.write(100)
+    words.done()
+    assert process.poll() is None, words.printed()
+    words.stop_all()
+    words.check()
+
+
+def test_a_thread_whose_transactional_id_another_producer_took_goes_on(words: WordCounts):
+    process = words.start("one")
+    started(words)
+    (transactional_id,) = {
+        member.client_id
+        for member in words.cluster.broker._client.describe_consumer_groups([APPLICATION])[APPLICATION]
+        .result()
+        .members
+    }
+    for _ in range(3):
+        words.write_for(0.3)
+        thief = Producer(
+            {"bootstrap.servers": words.cluster.bootstrap_servers, "transactional.id": transactional_id}
+        )
+        thief.init_transactions(30)
+        words.write_for(0.3)
+    words.done()
+    assert process.poll() is None, words.printed()
+    words.stop_all()
+    words.check()
+    assert "Others have ended the transaction" in words.printed()
+
+
+def test_a_function_that_takes_longer_than_a_transaction_may_is_told_of_and_done_again(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+):
+    cluster.create("in", "out")
+    cluster.broker = cluster.broker_with(
+        exactly_once=True, client_settings={"transaction.timeout.ms": "1000"}
+    )
+    slow = [True]
+
+    def hang(value: int) -> int:
+        if value == 50 and slow:
+            slow.pop()
+            # Kafka looks for transactions that are too old every ten seconds.
+            time.sleep(13)
+        return value
+
+    app = cluster.app("counting", statestore_cache_max_bytes=0, commit_interval_ms=500)
+    app.stream("in", key=str, value=int).map_values(hang).group_by_key().count(name="counts").to_stream().to(
+        "out"
+    )
+    streams = cluster.start(app)
+    running(streams)
+    cluster.write("in", [("k", i, i + 1) for i in range(100)])
+    caught_up(streams)
+    assert not slow
+    assert "raise transaction_timeout_ms" in caplog.text
+    assert [record.value for record in cluster.read("out")] == list(range(1, 101))
+    assert streams.failure is None
+    assert SESSION_TIMEOUT_MS < 13_000
