@@ -1,0 +1,87 @@
+"""An exactly-once application goes from Java to us and back, each killed with an open transaction: nothing is lost or
+twice, whether who takes over has state of its own or none."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.interop.java_side import JavaSide
+from tests.interop.java_side import why_not as no_java
+from tests.kafka.exactly_once.word_counts import APPLICATION, READ, WordCounts
+from tests.kafka.server import KafkaServer
+from tests.kafka.support import Cluster
+from tests.live.support import eventually
+
+pytestmark = pytest.mark.slow
+
+#: Java waits for the end of our transaction by its time; ours must not need to wait for Java's.
+OURS = {"transaction_timeout_ms": 3_000, "commit_interval_ms": 2_000}
+JAVAS = {
+    "processing.guarantee": "exactly_once_v2",
+    "commit.interval.ms": "2000",
+    "producer.transaction.timeout.ms": "600000",
+    "consumer.session.timeout.ms": "3000",
+    "consumer.heartbeat.interval.ms": "500",
+}
+
+
+@pytest.fixture
+def words(cluster: Cluster) -> Iterator[WordCounts]:
+    reason = no_java()
+    if reason is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    words = WordCounts(cluster, seed=5, partitions=2)
+    yield words
+    words.kill_all()
+
+
+def killed_with_an_open_transaction(words: WordCounts, process) -> None:
+    """Kill a process after its first commit, while a transaction of its is open."""
+    admin = words.cluster.admin
+    eventually(lambda: READ[1] in admin.partition_counts(), "its topics are there")
+    before = words.cluster.committed(APPLICATION)
+    words.write(500)
+    eventually(lambda: words.cluster.committed(APPLICATION) != before, "a commit")
+    repartition = words.cluster.partitions(READ[1])
+
+    def open_transaction() -> bool:
+        words.write(20)
+        return admin.end_offsets(repartition) != admin.stable_end_offsets(repartition)
+
+    eventually(open_transaction, "an open transaction")
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert admin.end_offsets(repartition) != admin.stable_end_offsets(repartition)
+    words.cluster.remove_members(APPLICATION)
+
+
+def started_java(server: KafkaServer, path: Path, state: Path) -> JavaSide:
+    java = JavaSide(server.bootstrap_servers, path / "java.log")
+    java.start("words", APPLICATION, state, **JAVAS)
+    return java
+
+
+@pytest.mark.parametrize("state", ["kept", "wiped"])
+def test_a_count_goes_to_and_fro_between_processes_that_are_killed(
+    words: WordCounts, server: KafkaServer, tmp_path: Path, state: str
+):
+    for turn in range(2):
+        place = "state" if state == "kept" else f"state-{turn}"
+        java = started_java(server, tmp_path, tmp_path / f"java-{place}")
+        with closing(java):
+            killed_with_an_open_transaction(words, java._process)
+        ours = words.start(f"ours-{place}", **OURS)
+        killed_with_an_open_transaction(words, ours)
+    with closing(started_java(server, tmp_path, tmp_path / "java-state")) as java:
+        words.write(200)
+        words.done()
+        java.stop(APPLICATION)
+    words.check()
