@@ -29,6 +29,7 @@ from pystreams.broker.kafka.transaction_failures import FENCED, cause, step_fail
 from pystreams.broker.port import CommittedOffset, Member
 from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.errors import (
+    BrokerError,
     BrokerUnavailableError,
     ConfigError,
     DeliveryError,
@@ -109,6 +110,13 @@ class ExactlyOnceProducer(RecordSender):
             # If another producer takes the id over in between, this is its id. Then the first record of this client is
             # refused, and no offset is added under the wrong id.
             self._id = connection.producer_id(self._transactional_id)
+        except errors.UnsupportedVersionError as error:
+            raise BrokerError(
+                "processing_guarantee cannot be exactly_once_v2 with these brokers",
+                where=self._where,
+                why=f"{type(error).__name__}: {error}",
+                hint="it needs Apache Kafka 3.0 or later, which tells about transactions; use at_least_once",
+            ) from None
         except errors.KafkaError as error:
             self._connect()
             raise refused(error, _NOT_SETTLED, self._where) from None

@@ -1,0 +1,81 @@
+"""What a transactional producer makes of answers that a healthy broker of today does not give."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Message
+
+from pystreams.clock import SystemClock
+from pystreams.errors import BrokerError, BrokerUnavailableError, TaskMigratedError
+
+with warnings.catch_warnings():
+    # kafka-python reads its message schemas by a function that is deprecated since Python 3.11.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from kafka import errors
+
+    from pystreams.broker.kafka.exactly_once import ExactlyOnceProducer
+    from pystreams.broker.kafka.settings import KafkaSettings
+
+
+class Coordinators:
+    """They answer every question with an error."""
+
+    def __init__(self) -> None:
+        self.error: errors.KafkaError = errors.KafkaTimeoutError("no answer")
+
+    def producer_id(self, transactional_id: str) -> Any:
+        raise self.error
+
+
+@pytest.fixture
+def coordinators() -> Coordinators:
+    return Coordinators()
+
+
+@pytest.fixture
+def producer(coordinators: Coordinators, monkeypatch: pytest.MonkeyPatch) -> Iterator[ExactlyOnceProducer]:
+    """One whose transactional id librdkafka has taken over."""
+    monkeypatch.setattr(ExactlyOnceProducer, "_init", lambda self: None)
+    admin: Any = None
+    settings = KafkaSettings("127.0.0.1:1", exactly_once=True).exactly_once_producer("p")
+
+    class NoCluster:
+        def describe_topics(self, names: Any) -> dict[Any, Any]:
+            return {}
+
+    admin = NoCluster()
+    connection: Any = lambda: coordinators  # noqa: E731
+    with closing(
+        ExactlyOnceProducer(settings, "shop-1", "here", SystemClock(), admin, 1.0, connection)
+    ) as producer:
+        yield producer
+
+
+def test_brokers_that_do_not_tell_about_transactions_are_too_old(producer, coordinators):
+    coordinators.error = errors.UnsupportedVersionError("no version of the request")
+    with pytest.raises(BrokerError, match=r"needs Apache Kafka 3\.0") as caught:
+        producer.settle()
+    assert caught.value.action == "fail"
+
+
+def test_a_coordinator_that_does_not_answer_is_asked_again_with_another_client(producer):
+    client = producer._client
+    with pytest.raises(BrokerUnavailableError, match="cannot be taken over"):
+        producer.settle()
+    assert producer._client is not client
+
+
+@pytest.mark.parametrize(
+    "code", [KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED, KafkaError._FENCED]
+)
+def test_a_fenced_producer_ends_nothing_but_its_transaction(producer, code):
+    producer._delivered(KafkaError(code), Message(topic="t", partition=0, key=b"k", value=b"v"))
+    assert isinstance(producer._failure, TaskMigratedError)
+    assert producer._failure.action == "rejoin"
+    producer.abort()
+    assert producer._failure is None
