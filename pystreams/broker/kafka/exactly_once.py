@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 #: How long a step may take before the thread does something else, and tries again.
 _SETTLE_TIMEOUT_S: Final = 10.0
-_END_TIMEOUT_S: Final = 30.0
+_END_TIMEOUT_S: Final = 10.0
 _ABORT_TIMEOUT_S: Final = 5.0
 #: Commits wait for the end of a rebalance until the transaction has used this share of its time.
 _POSTPONED_SHARE: Final = 0.5
