@@ -379,7 +379,12 @@ class Admin(Protocol):
         """The first offset whose record has at least this timestamp; the end offset if there is none."""
         ...
 
-    def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]: ...
+    def group_offsets(self, group: str, *, stable: bool = True) -> dict[TopicPartition, CommittedOffset]:
+        """The offsets that a group has committed. With ``stable``, wait for commits that are under way in transactions,
+        whose outcome is not known yet; otherwise return the last ones before them. Who only needs to know how far the
+        group has come at least asks without it, because in a large group some commit is always under way. Raises
+        ``BrokerUnavailableError`` if there is no answer in time."""
+        ...
 
     def set_group_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Overwrite committed offsets. Raises ``BrokerError`` while the group has members."""

@@ -213,6 +213,7 @@ def test_the_holder_commits_until_it_gives_up(join: Join, log: Log):
     assert {offset.offset for offset in log.committed("g").values()} == {2, 3}
     second.member.confirm()
     assert second.member.committed([PARTITIONS[p] for p in first.held]) == at(2, *first.held)
+    assert log.admin.group_offsets("g", stable=False) == log.admin.group_offsets("g")
 
 
 def test_offsets_of_a_group_with_members_cannot_be_overwritten(join: Join, log: Log):

@@ -269,9 +269,9 @@ class KafkaAdmin:
         found = self._offsets({p: OffsetSpec.for_timestamp(time_ms) for p, time_ms in times_ms.items()})
         return {p: ends[p] if offset < 0 else offset for p, offset in found.items()}
 
-    def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+    def group_offsets(self, group: str, *, stable: bool = True) -> dict[TopicPartition, CommittedOffset]:
         try:
-            return self._group(group).committed(None, 1000 * _TIMEOUT_S)
+            return self._group(group).committed(None, 1000 * _TIMEOUT_S, stable=stable)
         except errors.KafkaError as error:
             raise refused(error, f"The offsets of group {group!r} cannot be read", self._where) from None
 

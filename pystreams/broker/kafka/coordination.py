@@ -108,9 +108,10 @@ class GroupConnection:
         return result
 
     def committed(
-        self, partitions: Collection[TopicPartition] | None, timeout_ms: float
+        self, partitions: Collection[TopicPartition] | None, timeout_ms: float, *, stable: bool = True
     ) -> dict[TopicPartition, CommittedOffset]:
-        """The committed offsets (None: of all partitions). Raises ``BrokerUnavailableError``, ``BrokerError``."""
+        """The committed offsets (None: of all partitions); see ``Admin.group_offsets`` for ``stable``. Raises
+        ``BrokerUnavailableError``, ``BrokerError``. Source: KIP-447."""
         topics = None if partitions is None else by_topic(partitions)
         groups_topic = OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics
         single_topic = OffsetFetchRequest.OffsetFetchRequestTopic
@@ -129,7 +130,7 @@ class GroupConnection:
                     ],
                 )
             ],
-            require_stable=True,
+            require_stable=stable,
             min_version=2,
             max_version=8,
         )

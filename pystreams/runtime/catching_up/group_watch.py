@@ -146,7 +146,7 @@ class GroupWatch:
 
     def _read(self) -> Reading:
         partitions = self._lag.partitions
-        committed = self._admin.group_offsets(self._group)
+        committed = self._admin.group_offsets(self._group, stable=False)
         missing = [partition for partition in partitions if partition not in committed]
         beginnings = self._admin.beginning_offsets(missing) if missing else {}
         # In this order: what a task had written when it committed lies below these ends. Offsets and each partition

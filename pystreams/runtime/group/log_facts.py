@@ -39,7 +39,10 @@ class LogFacts:
         try:
             ends = dict(self.admin.end_offsets(wanted, _PATIENCE_MS))
             if any(self.sources.get(task) for task in tasks):
-                ends |= {p: committed.offset for p, committed in self.admin.group_offsets(self.group).items()}
+                ends |= {
+                    p: committed.offset
+                    for p, committed in self.admin.group_offsets(self.group, stable=False).items()
+                }
         except BrokerError as error:
             log.warning("the lags of tasks are not known, so tasks stay where they are for now: %s", error)
             return None

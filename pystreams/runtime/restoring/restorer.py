@@ -276,7 +276,7 @@ class Restorer:
         with self._mutex:
             if now_ms < self._next_commits_ms or not any(t.needs_commits for t in self._followed.values()):
                 return
-        committed = self._admin.group_offsets(self._group)
+        committed = self._admin.group_offsets(self._group, stable=False)
         with self._mutex:
             self._next_commits_ms = now_ms + COMMITS_INTERVAL_MS
             for task_id, task in self._followed.items():

@@ -67,7 +67,7 @@ class MemoryLog:
         """All that is known of the topics is what is usual."""
         return {}
 
-    def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
+    def group_offsets(self, group: str, *, stable: bool = True) -> dict[TopicPartition, CommittedOffset]:
         self.called("group_offsets")
         return dict(self.offsets)
 

@@ -26,7 +26,7 @@ def everything_is_committed(committed: dict[TopicPartition, CommittedOffset]) ->
     admin = SimpleNamespace(
         end_offsets=lambda partitions: {p: ENDS[p] for p in partitions},
         beginning_offsets=lambda partitions: dict.fromkeys(partitions, 0),
-        group_offsets=lambda group: committed,
+        group_offsets=lambda group, **_: committed,
     )
     context: Any = SimpleNamespace(admin=admin, inputs=INPUTS, built=SimpleNamespace(application_id="app"))
     return ClientContext.everything_is_committed(context)
