@@ -20,6 +20,7 @@ from pystreams.state.age import Age
 from pystreams.state.begun import Begun, begin_anew, mark_of
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.conversion import bring_into_form
+from pystreams.state.departed import delete_departed, departed, finish_departures
 from pystreams.state.disk.directory import (
     FORMAT_VERSION,
     OFFSETS_FILE,
@@ -89,6 +90,8 @@ class TaskStores:
         self._age: Age | None = None
         #: The stores that have a time at which they were complete, or begun with.
         self._stamped: set[str] = set()
+        #: Stores on the disk that do not belong to the task any more.
+        self._departed: list[str] = []
         self._closed = False
 
     @classmethod
@@ -139,6 +142,8 @@ class TaskStores:
             state = cls(directory, lock, database)
             state._age = age
             stored = {} if database is None else database.metadata()
+            if database is not None:
+                finish_departures(database, stored)
             follows = None if origin is None else origin.encode()
             if database is not None and stored and follows in (None, stored.get(b"origin")):
                 begin_anew(database, specs, begun or {}, stored)
@@ -246,6 +251,7 @@ class TaskStores:
                 self._stamped.add(name_bytes.decode())
         if marks:
             database.write((), metadata=marks)
+        self._departed = departed(database, stored)
         for part in self._parts.values():
             if part.durable:
                 bring_into_form(database, part.table, part.layer, stored)
@@ -313,7 +319,8 @@ class TaskStores:
     ) -> None:
         """Make all writes since the last commit durable, with the corresponding changelog offset of each store.
 
-        Call it after the broker's commit, with flushed caches. ``metadata`` is stored beside the offsets.
+        Call it after the broker's commit, with flushed caches. ``metadata`` is stored beside the offsets. The first
+        commit deletes stores that have left the task.
         """
         database, parts = self._database, self._parts
         entries = {
@@ -326,6 +333,9 @@ class TaskStores:
                 [(part.table, *range_) for part in durable if (range_ := part.layer.expiry()) is not None],
                 {**self._marks(durable, changelog_offsets, entries), **self._stamps(changelog_offsets)},
             )
+            if self._departed:
+                delete_departed(database, self._departed)
+                self._departed = []
         for part in parts.values():
             if not part.durable:
                 part.table.apply(part.overlay.changes)

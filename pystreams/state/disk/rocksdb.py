@@ -148,6 +148,8 @@ class RocksDatabase:
         #: Open iterators. Each keeps the database open, and thereby locked, until it is closed.
         self.scans: weakref.WeakSet[Any] = weakref.WeakSet()
         self.tables: dict[str, RocksTable] = {}
+        #: The stores that were not in the database before.
+        self.created: set[str] = set()
         self._db: Any = None
         options = _options(resources)
         try:
@@ -168,9 +170,15 @@ class RocksDatabase:
         if family not in self._families:
             self._db.create_column_family(family, self._options)
             self._families.add(family)
+            self.created.add(store)
         self.tables[store] = RocksTable(
             self, store, self._db.get_column_family(family), self._db.get_column_family_handle(family)
         )
+
+    def unopened(self) -> list[str]:
+        """The stores in the database that are not open."""
+        stores = (family.removeprefix(_PREFIX) for family in self._families if family.startswith(_PREFIX))
+        return sorted(store for store in stores if store not in self.tables)
 
     def empty(self, store: str) -> None:
         """Delete all entries of a store, even of one that was not opened. Raises the same errors as opening."""

@@ -1,0 +1,63 @@
+"""Deletes the local content of stores that have left a task: they were removed from the topology, are kept in memory
+now, or belong to another sub-topology.
+
+This happens at the first commit with the new topology. If the old version returns, it restores the stores from their
+topics. Content that no topic restores stays: it is deleted only when the user has accepted its loss (``begun``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from pystreams.state.disk.rocksdb import RocksDatabase
+
+log = logging.getLogger(__name__)
+
+#: The prefix of the entry that exists while a store is being deleted.
+_DEPARTING: Final = b"departing/"
+#: Entries with these prefixes do not describe the content of a store.
+_OF_TASK: Final = b"int", b"bytes", b"begun"
+
+
+def departed(database: RocksDatabase, stored: Mapping[bytes, bytes]) -> list[str]:
+    """The stores with content on the disk that were not opened, and that a topic restores. ``stored`` is the database's
+    metadata."""
+    return [store for store in database.unopened() if b"offset/" + store.encode() in stored]
+
+
+def delete_departed(database: RocksDatabase, stores: Sequence[str]) -> None:
+    """Delete the content of these stores. Raises ``StateError``."""
+    stored = database.metadata()
+    for store in stores:
+        # If the process is killed before the last step, ``finish_departures`` does the rest.
+        departing = _DEPARTING + store.encode()
+        database.write((), metadata={**dict.fromkeys(_marks(store, stored)), departing: b""})
+        database.empty(store)
+        database.write((), metadata={departing: None})
+    log.info("stores that have left the topology are deleted from %s: %s", database.path, ", ".join(stores))
+
+
+def finish_departures(database: RocksDatabase, stored: dict[bytes, bytes]) -> None:
+    """Finish deletions that a killed process has begun, and forget offsets of content that is not there any more: a
+    machine that loses power may keep the deletion and lose what was written before it. Call it before the stores are
+    used. ``stored`` is the database's metadata, and is updated with it."""
+    changes: dict[bytes, bytes | None] = {}
+    for departing in [key for key in stored if key.startswith(_DEPARTING)]:
+        database.empty(departing.removeprefix(_DEPARTING).decode())
+        changes[departing] = None
+    for store in database.created:
+        changes.update(dict.fromkeys(_marks(store, stored)))
+    if changes:
+        database.write((), metadata=changes)
+    for key in changes:
+        del stored[key]
+
+
+def _marks(store: str, stored: Iterable[bytes]) -> Iterable[bytes]:
+    """The metadata entries that describe the content of a store."""
+    for key in stored:
+        kind, _, name = key.partition(b"/")
+        if name == store.encode() and kind not in _OF_TASK:
+            yield key
