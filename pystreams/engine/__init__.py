@@ -13,6 +13,7 @@ punctuators. ``new_task`` opens the stores of a task and creates the task; ``hos
 - ``failures/``     asks the handlers about every error, names the step and the record, counts the records left out.
 
 ``node_serdes`` finds the serdes of a source or sink. ``operator_memory`` keeps the numbers of steps from commit to
-commit, ``offset_metadata`` encodes what is committed beside the input offsets. ``global_state`` is the one task that
-fills the global stores of a process. ``no_producer`` is the producer of tasks that write nothing.
+commit, ``offset_metadata`` encodes what is committed beside the input offsets, with ``dense_numbers`` if there is much.
+``global_state`` is the one task that fills the global stores of a process. ``no_producer`` is the producer of tasks
+that write nothing.
 """

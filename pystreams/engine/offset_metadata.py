@@ -6,6 +6,10 @@ Java keeps entries that it does not know. If several input partitions of a task 
 value. So pystreams' entries are named ``py/...`` and never decrease. One of them holds the committed offset: pystreams
 only trusts its entries if it equals the offset, otherwise another program has committed since. Source:
 org.apache.kafka.streams.processor.internals.{TopicPartitionMetadata,ProcessorMetadata}.
+
+Brokers limit the text to 4,096 characters, which this form reaches with about 57 windowed steps. A longer text has
+pystreams' entries behind those of Java (``dense_numbers``), which needs 3 to 15 characters a step. Java ignores what
+follows its entries.
 """
 
 from __future__ import annotations
@@ -17,10 +21,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pystreams.broker.port import CommittedOffset
+from pystreams.engine.dense_numbers import pack_numbers, unpack_numbers
 from pystreams.ids import TopicPartition
 from pystreams.stream_time import NO_TIME
 
 OWN_PREFIX = "py/"
+_COMMITTED_PREFIX = f"{OWN_PREFIX}at/"
+
+#: Kafka's default of ``offset.metadata.max.bytes``.
+TEXT_CHARACTERS_MAX = 4_096
 
 #: The entries ``py//time`` and ``py//seen``, which exist while a task's stream time waits for upstream tasks that lag.
 TIME_IN_FORCE = "", "time"
@@ -43,14 +52,26 @@ class OffsetMetadata:
     entries: Mapping[str, int] = field(default_factory=dict)
 
     def encode(self) -> str:
-        """The text to commit, byte for byte what Java writes."""
+        """The text to commit: byte for byte what Java writes, unless that is too long for a broker."""
+        entries = self.entries
+        if _characters(entries) <= TEXT_CHARACTERS_MAX:
+            return self._text(entries, b"")
+        ours = {name for name in entries if _is_of_steps(name)}
+        for dense in (ours, entries.keys()):
+            packed = pack_numbers({name: entries[name] for name in dense})
+            plain = {name: value for name, value in entries.items() if name not in dense}
+            if _characters(plain, packed) <= TEXT_CHARACTERS_MAX:
+                break
+        return self._text(plain, packed)
+
+    def _text(self, plain: Mapping[str, int], packed: bytes) -> str:
         data = bytearray(_TIME.pack(_VERSION, self.partition_time))
-        if self.entries:
-            data += _COUNT.pack(len(self.entries))
-            for name, value in self.entries.items():
+        if plain or packed:
+            data += _COUNT.pack(len(plain))
+            for name, value in plain.items():
                 encoded = name.encode()
                 data += _COUNT.pack(len(encoded)) + encoded + _VALUE.pack(value)
-        return base64.b64encode(data).decode("ascii")
+        return base64.b64encode(data + packed).decode("ascii")
 
     @classmethod
     def decode(cls, text: str) -> OffsetMetadata:
@@ -65,6 +86,16 @@ class OffsetMetadata:
         if version != _VERSION:
             return cls()
         return cls(time, _decode_entries(data, _TIME.size))
+
+
+def _is_of_steps(name: str) -> bool:
+    return name.startswith(OWN_PREFIX) and not name.startswith(_COMMITTED_PREFIX)
+
+
+def _characters(plain: Mapping[str, int], packed: bytes = b"") -> int:
+    """The length of the text with these entries."""
+    length = _TIME.size + _COUNT.size + sum(map(entry_bytes, plain)) + len(packed)
+    return (length + 2) // 3 * 4
 
 
 def _decode_entries(data: bytes, position: int) -> dict[str, int]:
@@ -83,7 +114,7 @@ def _decode_entries(data: bytes, position: int) -> dict[str, int]:
             position = end + _VALUE.size
     except struct.error:
         return {}
-    return entries
+    return {**entries, **unpack_numbers(data[position:])}
 
 
 def entry(node: str, name: str) -> str:
@@ -98,7 +129,7 @@ def entry_bytes(name: str) -> int:
 
 def committed_entry(partition: TopicPartition) -> str:
     """The name of the entry that holds the committed offset itself."""
-    return f"{OWN_PREFIX}at/{partition.topic}/{partition.partition}"
+    return f"{_COMMITTED_PREFIX}{partition.topic}/{partition.partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +172,7 @@ def merge_committed(committed: Mapping[TopicPartition, CommittedOffset]) -> Task
         for name, value in metadata.entries.items():
             if not name.startswith(OWN_PREFIX):
                 foreign[name] = max(value, foreign.get(name, value))
-            elif trusted and not name.startswith(f"{OWN_PREFIX}at/"):
+            elif trusted and _is_of_steps(name):
                 own[name] = max(value, own.get(name, value))
     return TaskMetadata(positions, times, own, foreign)
 

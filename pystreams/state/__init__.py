@@ -9,8 +9,8 @@ In the order that a record's write takes:
 - ``layers/``: the arrangement of a store's entries in its table, for look-ups and expiry by key or by time.
 - ``overlay``: the writes since the last commit. ``table``: the committed entries, in memory or on disk.
 - ``disk/``: RocksDB, its memory, the state directory and its locks.
-- ``begun``, ``departed``, ``conversion``: local state of an earlier run that is obsolete, not needed any more, or has
-  another format.
+- ``begun``, ``age``, ``departed``, ``conversion``: local state of an earlier run that is obsolete, too old, not needed
+  any more, or has another format.
 - ``sorted_files``: a task's stores, built at once from sorted entries by a backfill.
 - ``formats``, ``value_forms``: the bytes of keys and values. ``iterators``, ``sorted_map``, ``window_reads``: scans.
 

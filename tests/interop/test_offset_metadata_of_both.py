@@ -8,7 +8,12 @@ import time
 
 from pystreams import App, Processor, TimeWindows
 from pystreams.broker.port import CommittedOffset
-from pystreams.engine.offset_metadata import OWN_PREFIX, OffsetMetadata, committed_entry
+from pystreams.engine.offset_metadata import (
+    OWN_PREFIX,
+    TEXT_CHARACTERS_MAX,
+    OffsetMetadata,
+    committed_entry,
+)
 from pystreams.ids import TopicPartition
 from pystreams.record import Record
 from pystreams.serde import TimeWindowedSerde
@@ -121,6 +126,21 @@ def test_both_write_and_read_the_same_texts_and_damaged_ones_alike(java: JavaSid
             assert found["time"] == read.partition_time, text
             assert found["count"] == len(read.entries), text
             assert found["values"] == {name: read.entries.get(name) for name in entries}, text
+
+
+def test_java_reads_its_part_of_a_text_with_numbers_of_very_many_steps(java: JavaSide):
+    ours = {f"{OWN_PREFIX}KSTREAM-AGGREGATE-{step:010}/stream_time": ORIGIN_MS + step for step in range(200)}
+    for theirs in ({}, {"winemit": -7, "naïve": 1 << 62}):
+        written = OffsetMetadata(3_000, {**theirs, **ours, committed_entry(IN): 3})
+        text = written.encode()
+        assert len(text) <= TEXT_CHARACTERS_MAX
+        assert OffsetMetadata.decode(text) == written
+        expected = {**theirs, committed_entry(IN): 3}
+        read = java.ask("decode", text=text, names=list(expected))
+        assert read == {"time": 3_000, "count": len(expected), "values": expected}
+    all_packed = OffsetMetadata(3_000, {f"emitted-every-minute-{number}": number for number in range(120)})
+    read = java.ask("decode", text=all_packed.encode(), names=["emitted-every-minute-1"])
+    assert read == {"time": 3_000, "count": 0, "values": {"emitted-every-minute-1": None}}
 
 
 class StreamTime(Processor[str, int, str, int]):

@@ -14,8 +14,8 @@ from pystreams.metrics.registry import Counter, Gauge, Metrics
 #: The names of the committed numbers. They never decrease.
 _RECORDS, _LATE_MS, _GRACE_MS = "late", "late_ms", "late_grace_ms"
 
-#: The text that is committed with an offset is limited (``offset.metadata.max.bytes``, 4096 by default, in base64).
-#: Numbers that would make the entries of a task's steps longer than this are not committed.
+#: The text that is committed with an offset is limited (``offset.metadata.max.bytes``), and these numbers matter least.
+#: They are not committed if they would make the entries of a task's steps longer than this.
 _ENTRIES_BYTES_MAX: Final = 1_800
 
 
