@@ -1,4 +1,4 @@
-"""The benchmark's four jobs, and that of ``tests/benchmarks/catch_up``, as a user of pystreams writes them.
+"""The benchmark's four jobs, and those of ``catch_up`` and ``restore`` beside it, as a user of pystreams writes them.
 ``peers/java`` has the same on Kafka Streams.
 
 Each run writes to a topic of its own, which the environment names; everything else comes by the command line:
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections import Counter
 from datetime import timedelta
 
 import msgspec
@@ -126,3 +127,25 @@ orders = App("bench-orders", window_changelog_retention_ms=-1)
     .to_stream()
     .to(OUTPUT)
 )
+
+
+def most_frequent_letter(line: str) -> str:
+    """What keeps a thread busy while another one restores."""
+    ((letter, _),) = Counter(line).most_common(1)
+    return letter
+
+
+def _with_balances(app: App) -> App:
+    deposits = app.stream("bench-deposits", key=str, value=int)
+    deposits.group_by_key().reduce(operator.add, name="balances").to_stream().to(OUTPUT)
+    return app
+
+
+def _with_letters(app: App) -> App:
+    app.stream("bench-lines", value=str).map_values(most_frequent_letter, value=str).to(f"{OUTPUT}-letters")
+    return app
+
+
+balances = _with_balances(App("bench-balances"))
+letters = _with_letters(App("bench-letters"))
+both = _with_letters(_with_balances(App("bench-both")))

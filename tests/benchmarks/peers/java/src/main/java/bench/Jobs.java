@@ -39,6 +39,7 @@ final class Jobs {
             case "windows" -> windows(builder, output);
             case "join" -> join(builder, output);
             case "orders" -> orders(builder, output);
+            case "balances" -> balances(builder, output);
             default -> throw new IllegalArgumentException("no job " + job);
         }
         return builder;
@@ -105,6 +106,15 @@ final class Jobs {
             .toStream()
             .to(output, Produced.with(
                 WindowedSerdes.timeWindowedSerdeFrom(String.class, window.toMillis()), Long()));
+    }
+
+    private static void balances(StreamsBuilder builder, String output) {
+        builder.stream("bench-deposits", Consumed.with(String(), Long()))
+            .groupByKey(Grouped.with(String(), Long()))
+            .reduce(Long::sum, Materialized.<String, Long, KeyValueStore<Bytes, byte[]>>as("balances")
+                .withKeySerde(String()).withValueSerde(Long()))
+            .toStream()
+            .to(output, Produced.with(String(), Long()));
     }
 
     private Jobs() {}

@@ -24,6 +24,7 @@ final class Main {
             failed.countDown();
             return StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
         });
+        streams.setGlobalStateRestoreListener(new RestoreTimes());
         // So that nobody waits for this member's session to end before the next run.
         CloseOptions leaving = CloseOptions.groupMembershipOperation(GroupMembershipOperation.LEAVE_GROUP);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> streams.close(leaving)));
