@@ -79,17 +79,28 @@ class RestoreThread:
             self._ended()
 
     def go_step(self, wait_ms: float) -> float:
-        """One step; how long to rest after it (ms). Raises what trying again does not help against."""
+        """One step; how long to rest after it (ms). Raises what trying again does not help against, if a task waits for
+        its stores: standbys alone are tried again for ever, because all else goes on without them."""
         started_ms = thread_cpu_ms()
         try:
             self._restorer.step(_BUDGET_MS, wait_ms)
         except StreamsError as error:
-            if error.action not in ("retry", "redo"):
-                raise
-            self._note(error)
+            if self._restorer.restores:
+                if error.action not in ("retry", "redo"):
+                    raise
+                self._note(error)
+            else:
+                self._note_of_standbys(error)
             return _RETRY_PAUSE_MS
         self._failing_since_ms = None
         return self._load.pause_ms(thread_cpu_ms() - started_ms)
+
+    def _note_of_standbys(self, error: StreamsError) -> None:
+        """Log an error that concerns standbys alone, now and then."""
+        now_ms = self._clock.monotonic_ms()
+        if self._failing_since_ms is None or now_ms - self._failing_since_ms >= self._patience_ms:
+            self._failing_since_ms = now_ms
+            log.warning("[%s] standbys do not follow their tasks now: %s", self.name, error)
 
     def _note(self, error: StreamsError) -> None:
         """Log an error that may go away by itself. Raises ``RestoreError`` if it has lasted for too long."""

@@ -24,9 +24,10 @@ from typing import Any, Final
 
 from pystreams.broker.port import ANSWER_TIMEOUT_MS, Admin, Consumer
 from pystreams.clock import Clock, Deadline
-from pystreams.errors import BrokerError, OffsetOutOfRangeError, StateCorruptedError
+from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError, StreamsError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
 from pystreams.runtime.restoring.restorable import Followable, Restorable
 from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.restoring.store_restore import StoreRestore, cut_short, outside, planned
@@ -35,13 +36,12 @@ log = logging.getLogger(__name__)
 
 #: Partitions that are read at the same time; a task is read with all of its partitions.
 PARTITIONS_READ_MAX: Final = 16
-#: How often followed tasks are told how far the group has come, and how often they checkpoint.
-COMMITS_INTERVAL_MS: Final = 1_000
+#: How often followed tasks checkpoint.
 CHECKPOINT_INTERVAL_MS: Final = 10_000
 _PROGRESS_LOG_INTERVAL_MS: Final = 10_000
-#: How long to wait for the offsets of a standby, and after a failure before they are asked for again.
+#: How long to wait for the offsets of a standby, and after a failure before it is tried again.
 _STANDBY_ANSWER_TIMEOUT_MS: Final = 2_000.0
-_STANDBY_PAUSE_MS: Final = 10_000.0
+STANDBY_PAUSE_MS: Final = 10_000.0
 #: After so long without records the ends of changelogs are asked for anew: they may lie lower.
 _STALLED_MS: Final = 5_000
 
@@ -78,20 +78,19 @@ class Restorer:
         admin: Admin,
         clock: Clock,
         listener: RestoreListener | None,
-        group: str = "",
+        commits: GroupCommits,
     ) -> None:
-        """``group`` is the one whose commits bound what standbys read of inputs."""
         self._consumer = consumer
         self._admin = admin
-        self._group = group
+        self._commits = commits
         self._clock = clock
         self._listener = listener
         #: Guards what follows up to the blank line; notified when there is something to do.
         self._mutex = threading.Condition()
         #: Tasks that were submitted, or are to be followed, whose offsets are not known yet.
         self._submitted: dict[TaskId, Restorable | Followable] = {}
-        #: When to try again (monotonic, ms) to begin with standbys whose offsets could not be asked for.
-        self._put_aside: dict[TaskId, float] = {}
+        #: When to try again (monotonic, ms) to begin with standbys that have failed.
+        self._aside: dict[TaskId, float] = {}
         #: The tasks that are to be followed, begun with or not.
         self._followed: dict[TaskId, Followable] = {}
         self._tasks: dict[TaskId, _TaskRestore] = {}
@@ -130,7 +129,7 @@ class Restorer:
         """Fill a task's stores. From now on only the restoring thread uses them, until the task is drained or
         withdrawn. A task without stores is complete at once."""
         with self._mutex:
-            if not self._restores:
+            if not self.restores:
                 self._since_ms = self._logged_ms = self._moved_ms = self._clock.monotonic_ms()
                 self._restored = 0
             if not task.to_restore():
@@ -152,7 +151,7 @@ class Restorer:
         the task's stores any more, and ``drain`` does not return the task. Waits for one batch at most."""
         with self._mutex:
             self._submitted.pop(task_id, None)
-            self._put_aside.pop(task_id, None)
+            self._aside.pop(task_id, None)
             self._forget(task_id)
             self._followed.pop(task_id, None)
             if task_id in self._outcome.finished:
@@ -212,7 +211,7 @@ class Restorer:
 
     def step(self, budget_ms: float, wait_ms: float) -> None:
         """Restore for about ``budget_ms``, waiting up to ``wait_ms`` if nothing has arrived."""
-        if not self._restores:
+        if not self.restores:
             self._learn_commits()
         self._begin()
         # What needs no records waits for none.
@@ -265,7 +264,7 @@ class Restorer:
                 self._mutex.wait(wait_ms / 1000)
 
     @property
-    def _restores(self) -> bool:
+    def restores(self) -> bool:
         """Whether a task waits for its stores."""
         with self._mutex:
             return (self._submitted.keys() | self._tasks.keys()) > self._followed.keys()
@@ -276,7 +275,7 @@ class Restorer:
         with self._mutex:
             if now_ms < self._next_commits_ms or not any(t.needs_commits for t in self._followed.values()):
                 return
-        committed = self._admin.group_offsets(self._group, stable=False)
+        committed = self._commits.read()
         with self._mutex:
             self._next_commits_ms = now_ms + COMMITS_INTERVAL_MS
             for task_id, task in self._followed.items():
@@ -292,22 +291,22 @@ class Restorer:
         if not self._followed or now_ms < self._next_checkpoint_ms:
             return
         self._next_checkpoint_ms = now_ms + CHECKPOINT_INTERVAL_MS
-        corrupted: dict[TaskId, StateCorruptedError] = {}
         with self._mutex:
-            for task_id, task in self._followed.items():
+            for task_id, task in list(self._followed.items()):
                 begun = self._tasks.get(task_id)
                 if begun is None:
                     continue
                 try:
                     task.checkpoint(complete=self._is_complete(begun))
                 except StateCorruptedError as error:
-                    corrupted[task_id] = error
-            self._corrupt(corrupted)
+                    self._corrupt({task_id: error})
+                except StreamsError as error:
+                    self._put_aside(task_id, error)
 
     def _is_complete(self, followed: _TaskRestore) -> bool:
         """Whether a followed task has all that there is to read. Ends that were seen some time ago do not count: those
         of changelogs that are not being read, and the group's commits while other tasks are restored."""
-        if self._restores:
+        if self.restores:
             return False
         return all(
             not each.left and (not each.open_ended or each.partition in self._read)
@@ -363,13 +362,11 @@ class Restorer:
         for task_id, task in standbys.items():
             try:
                 self._begin_with({task_id: task}, _STANDBY_ANSWER_TIMEOUT_MS)
-            except BrokerError as error:
-                pause_s = _STANDBY_PAUSE_MS / 1000
-                log.warning("a standby of task %s is tried again in %.0f s: %s", task_id, pause_s, error)
+            except StreamsError as error:
                 with self._mutex:
                     # It may have been withdrawn meanwhile, and its task submitted.
                     if self._submitted.get(task_id) is task:
-                        self._put_aside[task_id] = self._clock.monotonic_ms() + _STANDBY_PAUSE_MS
+                        self._put_aside(task_id, error)
                 # The next ones come with the next step: what is read goes on between them.
                 break
         self._tell()
@@ -380,8 +377,16 @@ class Restorer:
         return {
             task_id: task
             for task_id, task in self._submitted.items()
-            if self._put_aside.get(task_id, now_ms) <= now_ms
+            if self._aside.get(task_id, now_ms) <= now_ms
         }
+
+    def _put_aside(self, task_id: TaskId, error: StreamsError) -> None:
+        """Begin again with a followed task after a pause. Tasks and other standbys can do without it."""
+        pause_s = STANDBY_PAUSE_MS / 1000
+        log.warning("a standby of task %s is tried again in %.0f s: %s", task_id, pause_s, error)
+        self._forget(task_id)
+        self._submitted[task_id] = self._followed[task_id]
+        self._aside[task_id] = self._clock.monotonic_ms() + STANDBY_PAUSE_MS
 
     def _begin_with(self, submitted: Mapping[TaskId, Restorable | Followable], timeout_ms: float) -> None:
         with self._mutex:
@@ -454,9 +459,12 @@ class Restorer:
             try:
                 task.restore(restore.store, batch)
             except StateCorruptedError as error:
-                self._forget(restore.task_id)
-                self._followed.pop(restore.task_id, None)
-                self._outcome.corrupted[restore.task_id] = error
+                self._corrupt({restore.task_id: error})
+                return
+            except StreamsError as error:
+                if not restore.follows:
+                    raise
+                self._put_aside(restore.task_id, error)
                 return
             restore.records += len(batch)
             if restore.follows:
@@ -489,9 +497,14 @@ class Restorer:
                 for task_id, of_task in self._tasks.items()
                 if not of_task.follows and not of_task.left
             }
-            for of_task in done.values():
+            for task_id, of_task in list(done.items()):
                 restored: Any = of_task.task
-                restored.restored({each.store: each.position for each in of_task.stores})
+                try:
+                    restored.restored({each.store: each.position for each in of_task.stores})
+                except StateCorruptedError as error:
+                    del done[task_id]
+                    self._corrupt({task_id: error})
+                    continue
                 if self._listener is not None:
                     ended = self._listener.on_restore_end
                     self._to_tell.extend(

@@ -18,6 +18,7 @@ from pystreams.runtime.catching_up.group_watch import GroupWatch
 from pystreams.runtime.catching_up.stages import stages_of
 from pystreams.runtime.group.teller import Teller
 from pystreams.runtime.recovery.neighbours import Neighbours
+from pystreams.runtime.restoring.group_commits import GroupCommits
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.tasks.start_positions import offset_ago
@@ -64,6 +65,8 @@ class ClientContext:
     #: Chooses the thread that tells the group of the state on this machine's disk.
     teller: Teller = field(default_factory=Teller)
     _tombstones_kept_ms: dict[str, int | None] = field(default_factory=dict, init=False)
+    #: How far the group has come, for standbys.
+    commits: GroupCommits = field(init=False)
     #: The records that tasks have left out.
     left_out: LeftOut = field(init=False)
     #: Read-only views of the global stores for tasks, once these stores are filled.
@@ -77,6 +80,8 @@ class ClientContext:
         unbounded = stages_of(self.built).waiting if self.config.stream_time == "java" else frozenset[int]()
         left_out = LeftOut(self.config.errors_dead_letter_queue_topic_name, unbounded)
         object.__setattr__(self, "left_out", left_out)
+        commits = GroupCommits(self.admin, self.built.application_id, self.clock)
+        object.__setattr__(self, "commits", commits)
         stateful = frozenset(task for task in self.inputs if self.subtopology(task).stores)
         object.__setattr__(self, "stateful", stateful)
         feeding = _feeding_state(self.built.subtopologies)

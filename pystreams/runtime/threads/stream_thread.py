@@ -216,7 +216,7 @@ class StreamThread:
             context.admin,
             context.clock,
             context.restore_listener,
-            context.built.application_id,
+            context.commits,
         )
         patience_ms = context.config.task_timeout_ms
         thread = RestoreThread(

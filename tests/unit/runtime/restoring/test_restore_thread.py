@@ -14,20 +14,24 @@ from pystreams.clock import Clock, ManualClock, SystemClock
 from pystreams.errors import (
     BrokerError,
     BrokerUnavailableError,
+    ProcessingError,
     RestoreError,
     SchemaRegistryUnavailableError,
     StateCorruptedError,
+    StateError,
+    StreamsError,
     TopicError,
 )
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restorable import ToRestore
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import (
     CHECKPOINT_INTERVAL_MS,
-    COMMITS_INTERVAL_MS,
     PARTITIONS_READ_MAX,
+    STANDBY_PAUSE_MS,
     RestoreOutcome,
     Restorer,
 )
@@ -95,7 +99,7 @@ class World:
         log: Any = self.log
         consumer: Any = self.consumer
         clock = clock or SystemClock()
-        self.restorer = Restorer(consumer, log, clock, listener)
+        self.restorer = Restorer(consumer, log, clock, listener, GroupCommits(log, "group", clock))
         self.thread = RestoreThread("restore", self.restorer, Load(), clock, patience_ms, self.ended.set)
         self.outcome = RestoreOutcome()
         self._started = False
@@ -294,7 +298,7 @@ def test_an_input_that_was_read_past_its_limit_before_a_failure_is_read_from_its
     # The group goes on before the next step.
     for standby in standbys:
         world.log.offsets |= dict.fromkeys(standby.partitions, CommittedOffset(25))
-    clock.advance_ms(COMMITS_INTERVAL_MS)
+    clock.advance_ms(int(STANDBY_PAUSE_MS))
     for _ in range(4):
         world.thread.go_step(0)
     for standby in standbys:
@@ -379,6 +383,94 @@ def test_a_standby_counts_as_complete_only_while_its_ends_are_known() -> None:
     step()
     assert world.restorer.drain().finished == [restored.task_id]
     assert step()
+
+
+def failing_once(error: StreamsError) -> Callable[[], None]:
+    errors = [error]
+
+    def fail_once() -> None:
+        if errors:
+            raise errors.pop()
+
+    return fail_once
+
+
+@pytest.mark.parametrize("where", ["before", "checkpointed"])
+@pytest.mark.parametrize("error", [ProcessingError, StateError, SchemaRegistryUnavailableError])
+def test_a_standby_that_fails_is_put_aside_and_ends_nothing(
+    error: type[StreamsError], where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+    world = World(clock=clock)
+    broken, sound = (Standby(number, world.changelog(number, 25)) for number in range(2))
+    setattr(broken, where, failing_once(error("it cannot be applied")))
+    for standby in (broken, sound):
+        world.log.offsets |= dict.fromkeys(standby.partitions, CommittedOffset(25))
+        world.restorer.follow(standby)
+    for _ in range(4):
+        world.thread.go_step(0)
+    assert world.restorer.drain() == RestoreOutcome()
+    assert sound.keys == [b"%d" % n for n in range(25)]
+    told = "a standby of task 0_0 is tried again in 10 s: it cannot be applied"
+    assert [text for text in caplog.messages if told in text]
+    clock.advance_ms(int(STANDBY_PAUSE_MS))
+    for _ in range(4):
+        world.thread.go_step(0)
+    assert list(dict.fromkeys(broken.keys)) == [b"%d" % n for n in range(25)]
+    assert len(sound.keys) == 25
+
+
+@pytest.mark.parametrize("error", [BrokerUnavailableError, BrokerError])
+def test_standbys_alone_are_tried_again_for_ever(
+    error: type[BrokerError], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = ManualClock()
+    world = World(patience_ms=60_000, clock=clock)
+    standby = Standby(0, world.changelog(0, 25))
+    world.log.offsets |= dict.fromkeys(standby.partitions, CommittedOffset(25))
+
+    def refused(*_: object, **__: object) -> Any:
+        raise error("the offsets are not told")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(world.log, "group_offsets", refused)
+        world.restorer.follow(standby)
+        for _ in range(150):
+            world.thread.go_step(0)
+            clock.advance_ms(1_000)
+    assert len([text for text in caplog.messages if "standbys do not follow" in text]) == 3, "every minute"
+    world.thread.go_step(0)
+    assert len(standby.keys) == 25
+
+
+def test_a_store_that_shows_to_be_damaged_when_its_restore_ends_is_corrupt(world: World) -> None:
+    damaged, sound = (Task(number, world.changelog(number, 25)) for number in range(2))
+
+    def restored(ends: Mapping[str, int]) -> None:
+        raise StateCorruptedError("a block of the database is damaged", where="task 0_0")
+
+    damaged.restored = restored  # type: ignore[method-assign]
+    for task in (damaged, sound):
+        world.restorer.submit(task)
+    for _ in range(4):
+        world.thread.go_step(0)
+    outcome = world.restorer.drain()
+    assert list(outcome.corrupted) == [damaged.task_id]
+    assert outcome.finished == [sound.task_id]
+    assert outcome.failure is None
+
+
+def test_the_group_is_asked_once_for_the_standbys_of_all_threads() -> None:
+    clock = ManualClock()
+    log = MemoryLog(transactional=True)
+    admin: Any = log
+    commits = GroupCommits(admin, "group", clock)
+    for _ in range(3):
+        log.offsets[TopicPartition("in", 0)] = CommittedOffset(clock.now_ms())
+        for _thread in range(4):
+            assert commits.read() == {TopicPartition("in", 0): CommittedOffset(clock.now_ms())}
+        clock.advance_ms(COMMITS_INTERVAL_MS)
+    assert log.calls["group_offsets"] == 3
 
 
 class Raises:

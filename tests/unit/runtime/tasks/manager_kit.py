@@ -168,7 +168,7 @@ class World:
         self.cache = ThreadCache(self._cache_bytes)
         opener = Opener(self._context, consumer, producer, "thread")
         opener.breaks = self._breaks
-        self.restorer = Restorer(restore_consumer, log, self.clock, None)
+        self.restorer = Restorer(restore_consumer, log, self.clock, None, self._context.commits)
         # It is not started: ``round`` lets it go its steps.
         self.restoring = RestoreThread(
             "restore", self.restorer, Load(), self.clock, 60_000, restore_consumer.close
