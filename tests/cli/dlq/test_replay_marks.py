@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,24 +30,23 @@ def as_batch(changed: list[tuple[bytes, bytes]]) -> RecordBatch:
 def test_what_transactions_wrote_is_what_the_next_replay_knows(
     transactions: list[set[Identity]], others: set[Identity]
 ) -> None:
-    marks, written = Marks("id"), []
-    for transaction in transactions:
-        for identity in transaction:
-            marks.add(identity)
-        written.append(as_batch(list(marks.take_changed())))
-    read = Marks("id")
-    read.load(written)
-    added = set().union(*transactions)
-    assert all(identity in read for identity in added)
-    assert not any(identity in read for identity in others - added)
-    assert list(read.take_changed()) == [], "only what was added since is written"
+    written = []
+    with closing(Marks("id")) as marks, closing(Marks("id")) as read:
+        for transaction in transactions:
+            for identity in transaction:
+                marks.add(identity)
+            written.append(as_batch(list(marks.take_changed())))
+        read.load(written)
+        added = set().union(*transactions)
+        assert all(identity in read for identity in added)
+        assert not any(identity in read for identity in others - added)
+        assert list(read.take_changed()) == [], "only what was added since is written"
 
 
 @given(st.sets(identities, max_size=10))
 def test_marks_for_an_earlier_topic_of_the_name_do_not_count(added: set[Identity]) -> None:
-    marks = Marks("earlier")
-    for identity in added:
-        marks.add(identity)
-    read = Marks("later")
-    read.load([as_batch(list(marks.take_changed()))])
-    assert not any(identity in read for identity in added)
+    with closing(Marks("earlier")) as marks, closing(Marks("later")) as read:
+        for identity in added:
+            marks.add(identity)
+        read.load([as_batch(list(marks.take_changed()))])
+        assert not any(identity in read for identity in added)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -188,13 +188,14 @@ def replay(
         ),
     ] = None,
     by_key: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--by-key",
-            help="Write to the partitions that the keys' hashes give, instead of those that the records came "
-            "from.",
+            "--by-key/--same-partitions",
+            help="Write to the partitions that the keys' hashes give, or to those that the records came from. The "
+            "latter is the default, unless a topic has got more partitions since: then choose.",
+            show_default=False,
         ),
-    ] = False,
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and write nothing.")] = False,
     yes: YesOption = False,
     embedded_log: EmbeddedLogOption = None,
@@ -215,7 +216,7 @@ def replay(
     from pystreams.cli.commands.dlq.selection import none_chosen
     from pystreams.cli.commands.dlq.writing import Writing
 
-    check_target(topic, to)
+    check_target(topic, to, by_key=by_key)
     chosen = _filter(step, error, source, since, until)
     with _opened(topic, embedded_log, bootstrap_servers) as (admin, letters, marks):
         targets = Targets(admin, letters.broker.description, to, by_key=by_key)
@@ -232,7 +233,8 @@ def replay(
             if not yes:
                 typer.confirm(f"Replay {plan.total:,} record{_plural(plan.total)}?", abort=True, err=True)
             create_marks(admin, letters.topic)
-            done = _write(Writing(letters, chosen, targets, admin))
+            with closing(Writing(letters, chosen, targets, admin)) as writing:
+                done = _write(writing)
     note(done + _left_out(plan))
     if plan.skipped:
         raise typer.Exit(Exit.FAILED)
@@ -257,7 +259,8 @@ def _opened(
 
     with open_broker(embedded_log, bootstrap_servers) as broker, open_admin(broker) as admin:
         letters = Letters.now(broker, admin, topic)
-        yield admin, letters, committed_marks(broker, admin, topic, letters.topic_id)
+        with closing(committed_marks(broker, admin, topic, letters.topic_id)) as marks:
+            yield admin, letters, marks
 
 
 def _built(application: str, embedded_log: Path | None, bootstrap_servers: str | None) -> BuiltTopology:

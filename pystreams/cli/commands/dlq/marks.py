@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import Final, NamedTuple
+from typing import Final
 
 from pystreams.broker.port import Admin, Broker, TopicDescription, TopicSpec
+from pystreams.cli.commands.dlq.identity_set import Block, IdentitySet, block_of
 from pystreams.cli.commands.dlq.letters import CLIENT_ID, Identity
 from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
@@ -21,7 +22,6 @@ from pystreams.log.positions import read_batches
 from pystreams.log.topics import REPLAYED_PREFIX
 from pystreams.record import RecordBatch
 
-_POSITIONS: Final = 1_000
 _CONFIG: Final = {"cleanup.policy": "compact", "retention.ms": "-1"}
 
 
@@ -55,20 +55,17 @@ def committed_marks(broker: Broker, admin: Admin, topic: str, topic_id: str) -> 
     return marks
 
 
-class Block(NamedTuple):
-    """Up to 1,000 positions of a source partition."""
-
-    partition: TopicPartition
-    number: int
-
-
 class Marks:
     """The marks for the dead-letter topic with this id."""
 
     def __init__(self, topic_id: str) -> None:
         self._topic_id = topic_id
-        self._blocks: dict[Block, set[str]] = {}
+        self._identities = IdentitySet()
         self._changed: set[Block] = set()
+
+    def close(self) -> None:
+        """Forget the marks."""
+        self._identities.close()
 
     def load(self, batches: Iterable[RecordBatch]) -> None:
         """Take over the content of the topic: the last record of a block counts."""
@@ -78,28 +75,21 @@ class Marks:
                     continue
                 topic_id, topic, partition, number = json.loads(key)
                 if topic_id == self._topic_id:
-                    self._blocks[Block(TopicPartition(topic, partition), number)] = set(json.loads(value))
+                    self._identities.replace(
+                        Block(TopicPartition(topic, partition), number), json.loads(value)
+                    )
 
     def __contains__(self, identity: Identity) -> bool:
-        return _mark(identity) in self._blocks.get(_block(identity), ())
+        return identity in self._identities
 
     def add(self, identity: Identity) -> None:
         """Mark a record as replayed."""
-        block = _block(identity)
-        self._blocks.setdefault(block, set()).add(_mark(identity))
-        self._changed.add(block)
+        self._identities.add(identity)
+        self._changed.add(block_of(identity))
 
     def take_changed(self) -> Iterator[tuple[bytes, bytes]]:
         """Key and value of each record to write since the last call."""
         changed, self._changed = sorted(self._changed), set()
         for block in changed:
             key = [self._topic_id, *block.partition, block.number]
-            yield json.dumps(key).encode(), json.dumps(sorted(self._blocks[block])).encode()
-
-
-def _block(identity: Identity) -> Block:
-    return Block(identity.partition, identity.offset // _POSITIONS)
-
-
-def _mark(identity: Identity) -> str:
-    return f"{identity.offset}:{identity.digest}"
+            yield json.dumps(key).encode(), json.dumps(list(self._identities.marks(block))).encode()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import closing
 
 from pystreams.broker.port import Admin, TopicDescription
-from pystreams.cli.commands.dlq.letters import DeadLetter, Identity, NotReplayable
+from pystreams.cli.commands.dlq.growth import Growth
+from pystreams.cli.commands.dlq.identity_set import IdentitySet
+from pystreams.cli.commands.dlq.letters import DeadLetter, NotReplayable
 from pystreams.cli.commands.dlq.marks import Marks
 from pystreams.cli.commands.dlq.selection import Filter, Letters, Seen
 from pystreams.clock import SystemClock
@@ -20,14 +23,17 @@ from pystreams.times import spell_ms
 
 class Targets:
     """The partitions that records are written to: those they came from; with ``by_key`` those that the hashes of their
-    keys give; in another topic ``to`` always the latter."""
+    keys give; in another topic ``to`` always the latter. If ``by_key`` is None, somebody has to choose where a topic
+    has more partitions than before."""
 
-    def __init__(self, admin: Admin, where: str, to: str | None, *, by_key: bool) -> None:
+    def __init__(self, admin: Admin, where: str, to: str | None, *, by_key: bool | None) -> None:
         self._admin = admin
         self._where = where
         self._to = to
         self._by_key = by_key or to is not None
+        self._chosen = self._by_key or by_key is not None
         self._topics: dict[str, TopicDescription] = {}
+        self._growth: dict[str, Growth] = {}
 
     def topic(self, letter: DeadLetter) -> TopicDescription:
         """The topic for a letter. Raises ``TopicError`` if it does not exist."""
@@ -52,7 +58,15 @@ class Targets:
                 why=f"the topic has {topic.partitions} now, counted from 0: it was created again",
                 hint="--by-key writes each record to the partition that its key's hash gives",
             )
+        if not self._chosen:
+            growth = self._growth.setdefault(topic.name, Growth(topic.name, topic.partitions))
+            growth.see(letter.key, number)
         return TopicPartition(topic.name, number)
+
+    def check_growth(self) -> None:
+        """Raise ``TopicError`` if a topic has more partitions than when its records came, and nobody has chosen."""
+        for growth in self._growth.values():
+            growth.check(self._where)
 
     def _described(self, name: str, letter: DeadLetter) -> TopicDescription:
         try:
@@ -82,16 +96,17 @@ class ReplayPlan:
         #: Topics that delete some of the records soon.
         self.warnings: list[str] = []
         self._marks = marks
-        self._planned: set[Identity] = set()
         self._targets = targets
         self._old_records: dict[str, OldRecords] = {}
-        for letter, timestamp in letters.read():
-            self.seen.add(letter)
-            if letter is None:
-                if chosen.takes_foreign(timestamp):
-                    self.skipped[NotReplayable.FOREIGN] += 1
-            elif chosen.takes(letter):
-                self._add(letter)
+        with closing(IdentitySet()) as planned:
+            for letter, timestamp in letters.read():
+                self.seen.add(letter)
+                if letter is None:
+                    if chosen.takes_foreign(timestamp):
+                        self.skipped[NotReplayable.FOREIGN] += 1
+                elif chosen.takes(letter):
+                    self._add(letter, planned)
+        targets.check_growth()
 
     @property
     def total(self) -> int:
@@ -127,7 +142,7 @@ class ReplayPlan:
             "do not replay them, or they count twice."
         )
 
-    def _add(self, letter: DeadLetter) -> None:
+    def _add(self, letter: DeadLetter, planned: IdentitySet) -> None:
         identity, why = letter.identity, letter.not_replayable
         if identity is None:
             assert why is not None, "a letter without an identity cannot be replayed"
@@ -136,10 +151,9 @@ class ReplayPlan:
         if identity in self._marks:
             self.replayed_before += 1
             return
-        if identity in self._planned:
+        if not planned.add(identity):
             self.double += 1
             return
-        self._planned.add(identity)
         target = self._targets.partition(letter)
         self.records[target.topic] += 1
         self.failed_again += letter.replays > 0
@@ -161,11 +175,18 @@ def _ms(text: str) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def check_target(topic: str, to: str | None) -> None:
-    """Raise ``ConfigError`` for a replay into the dead-letter topic itself."""
+def check_target(topic: str, to: str | None, *, by_key: bool | None) -> None:
+    """Raise ``ConfigError`` for a replay into the dead-letter topic itself, or into another topic's partitions of the
+    same numbers."""
     if to == topic:
         raise ConfigError(
             f"{topic} cannot be replayed to itself", hint="leave --to out, or name another topic"
+        )
+    if to is not None and by_key is False:
+        raise ConfigError(
+            f"--same-partitions is not possible with --to {to}",
+            why="it means the partitions of the topics that the records came from",
+            hint="leave one of them out",
         )
 
 

@@ -42,6 +42,10 @@ class Writing:
         self._partition = marks_partition(letters.topic.name)
         self._marks = Marks(letters.topic_id)
 
+    def close(self) -> None:
+        """Forget what was replayed."""
+        self._marks.close()
+
     def run(self) -> None:
         """Write all chosen letters whose records have not been replayed. Raises ``BrokerError``, ``ProductionError``:
         the records ``written`` so far stay."""
