@@ -13,6 +13,7 @@ transaction, and the offsets tell whether it was committed. Source: KIP-98, KIP-
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -43,7 +44,9 @@ log = logging.getLogger(__name__)
 #: How long a step may take before the thread does something else, and tries again.
 _SETTLE_TIMEOUT_S: Final = 10.0
 _END_TIMEOUT_S: Final = 10.0
-_ABORT_TIMEOUT_S: Final = 5.0
+#: How long offsets are offered again while the group is between two generations.
+_OFFSETS_TIMEOUT_S: Final = 10.0
+_OFFSETS_PAUSE_S: Final = 0.01
 #: Commits wait for the end of a rebalance until the transaction has used this share of its time.
 _POSTPONED_SHARE: Final = 0.5
 #: librdkafka's pause of 100 ms after "the last transaction is not complete yet" would be part of most commits.
@@ -78,6 +81,8 @@ class ExactlyOnceProducer(RecordSender):
         self._connection = connection
         #: The client's producer id, once the transactional id is its own.
         self._id: ProducerId | None = None
+        #: That of a former client whose transaction may be open, until the id is settled.
+        self._left_open: ProducerId | None = None
         self._begun = False
         self._begun_ms = 0.0
         own = {**settings, "transactional.id": transactional_id}
@@ -120,6 +125,7 @@ class ExactlyOnceProducer(RecordSender):
         except errors.KafkaError as error:
             self._connect()
             raise refused(error, _NOT_SETTLED, self._where) from None
+        self._left_open = None
 
     def _init(self) -> None:
         deadline = Deadline(SystemClock(), 1000 * _SETTLE_TIMEOUT_S)
@@ -185,17 +191,23 @@ class ExactlyOnceProducer(RecordSender):
     def close(self) -> None:
         """Abort the transaction, if the brokers can be reached. Otherwise it ends by its timeout, or when another
         member fences it."""
-        if not self._begun:
+        left_open = self._id if self._begun else self._left_open
+        self._begun, self._left_open = False, None
+        if left_open is None:
             return
-        self._begun = False
         self._client.purge()
         try:
-            self._client.abort_transaction(_ABORT_TIMEOUT_S)
-        except KafkaException as exception:
-            log.debug("%s: the transaction ends by its timeout: %s", self._where, text(error_of(exception)))
+            connection = self._connection()
+            # If another producer has taken the transactional id over, its transaction is not this one's to end.
+            if connection.producer_id(self._transactional_id) == left_open:
+                connection.take_over(self._transactional_id, self._timeout_ms)
+        except (errors.KafkaError, StreamsError) as error:
+            log.debug("%s: the transaction ends by its timeout: %s", self._where, error)
 
     def _connect(self) -> None:
         super()._connect()
+        if self._begun:
+            self._left_open = self._id
         self._id = None
         self._ended()
 
@@ -214,11 +226,20 @@ class ExactlyOnceProducer(RecordSender):
 
     def _add_offsets(self, offsets: Mapping[TopicPartition, CommittedOffset], member: KafkaMember) -> None:
         assert self._id is not None
-        try:
-            self._connection().add_offsets(self._id, member.identity(), offsets)
-        except errors.KafkaError as error:
-            self._failure = self._offsets_refused(error, member)
-            raise self._failure from None
+        deadline = Deadline(SystemClock(), 1000 * _OFFSETS_TIMEOUT_S)
+        while True:
+            try:
+                self._connection().add_offsets(self._id, member.identity(), offsets)
+                return
+            except errors.KafkaError as error:
+                # The transaction is as good as before, and the tasks are the member's in the next generation, too: it
+                # claims them in its join.
+                if member.is_between_generations(error) and not deadline.expired():
+                    member.keep_alive()
+                    time.sleep(_OFFSETS_PAUSE_S)
+                    continue
+                self._failure = self._offsets_refused(error, member)
+                raise self._failure from None
 
     def _offsets_refused(self, error: errors.KafkaError, member: KafkaMember) -> StreamsError:
         why = f"{type(error).__name__}: {error}"

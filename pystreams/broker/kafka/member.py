@@ -191,7 +191,7 @@ class KafkaMember:
                 )
                 return
             except _SETTLING as error:
-                if not self._coordinator.joining:
+                if not self.is_between_generations(error):
                     raise self._removed(identity.member_id, str(error)) from None
                 if deadline.expired():
                     raise BrokerUnavailableError(
@@ -209,6 +209,11 @@ class KafkaMember:
             except errors.KafkaError as error:
                 raise refused(error, "Offsets cannot be committed", self._where) from None
 
+    def is_between_generations(self, error: errors.KafkaError) -> bool:
+        """Whether a commit was refused with this error only because the group goes over to its next generation. It is
+        accepted some milliseconds later, with the next generation's identity."""
+        return isinstance(error, _SETTLING) and self._coordinator.joining
+
     def refused_commit(self, error: errors.KafkaError) -> StreamsError | None:
         """The error for a transaction whose offsets the group has refused; None if it is not about the membership."""
         match error:
@@ -217,7 +222,7 @@ class KafkaMember:
             case errors.UnknownMemberIdError():
                 return self._removed("", str(error))
             case errors.IllegalGenerationError() | errors.RebalanceInProgressError():
-                if self._coordinator.joining:
+                if self.is_between_generations(error):
                     return DeliveryError(
                         "The offsets of a transaction were refused: the group is between two generations",
                         where=self._where,
