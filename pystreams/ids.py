@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+from uuid import UUID, uuid5
+
+_INSTANCES: Final = UUID("6d1f2a58-3c0b-4c39-9d25-7b0c8a3f4e11")
 
 
 class TopicPartition(NamedTuple):
@@ -36,3 +39,10 @@ class MemberName(NamedTuple):
 
     member_id: str
     instance_id: str | None = None
+
+
+def transactional_id_of_instance(group: str, instance_id: str) -> str:
+    """The transactional id of a static member, the same after each restart. Instance ids may contain anything: ``shop``
+    with ``eu-1`` must not look like ``shop-eu`` with ``1``. So a hash of both stands where others have the random id of
+    their process."""
+    return f"{group}-{uuid5(_INSTANCES, f'{group} {instance_id}')}-1"

@@ -451,7 +451,6 @@ class Streams:
         thread = StreamThread(
             f"{name}-StreamThread-{index}",
             index,
-            f"{prefix}-{index}",
             context,
             self,
             self.config.statestore_cache_max_bytes // max(len(taken) + 1, self.config.num_stream_threads),

@@ -3,8 +3,8 @@
 An open transaction holds back everything that is read as committed: the tasks' offsets, their changelogs, and every
 partition of the repartition topics that the dead member wrote to. It would end by its timeout. (Kafka Streams waits for
 that.) The transaction coordinators know all open transactions, also the first one of a member that has never committed.
-A member's transactional id is its client id in the group, so the group tells whether the member is alive: one that is,
-is never fenced.
+A member's transactional id is its client id in the group, or follows from its instance id, so the group tells whether
+the member is alive: one that is, is never fenced.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def fence_the_dead(
     try:
         # First the transactions, then the members: who opens one is a member before.
         ids = connection.open_transactions(transactional_ids_of(group))
-        dead = sorted(ids - connection.client_ids(group)) if ids else []
+        dead = sorted(ids - connection.members_ids(group)) if ids else []
         for transactional_id in dead:
             connection.take_over(transactional_id, transaction_timeout_ms)
             log.info("%s: ended the open transaction of %s, which is gone", where, transactional_id)

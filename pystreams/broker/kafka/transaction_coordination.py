@@ -34,7 +34,7 @@ from pystreams.broker.kafka.coordination import MOVED, UNANSWERED, GroupConnecti
 from pystreams.broker.kafka.member import MemberIdentity
 from pystreams.broker.port import CommittedOffset
 from pystreams.clock import Deadline, SystemClock
-from pystreams.ids import TopicPartition
+from pystreams.ids import TopicPartition, transactional_id_of_instance
 
 T = TypeVar("T")
 
@@ -137,17 +137,23 @@ class TransactionConnection:
             found.update(transactional_id for transactional_id in ids if pattern.fullmatch(transactional_id))
         return found
 
-    def client_ids(self, group: str) -> set[str]:
-        """The client ids of a group's members; none if it has never had any."""
+    def members_ids(self, group: str) -> set[str]:
+        """The transactional ids of a group's members; none if it has never had any. A member's is its client id; but
+        of a static one Kafka keeps the client id with which it came first."""
 
         def read(response: Any) -> set[str]:
             (found,) = response.groups
             if found.error_code == errors.GroupIdNotFoundError.errno:
                 return set()
             raise_for(found.error_code, group)
-            return {member.client_id for member in found.members}
+            return {
+                member.client_id
+                if member.group_instance_id is None
+                else transactional_id_of_instance(group, member.group_instance_id)
+                for member in found.members
+            }
 
-        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+        request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False, min_version=4)
         return self._ask(group, CoordinatorType.GROUP, request, read)
 
     def take_over(self, transactional_id: str, timeout_ms: int) -> None:

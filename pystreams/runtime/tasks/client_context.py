@@ -11,7 +11,7 @@ from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.global_state import GlobalStoreView
-from pystreams.ids import TaskId, TopicPartition
+from pystreams.ids import TaskId, TopicPartition, transactional_id_of_instance
 from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_lag import holds_time_back
 from pystreams.runtime.catching_up.group_watch import GroupWatch
@@ -162,6 +162,14 @@ class ClientContext:
         StreamsConfig.getMainConsumerConfigs, without the worker's number."""
         given = self.config.group_instance_id
         return None if given is None else f"{given}-{self.worker.number}-{thread}"
+
+    def transactional_id(self, thread: int) -> str:
+        """The name of a thread's transactions: with it, a static member that comes back ends the transaction that it
+        has left open."""
+        instance_id = self.instance_id(thread)
+        if instance_id is not None:
+            return transactional_id_of_instance(self.built.application_id, instance_id)
+        return f"{self.built.application_id}-{self.process_id}-{self.worker.number}-{thread}"
 
     def local_state(self) -> dict[TaskId, int]:
         """The sum of changelog offsets of each task whose state is on this machine's disk."""

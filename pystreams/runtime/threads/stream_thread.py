@@ -87,7 +87,6 @@ class StreamThread:
         self,
         name: str,
         index: int,
-        transactional_id: str,
         context: ClientContext,
         owner: ThreadOwner,
         cache_bytes: int,
@@ -100,7 +99,7 @@ class StreamThread:
         self.snapshot = ThreadProgress(name, ThreadState.CREATED)
         self._context = context
         self._owner = owner
-        self._transactional_id = transactional_id
+        self._transactional_id = context.transactional_id(index)
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._requests: Requests[TaskManager] = Requests(name, cache_bytes)
         #: Whether to leave the group at the end; None: as the kind of membership says.

@@ -9,10 +9,11 @@ import pytest
 
 from pystreams.broker.kafka.fencing import transactional_ids_of
 from pystreams.errors import TaskMigratedError
-from pystreams.ids import TaskId
+from pystreams.ids import TaskId, transactional_id_of_instance
 from tests.kafka.exactly_once.word_counts import APPLICATION, READ, WordCounts
 from tests.kafka.support import Cluster
 from tests.live.support import eventually
+from tests.unit.broker.log_helpers import deal
 
 PROCESS = "0b1e6c0e-6a54-4f0a-9d7e-2a3c6c2f3b11"
 #: No transaction of these tests ends by its time.
@@ -78,6 +79,43 @@ def test_a_living_members_transaction_is_left_alone(patient: Cluster):
         assert stable_end(patient) == 0
         producer.commit({}, None)
     assert [record.value for record in patient.read("t", value=bytes)] == [b"v"]
+
+
+def test_a_static_member_that_comes_back_with_another_client_id_is_left_alone(patient: Cluster):
+    """Kafka keeps the client id with which a static member came first."""
+    transactional_id = transactional_id_of_instance("shop", "one")
+
+    def member(client_id: str):
+        assign = deal("t", 1)
+        return patient.broker.member(
+            "c", "shop", ["t"], bytes, assign, instance_id="one", transactional_id=client_id
+        )
+
+    with closing(member(f"shop-{PROCESS}-0-1")) as first:
+        eventually(lambda: first.poll() or first.can_commit(), "it is a member")
+    with closing(left_open(patient, transactional_id)) as producer, closing(member(transactional_id)) as back:
+        eventually(lambda: back.poll() or back.can_commit(), "it is a member again")
+        patient.broker.fence("shop", [TaskId(0, 0)])
+        assert stable_end(patient) == 0
+        producer.commit({}, None)
+        back.close(leave=True)
+    assert [record.value for record in patient.read("t", value=bytes)] == [b"v"]
+
+
+def test_the_ids_of_static_members_are_their_own():
+    first = transactional_id_of_instance("shop", "eu-1")
+    assert first == transactional_id_of_instance("shop", "eu-1")
+    assert transactional_ids_of("shop").fullmatch(first)
+    assert (
+        len(
+            {
+                first,
+                transactional_id_of_instance("shop", "eu-2"),
+                transactional_id_of_instance("shop-eu", "1"),
+            }
+        )
+        == 3
+    )
 
 
 def test_the_ids_of_an_application_are_told_from_all_others():
