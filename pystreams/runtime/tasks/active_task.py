@@ -110,7 +110,8 @@ class ActiveTask(StoreTask):
         """The offsets that differ from the last commit; none for a partition of which nothing was ever read.
 
         The consumer's position counts where everything before it has been processed, because the log may hold no
-        records up to it.
+        records up to it. If only punctuators have worked, it is the offset of one input as it was: the group takes
+        offsets only from the member that has the task, and thereby what is committed with them.
         """
         positions: dict[TopicPartition, int] = {}
         times: dict[TopicPartition, int] = {}
@@ -123,7 +124,17 @@ class ActiveTask(StoreTask):
         if self.head_told_ms is not None:
             own[entry(*HEAD)] = self.head_told_ms
         encoded = encode_committed(positions, times, own, self.foreign_metadata)
-        return {p: offset for p, offset in encoded.items() if self.committed.get(p) != offset}
+        changed = {p: offset for p, offset in encoded.items() if self.committed.get(p) != offset}
+        return changed or (self._unchanged(own) if self.stream.commit_needed else {})
+
+    def _unchanged(self, own: Mapping[str, int]) -> dict[TopicPartition, CommittedOffset]:
+        """The offset of one input as it was, preferably as it was committed last."""
+        for partition, (offset, time) in sorted(self.stream.positions().items()):
+            if not self.committed:
+                return encode_committed({partition: offset}, {partition: time}, own, self.foreign_metadata)
+            if partition in self.committed:
+                return {partition: self.committed[partition]}
+        return {}
 
     def after_commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], end_offsets: Mapping[TopicPartition, int]

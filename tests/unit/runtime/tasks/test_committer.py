@@ -32,6 +32,7 @@ class Stream:
         self.at = {IN: Position(5, 70), EMPTY: Position(0, -1)}
         self.waiting = 0
         self.memory: dict[str, int] = {}
+        self.commit_needed = False
 
     def flushed(self, flush: Callable[[], None]) -> None:
         """There is nothing to move."""
@@ -158,6 +159,20 @@ def test_a_partition_of_which_nothing_was_read_gets_no_offset(world: World) -> N
     assert EMPTY not in world.task.committed
     world.stream.at[EMPTY] = Position(1, 3)
     assert world.commit()[1] == ("broker", {"empty-0": 1})
+
+
+def test_what_punctuators_alone_have_written_is_committed_with_an_offset_so_that_the_group_checks_the_member(
+    world: World,
+) -> None:
+    world.stream.at[IN], world.task.fresh[IN] = Position(5, 70), 5
+    world.stream.commit_needed = True
+    assert world.commit()[1] == ("broker", {"empty-0": 0}), "nothing was ever read"
+    assert world.commit()[1] == ("broker", {"empty-0": 0}), "nothing was committed of the first one"
+    world.stream.at[IN] = Position(6, 70)
+    before = world.task.committed
+    assert world.commit()[1] == ("broker", {"in-0": 6})
+    assert world.commit()[1] == ("broker", {"empty-0": 0})
+    assert world.task.committed == before
 
 
 def test_a_hole_behind_the_last_record_is_committed_too_once_nothing_waits(world: World) -> None:
