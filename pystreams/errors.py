@@ -20,6 +20,7 @@
     │   ├── OffsetOutOfRangeError     the log no longer has the records at a position
     │   └── RetentionError            the outputs' retention would delete the records about to be written
     └── TaskMigratedError             another member owns the task now; close without a commit and rejoin
+        └── TransactionEndedError     others have aborted the thread's transaction; the same, but not for ever
 
 Every message answers: what happened, where, why, and what to do next.
 """
@@ -230,3 +231,8 @@ class TaskMigratedError(StreamsError):
     """Another member of the group owns the task. The work since this member's last commit is discarded."""
 
     action = "rejoin"
+
+
+class TransactionEndedError(TaskMigratedError):
+    """Exactly once on Kafka, others have aborted the open transaction of the thread: the brokers, because it took too
+    long, or another producer with its transactional id."""

@@ -21,8 +21,10 @@ from pystreams import Streams, errors
 from pystreams.app import App
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.embedded.membership import EmbeddedMember
+from pystreams.broker.kafka.exactly_once import ExactlyOnceProducer
 from pystreams.broker.kafka.failures import text
 from pystreams.broker.kafka.producer import KafkaProducer
+from pystreams.broker.kafka.settings import KafkaSettings
 from pystreams.broker.kafka.transactions import superseded
 from pystreams.broker.port import CommittedOffset
 from pystreams.clock import ManualClock, SystemClock
@@ -317,6 +319,30 @@ def a_commit_of_what_another_member_holds(prompt: Prompt) -> str:
         return raised(errors.TaskMigratedError, lambda: producer.commit(offsets, member))
 
 
+@tells(errors.TransactionEndedError)
+def a_transaction_that_took_too_long(_: Prompt) -> str:
+    class Nobody:
+        def describe_topics(self, names: Any) -> dict[Any, Any]:
+            return {}
+
+    settings = KafkaSettings("127.0.0.1:1", exactly_once=True).exactly_once_producer("shop-1")
+    connection = cast(Any, None)
+    producer = ExactlyOnceProducer(
+        {**settings, "log_level": 0},
+        "shop-UUID-0-1",
+        "shop-1",
+        SystemClock(),
+        cast(Any, Nobody()),
+        1.0,
+        connection,
+    )
+    producer._begun = True
+    producer._begun_ms = SystemClock().monotonic_ms() - 12_000
+    report = Message(topic="out", partition=0, key=b"k", value=b"v")
+    producer._delivered(KafkaError(KafkaError.INVALID_PRODUCER_EPOCH), report)
+    return raised(errors.TransactionEndedError, lambda: producer.commit({}, None))
+
+
 def normalized(text: str, folder: Path) -> str:
     """Without what differs from run to run."""
     text = text.replace(str(folder), "FOLDER").replace(str(Path(__file__)), "THIS_FILE")
@@ -324,6 +350,7 @@ def normalized(text: str, folder: Path) -> str:
     text = re.sub(r"\b1\d{12}\b", "TIME_MS", text)
     text = re.sub(r"(?<=127\.0\.0\.1:)\d{3,}", "PORT", text)
     text = re.sub(r"after \d+ms", "after 0ms", text)
+    text = re.sub(r"open for 12\d{3} ms", "open for 12000 ms", text)
     return re.sub(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "UUID", text)
 
 

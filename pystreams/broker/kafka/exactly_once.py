@@ -35,7 +35,7 @@ from pystreams.errors import (
     ConfigError,
     DeliveryError,
     StreamsError,
-    TaskMigratedError,
+    TransactionEndedError,
 )
 from pystreams.ids import TopicPartition
 
@@ -283,19 +283,20 @@ class ExactlyOnceProducer(RecordSender):
             return self._fenced(text(error))
         return super()._refused(error, topic, partition)
 
-    def _fenced(self, why: str) -> TaskMigratedError:
+    def _fenced(self, why: str) -> TransactionEndedError:
         age_ms = SystemClock().monotonic_ms() - self._begun_ms
         what = "Others have ended the transaction of this thread: nothing of it is visible"
         if self._begun and age_ms >= self._timeout_ms:
-            return TaskMigratedError(
+            return TransactionEndedError(
                 what,
                 where=self._where,
                 why=f"it was open for {age_ms:.0f} ms, and transaction_timeout_ms is {self._timeout_ms}: {why}",
                 hint="raise transaction_timeout_ms; the work since the last commit is done again",
             )
-        return TaskMigratedError(
+        return TransactionEndedError(
             what,
             where=self._where,
-            why=why,
-            hint="it joins the group again; who has its tasks then does the work since the last commit again",
+            why=f"another producer has used this transactional.id, or the members that have its tasks now: {why}",
+            hint="it joins the group again; who has its tasks then does the work since the last commit again. If this "
+            "goes on, two processes have the same id: was a state directory copied, or a group_instance_id used twice?",
         )

@@ -13,7 +13,13 @@ from typing import Any, Protocol
 
 from pystreams.broker.port import Assigned, Lost, MemberEvent
 from pystreams.clock import Deadline
-from pystreams.errors import Action, OffsetOutOfRangeError, StreamsError, TopologyError
+from pystreams.errors import (
+    Action,
+    OffsetOutOfRangeError,
+    StreamsError,
+    TopologyError,
+    TransactionEndedError,
+)
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import names
 from pystreams.runtime.group.group_wait import GroupWait
@@ -155,7 +161,7 @@ class Rounds:
         """One round; what it raises is answered by the error's own ``action``. Raises what has no answer."""
         try:
             self._round()
-            self._trouble.succeeded(restoring=not self.tasks.settled, caught_up=self.tasks.caught_up)
+            self._trouble.succeeded(restoring=not self.tasks.settled, caught_up=self._caught_up)
         except StreamsError as error:
             answer = self._answers.get(error.action)
             if answer is None:
@@ -358,9 +364,16 @@ class Rounds:
             interval_ms = min(interval_ms, awaited_ms)
         return self._last_commit_ms + interval_ms - self._clock.monotonic_ms()
 
+    def _caught_up(self) -> bool:
+        """True if nothing is left to do. A thread that joins again does not know yet what it has to do."""
+        return self._owner.state is ThreadState.RUNNING and self.tasks.caught_up()
+
     # Answers to errors
 
     def _rejoin(self, error: StreamsError, working: ActiveTask | None) -> None:
+        if isinstance(error, TransactionEndedError):
+            # Joining again does not help if each transaction takes too long, or if two processes have the same id.
+            self._note_trouble(error, until_commit=True)
         self._events.clear()
         self._owner.enter(ThreadState.PARTITIONS_REVOKED)
         self.tasks.lose_all()

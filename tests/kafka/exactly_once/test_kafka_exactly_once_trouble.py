@@ -5,25 +5,33 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
+from pystreams.app import App
+from pystreams.errors import TransactionEndedError
 from tests.kafka.exactly_once.word_counts import APPLICATION, READ, WordCounts
 from tests.kafka.server import KafkaServer
-from tests.kafka.support import SESSION_TIMEOUT_MS, Cluster
+from tests.kafka.support import Cluster
 from tests.live.support import caught_up, eventually, running
 
 pytestmark = pytest.mark.slow
+
+#: By default, transactions that are too old are looked for every ten seconds.
+ATTENTIVE = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
+#: How long a transaction may take, and a function that takes longer.
+TRANSACTION_MS, HANG_S = 1_000, 3
 
 
 @pytest.fixture(scope="module")
 def mortal(server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     """A broker that may be killed. (``server`` is asked for because it knows whether Kafka can be had.)"""
-    mortal = KafkaServer(tmp_path_factory.mktemp("mortal"))
+    mortal = KafkaServer(tmp_path_factory.mktemp("mortal"), properties=ATTENTIVE)
     mortal.start()
     yield mortal
     mortal.stop()
@@ -97,32 +105,58 @@ def test_a_thread_whose_transactional_id_another_producer_took_goes_on(words: Wo
     assert "Others have ended the transaction" in words.printed()
 
 
-def test_a_function_that_takes_longer_than_a_transaction_may_is_told_of_and_done_again(
-    cluster: Cluster, caplog: pytest.LogCaptureFixture
-):
+@pytest.fixture
+def hasty(cluster: Cluster) -> Cluster:
+    """A cluster whose transactions must be short."""
     cluster.create("in", "out")
-    cluster.broker = cluster.broker_with(
-        exactly_once=True, client_settings={"transaction.timeout.ms": "1000"}
-    )
+    settings = {"transaction.timeout.ms": str(TRANSACTION_MS)}
+    cluster.broker = cluster.broker_with(exactly_once=True, client_settings=settings)
+    return cluster
+
+
+def counting(cluster: Cluster, function: Callable[[int], int], **settings: Any) -> App:
+    app = cluster.app("counting", statestore_cache_max_bytes=0, commit_interval_ms=500, **settings)
+    app.stream("in", key=str, value=int).map_values(function).group_by_key().count(
+        name="counts"
+    ).to_stream().to("out")
+    return app
+
+
+def test_a_function_that_takes_longer_than_a_transaction_may_is_told_of_and_done_again(
+    hasty: Cluster, caplog: pytest.LogCaptureFixture
+):
     slow = [True]
 
     def hang(value: int) -> int:
         if value == 50 and slow:
             slow.pop()
-            # Kafka looks for transactions that are too old every ten seconds.
-            time.sleep(13)
+            time.sleep(HANG_S)
         return value
 
-    app = cluster.app("counting", statestore_cache_max_bytes=0, commit_interval_ms=500)
-    app.stream("in", key=str, value=int).map_values(hang).group_by_key().count(name="counts").to_stream().to(
-        "out"
-    )
-    streams = cluster.start(app)
+    streams = hasty.start(counting(hasty, hang))
     running(streams)
-    cluster.write("in", [("k", i, i + 1) for i in range(100)])
+    hasty.write("in", [("k", i, i + 1) for i in range(100)])
     caught_up(streams)
     assert not slow
     assert "raise transaction_timeout_ms" in caplog.text
-    assert [record.value for record in cluster.read("out")] == list(range(1, 101))
+    assert [record.value for record in hasty.read("out")] == list(range(1, 101))
     assert streams.failure is None
-    assert SESSION_TIMEOUT_MS < 13_000
+
+
+def test_a_function_that_always_takes_longer_ends_the_application_after_its_task_timeout(hasty: Cluster):
+    calls: list[int] = []
+
+    def hang(value: int) -> int:
+        if value == 50:
+            calls.append(value)
+            time.sleep(HANG_S)
+        return value
+
+    streams = hasty.start(counting(hasty, hang, task_timeout_ms=4_000))
+    running(streams)
+    hasty.write("in", [("k", i, i + 1) for i in range(100)])
+    eventually(lambda: streams.finished, "it gives up")
+    assert isinstance(streams.failure, TransactionEndedError)
+    assert "raise transaction_timeout_ms" in str(streams.failure)
+    assert 2 <= len(calls) <= 4
+    assert [record.value for record in hasty.read("out")] == list(range(1, len(hasty.read("out")) + 1))
