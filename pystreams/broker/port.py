@@ -429,6 +429,11 @@ class Broker(Protocol):
         ...
 
     @property
+    def reads_committed(self) -> bool:
+        """Whether consumers leave out records of transactions that are not committed."""
+        ...
+
+    @property
     def notices_deaths(self) -> bool:
         """Whether a group goes on at once without members whose processes have died, not only after their sessions."""
         ...

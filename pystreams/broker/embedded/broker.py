@@ -32,6 +32,7 @@ class EmbeddedBroker:
     """
 
     transactional = True
+    reads_committed = True
     notices_deaths = True
     compacts_by_timestamp = False
 

@@ -19,13 +19,16 @@ def start_positions(
     committed: Mapping[TopicPartition, CommittedOffset | None],
     beginnings: Mapping[TopicPartition, int],
     ends: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
     reset_of: Callable[[str], str],
     offset_ago: Callable[[TopicPartition, int], int],
     *,
     stateful: bool,
 ) -> dict[TopicPartition, int]:
-    """The committed offsets, or where there are none, those that ``auto_offset_reset`` (by topic) gives. ``offset_ago``
-    gives the first offset whose record is at most so many milliseconds old, or the end offset if there is none.
+    """The committed offsets, or where there are none, those that ``auto_offset_reset`` (by topic) gives. ``latest`` are
+    the ends for this consumer: one of committed records begins before the first open transaction, and reads it if it is
+    committed. ``offset_ago`` gives the first offset whose record is at most so many milliseconds old, or the end offset
+    if there is none.
 
     Raises ``OffsetOutOfRangeError`` for a committed offset that the log does not hold any more if the task has state:
     the records in between would be missing from it for ever, and no error would show it. A task without state continues
@@ -38,7 +41,7 @@ def start_positions(
             reset = reset_of(partition.topic)
             if reset == "none":
                 raise _no_offset(task, partition)
-            positions[partition] = reset_position(partition, reset, beginning, end, offset_ago)
+            positions[partition] = reset_position(partition, reset, beginning, latest[partition], offset_ago)
         elif beginning <= offset.offset <= end:
             positions[partition] = offset.offset
         elif stateful:

@@ -441,12 +441,14 @@ class TaskManager:
             return
         admin, inputs = self._context.admin, [partition for task in tasks for partition in task.inputs]
         beginnings, ends = admin.beginning_offsets(inputs), admin.end_offsets(inputs)
+        latest = self._latest([p for task in tasks for p in task.inputs if p not in task.committed], ends)
         for task in tasks:
             positions = start_positions(
                 task.task_id,
                 {partition: task.committed.get(partition) for partition in task.inputs},
                 beginnings,
                 ends,
+                latest,
                 partial(self._context.offset_reset, task.task_id),
                 self._context.offset_ago,
                 stateful=task.task_id in self._context.feeding_state,
@@ -458,6 +460,14 @@ class TaskManager:
             self._consumer.assign(positions)
             self.working = None
             self._tasks.become(task, TaskStatus.RUNNING)
+
+    def _latest(
+        self, partitions: Sequence[TopicPartition], ends: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, int]:
+        """Where ``latest`` is in the partitions without committed offsets."""
+        context = self._context
+        reads_committed = bool(partitions) and context.broker.reads_committed
+        return context.admin.stable_end_offsets(partitions) if reads_committed else ends
 
     def _begin_anew(self, task: ActiveTask) -> None:
         """Close a task and create another one with the same id."""

@@ -23,7 +23,7 @@ class MemoryLog:
     log_id = description = "memory"
 
     def __init__(self, *, transactional: bool) -> None:
-        self.transactional = transactional
+        self.transactional = self.reads_committed = transactional
         self.partitions: defaultdict[TopicPartition, list[Line]] = defaultdict(list)
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
         self.claimed: frozenset[TopicPartition] = frozenset()
@@ -66,6 +66,11 @@ class MemoryLog:
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
         """All that is known of the topics is what is usual."""
         return {}
+
+    def stable_end_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """What is not committed yet is not in the log."""
+        self.called("stable_end_offsets")
+        return {partition: len(self.partitions[partition]) for partition in partitions}
 
     def group_offsets(self, group: str, *, stable: bool = True) -> dict[TopicPartition, CommittedOffset]:
         self.called("group_offsets")
