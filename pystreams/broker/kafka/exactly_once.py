@@ -20,7 +20,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from kafka import errors
 
-from pystreams.broker.kafka.failures import error_of, is_unavailable, text
+from pystreams.broker.kafka.failures import error_of, is_unavailable, served, text
 from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.kafka.producer import own_member
@@ -131,7 +131,7 @@ class ExactlyOnceProducer(RecordSender):
         deadline = Deadline(SystemClock(), 1000 * _SETTLE_TIMEOUT_S)
         while True:
             try:
-                self._client.init_transactions(FLUSH_SLICE_S)
+                served(self._client.init_transactions, FLUSH_SLICE_S)
             except KafkaException as exception:
                 error = cause(self._client, error_of(exception))
                 if error.retriable() and not deadline.expired():
@@ -254,7 +254,7 @@ class ExactlyOnceProducer(RecordSender):
         deadline = Deadline(SystemClock(), 1000 * _END_TIMEOUT_S)
         while True:
             try:
-                self._client.commit_transaction(FLUSH_SLICE_S)
+                served(self._client.commit_transaction, FLUSH_SLICE_S)
             except KafkaException as exception:
                 error = error_of(exception)
                 if error.retriable() and not deadline.expired():
@@ -271,7 +271,8 @@ class ExactlyOnceProducer(RecordSender):
         if error.code() in FENCED:
             return self._fenced(text(error))
         failed = step_failed(error, _NOT_COMMITTED, self._where, self._timeout_ms)
-        if error.retriable() or error.txn_requires_abort() or is_unavailable(error):
+        unknown = error.code() == KafkaError._FATAL
+        if unknown or error.retriable() or error.txn_requires_abort() or is_unavailable(error):
             return DeliveryError(
                 _NOT_COMMITTED, where=self._where, why=failed.why, hint=failed.hint or _REDONE
             )

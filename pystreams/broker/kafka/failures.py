@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -11,6 +12,8 @@ from pystreams.clock import SystemClock
 from pystreams.errors import BrokerError, BrokerUnavailableError, StreamsError, TopicError
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 #: No broker answers, or not now: the same request may work later.
 _UNAVAILABLE: Final = frozenset(
@@ -94,6 +97,20 @@ def error_of(exception: KafkaException) -> KafkaError:
     error = exception.args[0]
     assert isinstance(error, KafkaError)
     return error
+
+
+def served(call: Callable[[float], T], timeout_s: float) -> T:
+    """Call a method of a client that may call its callbacks, and raises a fatal error of the client as soon as there is
+    one. If a callback comes in between, confluent-kafka raises a ``SystemError`` instead, with or without the error as
+    its cause. Raises ``KafkaException`` in all three cases."""
+    try:
+        return call(timeout_s)
+    except SystemError as error:
+        if error.__cause__ is None:
+            raise KafkaException(KafkaError(KafkaError._FATAL)) from None
+        if isinstance(error.__cause__, KafkaException):
+            raise error.__cause__ from None
+        raise
 
 
 def text(error: KafkaError) -> str:

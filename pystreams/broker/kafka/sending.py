@@ -20,6 +20,7 @@ from pystreams.broker.kafka.failures import (
     failure,
     is_unavailable,
     is_unknown_topic,
+    served,
     text,
 )
 from pystreams.broker.kafka.member import KafkaMember
@@ -230,14 +231,10 @@ class RecordSender:
             raise self._failure
 
     def _serve(self, wait: Callable[[float], int], timeout_s: float) -> int:
-        """Wait for deliveries; gives what librdkafka gives. confluent-kafka raises a fatal error from here, within a
-        delivery report as the cause of a ``SystemError``; no record is delivered after it."""
+        """Wait for deliveries; gives what librdkafka gives. After a fatal error no record is delivered."""
         try:
-            return wait(timeout_s)
-        except (KafkaException, SystemError) as raised:
-            exception = raised if isinstance(raised, KafkaException) else raised.__cause__
-            if not isinstance(exception, KafkaException):
-                raise
+            return served(wait, timeout_s)
+        except KafkaException as exception:
             self._failure = self._failure or self._refused(error_of(exception), "", _ANY_PARTITION)
             return 0
 

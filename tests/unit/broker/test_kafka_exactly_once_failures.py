@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, Message
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from pystreams.clock import SystemClock
-from pystreams.errors import BrokerError, BrokerUnavailableError, TaskMigratedError
+from pystreams.errors import (
+    BrokerError,
+    BrokerUnavailableError,
+    DeliveryError,
+    TaskMigratedError,
+    TransactionEndedError,
+)
 
 with warnings.catch_warnings():
     # kafka-python reads its message schemas by a function that is deprecated since Python 3.11.
@@ -79,3 +85,52 @@ def test_a_fenced_producer_ends_nothing_but_its_transaction(producer, code):
     assert producer._failure.action == "rejoin"
     producer.abort()
     assert producer._failure is None
+
+
+def wrapped(cause: BaseException | None) -> SystemError:
+    error = SystemError("returned NULL without setting an exception")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        KafkaException(KafkaError(KafkaError._FENCED)),
+        wrapped(KafkaException(KafkaError(KafkaError._FENCED))),
+    ],
+    ids=["as itself", "as a cause"],
+)
+def test_a_fatal_error_while_waiting_is_a_failure_of_the_commit(producer, raised):
+    assert producer._serve(failing_with(raised), 0) == 0
+    assert isinstance(producer._failure, TransactionEndedError)
+
+
+def test_a_fatal_error_that_was_lost_on_the_way_has_the_work_done_again(producer):
+    assert producer._serve(failing_with(wrapped(None)), 0) == 0
+    assert producer._failure.action == "redo"
+
+
+def test_another_failure_of_a_callback_is_not_taken_for_the_clients(producer):
+    with pytest.raises(SystemError):
+        producer._serve(failing_with(wrapped(ZeroDivisionError())), 0)
+
+
+@pytest.mark.parametrize("cause", [None, KafkaException(KafkaError(KafkaError._FENCED))])
+def test_the_end_of_a_transaction_meets_fatal_errors_too(producer, cause):
+    class Client:
+        commit_transaction = staticmethod(failing_with(wrapped(cause)))
+
+        def begin_transaction(self) -> None:
+            raise KafkaException(KafkaError(KafkaError._STATE))
+
+    producer._client = Client()
+    with pytest.raises(DeliveryError if cause is None else TransactionEndedError):
+        producer._end_transaction(None)
+
+
+def failing_with(error: BaseException) -> Callable[[float], int]:
+    def fail(timeout_s: float) -> int:
+        raise error
+
+    return fail
