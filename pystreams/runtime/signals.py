@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 from collections.abc import Iterator
@@ -29,7 +30,9 @@ def stop_on_signals(stop: threading.Event) -> Iterator[None]:
         # When a terminal is closed, the kernel and the shell may both send SIGHUP. The user has not asked twice then.
         if number != signal.SIGHUP:
             restore(signal.SIGINT, signal.SIGTERM)
-        stop.set()
+        # Not in this thread: it may be inside of ``stop.wait``, and hold the lock that ``set`` takes. Starting a
+        # ``threading.Thread`` takes a lock as well.
+        _thread.start_new_thread(stop.set, ())
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
