@@ -95,7 +95,7 @@ class ClientTakeOver:
             for topic in self._admin.partition_counts()
             if topic.startswith(prefix) and topic.endswith(suffix) and topic not in used
         )
-        if not unused or not self._admin.group_offsets(built.application_id):
+        if not unused or not self._admin.group_offsets(built.application_id, stable=False):
             return
         store = unused[0].removeprefix(prefix).removesuffix(suffix)
         log.warning(

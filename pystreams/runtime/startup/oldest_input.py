@@ -53,7 +53,8 @@ def oldest_inputs(
         if partition.topic not in internal
     }
     beginnings, ends = admin.beginning_offsets(list(inputs)), admin.end_offsets(list(inputs))
-    committed = admin.group_offsets(built.application_id)
+    # A start does not wait for commits under way: before a dead member is fenced, its own lasts for long.
+    committed = admin.group_offsets(built.application_id, stable=False)
     waiting: dict[TopicPartition, int] = {}
     for partition, source in inputs.items():
         if partition in committed:

@@ -129,7 +129,7 @@ class ClientContext:
         what becomes final when it no longer waits is written then, too."""
         admin, inputs = self.admin, sorted({p for of_task in self.inputs.values() for p in of_task})
         before = admin.end_offsets(inputs)
-        committed = admin.group_offsets(self.built.application_id)
+        committed = admin.group_offsets(self.built.application_id, stable=False)
         beginnings = admin.beginning_offsets(inputs)
         reached = {p: max(committed[p].offset if p in committed else 0, beginnings[p]) for p in inputs}
         # The end offsets only grow: if they are the same before and after, they were the same in between.

@@ -7,12 +7,15 @@ from contextlib import closing
 
 import pytest
 
+from pystreams import App, TimeWindows
 from pystreams.broker.kafka.fencing import transactional_ids_of
+from pystreams.broker.kafka.member import MemberIdentity
+from pystreams.broker.port import CommittedOffset
 from pystreams.errors import TaskMigratedError
 from pystreams.ids import TaskId, transactional_id_of_instance
 from tests.kafka.exactly_once.word_counts import APPLICATION, READ, WordCounts
 from tests.kafka.support import Cluster
-from tests.live.support import eventually
+from tests.live.support import caught_up, eventually, run_to_the_end
 from tests.unit.broker.log_helpers import deal
 
 PROCESS = "0b1e6c0e-6a54-4f0a-9d7e-2a3c6c2f3b11"
@@ -155,3 +158,27 @@ def test_who_takes_over_from_a_killed_process_does_not_wait_for_its_transaction(
     words.stop_all()
     words.check()
     assert words.members() == 0, APPLICATION
+
+
+def test_an_application_starts_while_the_offsets_of_a_member_that_is_gone_are_pending(patient: Cluster):
+    def counting() -> App:
+        app = patient.app("shop", processing_guarantee="exactly_once_v2")
+        windows = app.stream("in", key=str, value=int).group_by_key().windowed_by(TimeWindows.tumbling(1_000))
+        windows.count(name="counts").to_stream().map(lambda window, count: (window.key, count)).to(
+            "out", key=str, value=int
+        )
+        return app
+
+    now_ms = time.time_ns() // 1_000_000
+    patient.create("in", "out")
+    patient.write("in", [("k", 1, now_ms)])
+    run_to_the_end(patient, counting())
+    with closing(left_open(patient, f"shop-{PROCESS}-0-1")) as gone:
+        assert gone._id is not None
+        (partition,) = patient.partitions("in")
+        former = MemberIdentity("shop", -1, "", None)
+        gone._connection().add_offsets(gone._id, former, {partition: CommittedOffset(1_000)})
+        streams = patient.start(counting())
+        patient.write("in", [("k", 2, now_ms)])
+        caught_up(streams)
+    assert [(record.key, record.value) for record in patient.read("out")] == [("k", 1), ("k", 2)]
