@@ -116,8 +116,12 @@ class ActiveTask(StoreTask):
         positions: dict[TopicPartition, int] = {}
         times: dict[TopicPartition, int] = {}
         for partition, (offset, time) in self.stream.positions().items():
+            known = self.committed.get(partition)
             if not self.stream.buffered(partition):
                 offset = max(offset, self.position_of(partition))
+            elif known is not None:
+                # The consumer's position was committed, and what came after it is not processed yet.
+                offset = max(offset, known.offset)
             if self.fresh.get(partition) != offset:
                 positions[partition], times[partition] = offset, time
         own = self.stream.operator_state()

@@ -119,3 +119,33 @@ def test_the_marker_of_a_transaction_that_ends_after_its_records_were_committed_
     eventually(lambda: cluster.committed("counting")[IN].offset == 2, "the marker")
     caught_up(streams)
     assert cluster.table("out") == {"k": 1}
+
+
+def test_a_marker_stays_committed_while_records_behind_it_wait(cluster: Cluster):
+    """Going back to before it, the next start might find that it was deleted, and say that records are lost."""
+    cluster.create("in", "other", "out")
+    app = cluster.app("merging", max_task_idle_ms=600_000)
+    other = app.stream("other", key=str, value=int)
+    app.stream("in", key=str, value=int).merge(other).to("out")
+    streams = cluster.start(app)
+
+    def write_transaction(records: dict[str, int]) -> None:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": "x"})
+        producer.init_transactions()
+        producer.begin_transaction()
+        for topic, timestamp in records.items():
+            producer.produce(topic, (1).to_bytes(8), b"k", 0, timestamp=timestamp)
+        producer.commit_transaction()
+
+    def committed() -> list[int | None]:
+        found = cluster.committed("merging")
+        return [found[p].offset if p in found else None for p in (IN, TopicPartition("other", 0))]
+
+    write_transaction({"in": 1_000, "other": 2_000})
+    eventually(lambda: committed()[0] == 2, "the marker")
+    # This one waits for what may come in the other topic, whose record is earlier.
+    write_transaction({"in": 3_000})
+    eventually(lambda: committed()[1] is not None, "the record of the other topic")
+    assert committed()[0] == 2
+    assert len(cluster.read("out")) == 2
+    assert streams.failure is None
