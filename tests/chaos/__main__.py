@@ -1,4 +1,5 @@
-"""All of the chaos: ``python -m tests.chaos [--seed N] [--moments N]``; ``make chaos``."""
+"""Random faults for as long as wanted: ``python -m tests.chaos --log kafka|embedded [--minutes N] [--seed N]``;
+``make chaos-kafka``, ``make chaos``."""
 
 from __future__ import annotations
 
@@ -7,52 +8,34 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from functools import partial
+import time
 from pathlib import Path
-from time import monotonic
 
-from tests.chaos.aim import POINTS
-from tests.chaos.job import measure
-from tests.chaos.scenarios import SEPARATE, SHARED, Chaos, Outcome
-
-
-def scenarios(chaos: Chaos, seed: int, moments: int) -> Iterator[Callable[[], Outcome]]:
-    """Every scenario, ``moments`` random ones of each kind and every point."""
-    for trial in range(moments):
-        yield partial(chaos.random_moment, seed + trial)
-    for lose_state in (False, True):
-        yield partial(chaos.chain, seed, moments, lose_state=lose_state)
-    for states in (SHARED, SEPARATE):
-        yield partial(chaos.two_processes, seed, moments, states)
-    passings = chaos.passings()
-    for point in POINTS:
-        yield partial(chaos.aimed, point, seed, max(1, passings[point] * 2 // 3))
-    yield partial(chaos.aimed_chain, POINTS, seed)
-    for number, point in enumerate(POINTS):
-        yield partial(chaos.aimed_beside, point, seed, (SHARED, SEPARATE)[(seed + number) % 2])
+from tests.chaos.places import on_kafka, on_the_embedded_log
+from tests.chaos.run import Run
+from tests.kafka.server import why_not
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--log", choices=("kafka", "embedded"), default="kafka")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of faults (default: 10)")
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="default: a random one")
-    parser.add_argument("--moments", type=int, default=20, help="random moments of each kind (default: 20)")
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="default: 1")
     options = parser.parse_args()
+    reason = why_not() if options.log == "kafka" else None
+    if reason is not None:
+        sys.exit(reason)
     # Kept if anything fails: the log, the state and what the processes printed are the evidence.
     folder = Path(tempfile.mkdtemp(prefix="pystreams-chaos-"))
     print(f"seed {options.seed}, in {folder}", flush=True)
-    began = monotonic()
-    kills = meant = 0
-    baseline = measure(folder / "baseline")
-    print(f"undisturbed: {baseline.start_s:.1f} s to start, {baseline.work_s:.1f} s of work", flush=True)
-    for scenario in scenarios(Chaos(folder, baseline), options.seed, options.moments):
-        scenario_began = monotonic()
-        outcome = scenario()
-        kills, meant = kills + outcome.kills, meant + outcome.meant
-        print(f"  {monotonic() - scenario_began:5.1f} s  {outcome}", flush=True)
+    opened = on_kafka(folder, options.brokers) if options.log == "kafka" else on_the_embedded_log(folder)
+    with opened as place:
+        run = Run(place, folder, options.seed)
+        end = time.monotonic() + 60 * options.minutes
+        report = run(run.decks(lambda: time.monotonic() > end))
     shutil.rmtree(folder)
-    took_s = monotonic() - began
-    print(f"{kills} of {meant} kills, seed {options.seed}, {took_s:.0f} s: nothing lost, nothing doubled")
+    print(report)
     return 0
 
 

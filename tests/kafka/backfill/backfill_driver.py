@@ -18,7 +18,7 @@ from pystreams.backfill.compute.executor import Executor
 from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.handover.hand_over import hand_over
 from tests.backfill.programs import windowed_sum
-from tests.chaos.aim import Passing, Point, watch
+from tests.kills.aim import Passing, Point, watch
 
 _KAFKA = "pystreams.broker.kafka"
 

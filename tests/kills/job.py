@@ -19,8 +19,8 @@ from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS
 from apps.flights_feed import KEPT, PARTITIONS
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.port import Broker, TopicSpec
-from tests.chaos import flights
-from tests.chaos.flights import Raw, Truth
+from tests.kills import flights
+from tests.kills.flights import Raw, Truth
 from tests.live.support import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,7 +61,7 @@ class Worker:
 
     def __init__(self, folder: Path, number: int, arguments: list[str], *, aim: str | None) -> None:
         self.output = folder / f"process-{number}.txt"
-        module = ["pystreams"] if aim is None else ["tests.chaos.aim", aim, "--"]
+        module = ["pystreams"] if aim is None else ["tests.kills.aim", aim, "--"]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSTREAMS_")}
         environment |= {"PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"}
         with self.output.open("wb") as output:

@@ -20,8 +20,8 @@ import msgspec
 
 from apps.flights import Airline, Delays, Flight, MeanDelay
 from apps.flights_report import DAY_MS
-from tests.chaos.flights import Raw, Window
-from tests.kafka.chaos.journal import CLOSED, RUNNING, Life
+from tests.kafka.kills.journal import CLOSED, RUNNING, Life
+from tests.kills.flights import Raw, Window
 
 _SEQUENCE_BYTES = 4
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.chaos.aim import POINTS, RESTORE
-from tests.chaos.job import QUICK, Baseline, Job, Worker
+from tests.kills.aim import POINTS, RESTORE
+from tests.kills.job import QUICK, Baseline, Job, Worker
 
 #: Two processes and what they share: the log always, the state directory or not.
 SHARED, SEPARATE = ("state", "state"), ("state", "state-of-the-other")

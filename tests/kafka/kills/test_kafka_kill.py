@@ -1,5 +1,5 @@
 """``kill -9`` on Kafka, at least once: no window loses a record, and none counts twice what was not processed twice.
-`make chaos-kafka` does the same at length."""
+`make kills-kafka` does the same at length."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.kafka.chaos.job import Flights
-from tests.kafka.chaos.scenarios import Chaos
+from tests.kafka.kills.job import Flights
+from tests.kafka.kills.scenarios import Chaos
 from tests.kafka.server import KafkaServer
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.chaos.aim import RESTORE
-from tests.kafka.chaos.job import DEADLINE_S, QUICK, Flights, Job, Result, Worker
-from tests.kafka.chaos.worker import POINTS
+from tests.kafka.kills.job import DEADLINE_S, QUICK, Flights, Job, Result, Worker
+from tests.kafka.kills.worker import POINTS
+from tests.kills.aim import RESTORE
 from tests.live.support import eventually
 
 WORKERS = 3

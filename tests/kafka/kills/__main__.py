@@ -1,4 +1,4 @@
-"""kill -9 on Kafka: ``python -m tests.kafka.chaos [--seed N] [--moments N]``; ``make chaos-kafka``."""
+"""kill -9 on Kafka: ``python -m tests.kafka.kills [--seed N] [--moments N]``; ``make kills-kafka``."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from time import monotonic
 
-from tests.kafka.chaos.job import Flights
-from tests.kafka.chaos.scenarios import Chaos, Outcome
-from tests.kafka.chaos.worker import POINTS, REBALANCE
+from tests.kafka.kills.job import Flights
+from tests.kafka.kills.scenarios import Chaos, Outcome
+from tests.kafka.kills.worker import POINTS, REBALANCE
 from tests.kafka.server import KafkaServer, why_not
 
 
@@ -28,7 +28,7 @@ def scenarios(chaos: Chaos, seed: int, moments: int) -> Iterator[Callable[[], Ou
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.kafka.chaos", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.kafka.kills", description=__doc__)
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000), help="default: a random one")
     parser.add_argument("--moments", type=int, default=20, help="random moments of each kind (default: 20)")
     options = parser.parse_args()
@@ -36,7 +36,7 @@ def main() -> int:
     if reason is not None:
         sys.exit(reason)
     # Kept if anything fails: logs, journals and what the processes printed are the evidence.
-    folder = Path(tempfile.mkdtemp(prefix="pystreams-chaos-kafka-"))
+    folder = Path(tempfile.mkdtemp(prefix="pystreams-kills-kafka-"))
     print(f"seed {options.seed}, in {folder}", flush=True)
     began = monotonic()
     server = KafkaServer(folder / "kafka")

@@ -1,4 +1,4 @@
-"""``kill -9`` at any moment loses nothing and doubles nothing. `make chaos` does the same at length."""
+"""``kill -9`` at any moment loses nothing and doubles nothing. `make kills` does the same at length."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.chaos.aim import COMMIT, ELSEWHERE, RESTORE
-from tests.chaos.job import measure
-from tests.chaos.scenarios import SEPARATE, SHARED, Chaos
+from tests.kills.aim import COMMIT, ELSEWHERE, RESTORE
+from tests.kills.job import measure
+from tests.kills.scenarios import SEPARATE, SHARED, Chaos
 
 pytestmark = pytest.mark.slow
 

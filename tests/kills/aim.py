@@ -1,4 +1,4 @@
-"""``pystreams`` in a process that kills itself at a chosen call: ``python -m tests.chaos.aim AIM -- run ...``.
+"""``pystreams`` in a process that kills itself at a chosen call: ``python -m tests.kills.aim AIM -- run ...``.
 
 AIM is ``POINT:N`` (SIGKILL at the N-th passing of a point) or ``count:FILE`` (kill nothing; leave in FILE, as JSON, how
 often each point was passed). The points are wrapped around functions by their names: production code knows nothing of

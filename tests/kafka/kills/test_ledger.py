@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from apps.flights import Delays, Flight
-from tests.chaos.flights import Raw
-from tests.kafka.chaos.journal import RUNNING, Life
-from tests.kafka.chaos.ledger import Total, audit, input_of
+from tests.kafka.kills.journal import RUNNING, Life
+from tests.kafka.kills.ledger import Total, audit, input_of
+from tests.kills.flights import Raw
 
 DAY_MS = 86_400_000
 WINDOW = b"UA" + (0).to_bytes(8, "big")

@@ -7,13 +7,14 @@ import operator
 
 import pytest
 
-from tests.chaos import aim
+from tests.chaos import worker as chaos_worker
 from tests.kafka.backfill import backfill_driver
-from tests.kafka.chaos import worker
+from tests.kafka.kills import worker
+from tests.kills import aim
 
 POINTS = {
     (program.__name__, name): point
-    for program in (aim, worker, backfill_driver)
+    for program in (aim, worker, chaos_worker, backfill_driver)
     for name, point in program.POINTS.items()
 }
 

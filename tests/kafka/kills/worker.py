@@ -1,6 +1,6 @@
 """``pystreams`` in a process that keeps a journal of what it processes, and may kill itself at a chosen call:
 
-    python -m tests.kafka.chaos.worker JOURNAL AIM run apps.flights ...
+    python -m tests.kafka.kills.worker JOURNAL AIM run apps.flights ...
 
 AIM is ``POINT:N`` (SIGKILL at the N-th passing of a point) or ``none``.
 """
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from apps.flights import FLIGHTS
 from apps.flights_feed import PARTITIONS
-from tests.chaos.aim import RESTORE, Passing, Point, watch
-from tests.kafka.chaos.journal import keep
+from tests.kafka.kills.journal import keep
+from tests.kills.aim import RESTORE, Passing, Point, watch
 
 STORE = "delays-by-day"
 

@@ -21,10 +21,10 @@ from apps.flights import AIRLINES, FLIGHTS, MEAN_DELAYS, Airline
 from apps.flights_feed import KEPT, NEW_YEAR_MS, PARTITIONS, data_folder, read_airlines, read_flights
 from pystreams.ids import TopicPartition
 from pystreams.partitioning import partition_for_key
-from tests.chaos.flights import CHANGELOG, GROUP, read
-from tests.kafka.chaos.journal import CLOSED, GIVEN_UP, RUNNING, Life, read_lives
-from tests.kafka.chaos.ledger import Account, Input, audit, check_outputs, input_of
+from tests.kafka.kills.journal import CLOSED, GIVEN_UP, RUNNING, Life, read_lives
+from tests.kafka.kills.ledger import Account, Input, audit, check_outputs, input_of
 from tests.kafka.support import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS, Cluster
+from tests.kills.flights import CHANGELOG, GROUP, read
 from tests.live.support import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -80,7 +80,7 @@ class Worker:
         self.journal = folder / f"process-{number}.journal"
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYSTREAMS_")}
         environment |= {"PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"}
-        command = [sys.executable, "-m", "tests.kafka.chaos.worker", str(self.journal), aim]
+        command = [sys.executable, "-m", "tests.kafka.kills.worker", str(self.journal), aim]
         with self.printed_to.open("wb") as output:
             self.process = subprocess.Popen(
                 [*command, "run", "apps.flights", *arguments],

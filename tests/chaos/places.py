@@ -1,0 +1,119 @@
+"""Where the application runs: on the embedded log, or on a cluster of Kafka whose brokers are harmed as well."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.chaos.worker import EMBEDDED, ON_KAFKA
+from tests.kafka.server import JVM_OPTIONS, KafkaServer
+from tests.kafka.support import Cluster
+from tests.kills.aim import Point
+from tests.live.support import Log
+
+#: Of several brokers: any one of them may be lost.
+REPLICATED = {
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+}
+_SMALL = ("-Xmx320m", *JVM_OPTIONS[1:])
+
+
+class Broker:
+    """One of the servers, and since when it is as it is."""
+
+    def __init__(self, server: KafkaServer) -> None:
+        self.server = server
+        #: When it was last harmed or healed (monotonic), and whether it answers.
+        self.changed = time.monotonic()
+        self.answers = True
+
+    def kill(self) -> None:
+        self._changes(answers=False)
+        self.server.kill()
+
+    def start(self) -> None:
+        self.server.start()
+        self._changes(answers=True)
+
+    def freeze(self) -> None:
+        self._changes(answers=False)
+        os.kill(self.server.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self.server.pid, signal.SIGCONT)
+        self._changes(answers=True)
+
+    def was_away_since(self, moment: float) -> bool:
+        return not self.answers or self.changed >= moment
+
+    def _changes(self, *, answers: bool) -> None:
+        self.changed, self.answers = time.monotonic(), answers
+
+
+@dataclass(frozen=True)
+class Place:
+    """A log, the arguments by which processes find it, and moments at which they can be killed."""
+
+    log: Log
+    arguments: Sequence[str]
+    points: Mapping[str, Point]
+    brokers: Sequence[Broker] = ()
+
+
+@contextmanager
+def on_the_embedded_log(folder: Path) -> Iterator[Place]:
+    log = Log(folder)
+    try:
+        yield Place(log, ("--embedded-log", str(folder / "log.db")), EMBEDDED)
+    finally:
+        log.close()
+
+
+@contextmanager
+def on_kafka(folder: Path, brokers: int = 1) -> Iterator[Place]:
+    """A new cluster of one broker or of three."""
+    servers = [KafkaServer(folder / "kafka")] if brokers == 1 else _cluster(folder, brokers)
+    with ExitStack() as stack:
+        for server in servers:
+            stack.callback(server.kill)
+        # A controller is up when most are.
+        starts = [threading.Thread(target=server.start) for server in servers]
+        for start in starts:
+            start.start()
+        for start in starts:
+            start.join()
+        assert all(server.running for server in servers), f"a broker did not start: {folder}"
+        addresses = ",".join(server.bootstrap_servers for server in servers)
+        cluster = Cluster(addresses, folder)
+        stack.callback(cluster.close)
+        cluster.broker = cluster.broker_with(exactly_once=True)
+        arguments = ("--bootstrap-servers", addresses, "-s", "processing_guarantee=exactly_once_v2")
+        yield Place(cluster, arguments, ON_KAFKA, [Broker(server) for server in servers])
+
+
+def _cluster(folder: Path, brokers: int) -> list[KafkaServer]:
+    """Brokers that are controllers, too, on three machines as it were."""
+    cluster_id = uuid.uuid4().hex[:22]
+    numbers = range(1, brokers + 1)
+    servers = [
+        KafkaServer(folder / f"kafka{number}", jvm_options=_SMALL, cluster_id=cluster_id)
+        for number in numbers
+    ]
+    voters = ",".join(
+        f"{number}@127.0.0.1:{server.controller_port}"
+        for number, server in zip(numbers, servers, strict=True)
+    )
+    for number, server in zip(numbers, servers, strict=True):
+        server.configure({**REPLICATED, "node.id": str(number), "controller.quorum.voters": voters})
+    return servers
