@@ -21,6 +21,7 @@ from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.state_cleanup import StateCleanup
 from pystreams.serde import serde_for
 from pystreams.state.disk.directory import StateDirectory
+from pystreams.state.disk.open_files import allow_open_files
 from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.disk.worker_number import WorkerNumber
 from pystreams.take_over.hand_over_record import HandOverCheck
@@ -69,6 +70,7 @@ def prepare(
     cleanup = StateCleanup(directory, config.state_cleanup_delay_ms, clock)
     cleanup.at_start(config.state_cleanup_dir_max_age_ms)
     in_use = take_over.carry_out(plan)
+    allow_open_files()
     resources = RocksResources(config.rocksdb_block_cache_bytes, config.rocksdb_write_buffer_bytes)
     log.info(
         "application %s on %s: %d sub-topologies, %d tasks; %s",

@@ -149,7 +149,8 @@ class TaskManager:
 
     @property
     def uncommitted_bytes(self) -> int:
-        return sum(task.state.uncommitted_bytes for task in self.running)
+        # Asked in every round: the stores of tasks without work are not looked at.
+        return sum(task.state.uncommitted_bytes for task in self.running if task.stream.commit_needed)
 
     @property
     def commit_often(self) -> bool:

@@ -19,6 +19,9 @@ SLICE_ENTRIES = 1000
 
 _PREFIX = "store-"
 _MEMTABLE_BYTES = 16 * 1024 * 1024
+#: The first write to a store takes this much of the budget for write buffers. RocksDB's default is 1 MiB: 65 stores
+#: would exceed the budget with nearly empty buffers, and each commit would write a file.
+_ARENA_BYTES = 4 * 1024
 _BLOCK_BYTES = 4 * 1024
 _BLOOM_BITS_PER_KEY = 10
 _INFO_LOG_BYTES = 1024 * 1024
@@ -148,17 +151,20 @@ class RocksDatabase:
         #: Open iterators. Each keeps the database open, and thereby locked, until it is closed.
         self.scans: weakref.WeakSet[Any] = weakref.WeakSet()
         self.tables: dict[str, RocksTable] = {}
-        #: The stores that were not in the database before.
-        self.created: set[str] = set()
         self._db: Any = None
         options = _options(resources)
         try:
             known = rocksdict.Rdict.list_cf(str(path), options) if (path / "CURRENT").exists() else []
-            families = {name: options for name in known if name != "default"}
+            self._families = {name for name in known if name != "default"}
+            wanted = list(stores)
+            #: The stores that were not in the database before.
+            self.created = {store for store in wanted if _PREFIX + store not in self._families}
+            # All at once: creating them one by one writes the list of all of them each time.
+            self._families.update(_PREFIX + store for store in wanted)
+            families: dict[str, Any] = dict.fromkeys(self._families, options)
             self._db = rocksdict.Rdict(str(path), options, families)
             self._options = options
-            self._families = set(families)
-            for store in stores:
+            for store in wanted:
                 self._open_table(store)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             with suppress(StateError):
@@ -170,7 +176,6 @@ class RocksDatabase:
         if family not in self._families:
             self._db.create_column_family(family, self._options)
             self._families.add(family)
-            self.created.add(store)
         self.tables[store] = RocksTable(
             self, store, self._db.get_column_family(family), self._db.get_column_family_handle(family)
         )
@@ -285,6 +290,7 @@ def _options(resources: RocksResources) -> Any:
     options.set_block_based_table_factory(blocks)
     options.set_write_buffer_manager(resources.write_buffers)
     options.set_write_buffer_size(_MEMTABLE_BYTES)
+    options.set_arena_block_size(_ARENA_BYTES)
     options.set_compression_type(rocksdict.DBCompressionType.none())
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(_INFO_LOG_BYTES)
@@ -308,6 +314,14 @@ def _fail(error: Exception, doing: str, path: Path) -> NoReturn:
             where=where,
             why=text,
             hint="free some space, or set state_dir to a larger disk; no committed data is lost",
+        ) from error
+    if "too many open files" in lowered:
+        raise StateError(
+            f"cannot {doing} a task's stores: the process has too many open files",
+            where=where,
+            why=text,
+            hint="raise the limit of open files (ulimit -n, LimitNOFILE of systemd), or run more processes: RocksDB "
+            "keeps two or three files open for each store of each task; no committed data is lost",
         ) from error
     if any(mark in lowered for mark in ("corruption", "no such file", "missing", "checksum", "bad magic")):
         raise StateCorruptedError(
