@@ -32,6 +32,7 @@ from pystreams.config.values import (
     duration,
     extractor,
     flag,
+    folder_or_url,
     handler,
     imported,
     name_of_application,
@@ -95,6 +96,14 @@ class StreamsConfig:
     embedded_log: Path = _setting(DEFAULT_EMBEDDED_LOG, path)
     #: The folder of the tasks' stores, which are in ``<application_id>/<task>``.
     state_dir: Path = _setting(DEFAULT_STATE_DIR, path)
+
+    #: Where snapshots of the stores are kept, for machines without the state: a folder that all of them reach, or a URL
+    #: that fsspec knows (``s3://bucket/snapshots``). Logins belong into fsspec's own configuration. None: nowhere.
+    state_snapshot_dir: str | None = _setting(None, folder_or_url)
+    #: How often a snapshot of each task is taken, if its stores have changed.
+    state_snapshot_interval_ms: int = _setting(600_000, duration(1))
+    #: How many snapshots of each task are kept.
+    state_snapshots_kept: int = _setting(2, number(1))
 
     #: Threads that process records. Python runs one at a time: for more speed, start more processes, not threads.
     num_stream_threads: int = _setting(1, number(1))

@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from pystreams.config.secret import without_login
+
 Parse = Callable[[Any], Any]
 
 INT_MAX: Final = 2**31 - 1
@@ -71,6 +73,15 @@ def path(given: Any) -> Path:
         return Path(given).expanduser()
     except RuntimeError:
         raise ValueError("a path; the user after ~ does not exist") from None
+
+
+def folder_or_url(given: Any) -> str:
+    """A folder, ``~`` allowed, or a URL without a login in it."""
+    if isinstance(given, str) and "://" in given:
+        if without_login(given) != given or "?" in given:
+            raise ValueError("a URL without login and parameters, which belong into fsspec's configuration")
+        return given
+    return str(path(given))
 
 
 def flag(given: Any) -> bool:

@@ -33,5 +33,11 @@ FAILED_STREAM_THREADS: Final = "failed-stream-threads"
 LAGGING_TASKS: Final = "lagging-tasks"
 LAGGING_TASKS_GIVEN_UP: Final = "lagging-tasks-given-up"
 
+# Per client, and not in Kafka Streams: snapshots of tasks' stores that were written, the bytes of them that had to be
+# copied, and the tasks that have begun with a snapshot.
+SNAPSHOTS_TAKEN: Final = "snapshot-total"
+SNAPSHOT_BYTES_COPIED: Final = "snapshot-copied-bytes-total"
+SNAPSHOTS_USED: Final = "snapshot-used-total"
+
 # Per thread, and not in Kafka Streams: its tasks that pause because they are too far ahead of one that lags.
 PAUSED_TASKS: Final = "paused-tasks"

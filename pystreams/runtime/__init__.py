@@ -8,6 +8,7 @@ Begin with ``streams``, the client that users start. The packages, from the top 
 - ``threads/``    the stream thread, whose rounds do all its work, and the thread of global stores;
 - ``tasks/``      the tasks of one thread: opened, restored, run, committed, closed;
 - ``restoring/``  fills the stores of tasks, on a thread beside each stream thread;
+- ``snapshots/``  takes snapshots of stores, and fetches them for tasks without state;
 - ``recovery/``   notices the death of other processes on this machine;
 - ``group/``      membership: the data that members exchange, and the assignment of tasks to members;
 - ``catching_up/`` what keeps records from being late while an application works off what its topics held before.

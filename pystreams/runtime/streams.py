@@ -491,7 +491,7 @@ class Streams:
 
     def _release(self) -> None:
         if self._context is not None:
-            for watching in (self._context.watch, self._context.neighbours):
+            for watching in (self._context.watch, self._context.neighbours, self._context.snapshots):
                 if watching is not None:
                     watching.close()
         for opened in (

@@ -457,6 +457,31 @@ class TaskStores:
             write_json(self.directory / OFFSETS_FILE, {"format": FORMAT_VERSION, "offsets": offsets})
             self._written_offsets = offsets
 
+    @property
+    def durable_offsets(self) -> dict[str, int]:
+        """By store, the offsets of what is on the disk, without stores that no topic restores."""
+        return {
+            name: self._offsets[name]
+            for name, part in self._parts.items()
+            if part.durable and part.spec.restorable and name in self._offsets
+        }
+
+    def begin_flush(self) -> None:
+        """Begin to write what RocksDB has in memory to files, so that a checkpoint has less to do."""
+        if self._database is not None:
+            self._database.begin_flush()
+
+    @property
+    def flushing(self) -> bool:
+        """Whether what ``begin_flush`` has begun is not done yet."""
+        return self._database is not None and self._database.flushing
+
+    def checkpoint(self, path: Path) -> None:
+        """Link the files of the database into a new folder of this file system: they show it as of the last commit,
+        whatever is written later. Nothing uncommitted is in them. Raises ``StateError``."""
+        assert self._database is not None, "stores in memory have no files"
+        self._database.checkpoint(path)
+
     def close(self) -> None:
         """Close the stores and release the directory. Uncommitted writes are dropped; nothing is flushed."""
         if self._closed:

@@ -25,6 +25,7 @@ COMMANDS = [
     ["diff"],
     ["reset"],
     ["backfill"],
+    ["snapshots"],
     ["produce"],
     ["consume"],
     ["archive"],

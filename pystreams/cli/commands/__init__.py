@@ -2,7 +2,8 @@
 only ``topics`` and ``dlq`` are applications of typer, with a function for each of their commands.
 
 ``init`` begins a project; ``topics``, ``produce``, ``consume`` and ``dlq`` work on a log; ``run``, ``describe``,
-``diff`` and ``reset`` on an application; ``backfill`` and ``archive`` on its history.
+``diff`` and ``reset`` on an application; ``backfill`` and ``archive`` on its history; ``snapshots`` on copies of its
+state.
 
 ``late_records`` is what ``describe --late`` shows. ``backfill`` and ``dlq`` are packages, with the functions in their
 module ``command``. ``workers`` are the processes of ``run --workers``. The folder ``project`` (not a package) holds

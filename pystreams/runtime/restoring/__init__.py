@@ -2,6 +2,7 @@
 
 Begin with ``restorer``: a mailbox for the owner of the tasks, and steps for the thread that restores, which is in
 ``restore_thread``. ``restorable`` is what a task must offer, ``store_restore`` the progress of one store, and what is
-wrong with a store that lies outside of its changelog. ``restore_listener`` is called with the progress. ``load`` keeps
+wrong with a store that lies outside of its changelog. ``restore_listener`` is called with the progress.
+``group_commits`` says how far the group has come, ``tombstones`` how long topics keep deletions. ``load`` keeps
 restoring from taking much of the time in which others process.
 """

@@ -15,6 +15,7 @@ from pystreams.metrics import Metrics
 from pystreams.runtime.catching_up.group_watch import watch_of
 from pystreams.runtime.recovery.neighbours import neighbours_of
 from pystreams.runtime.restoring.restore_listener import RestoreListener
+from pystreams.runtime.snapshots.client_snapshots import snapshots_of
 from pystreams.runtime.startup.client_take_over import ClientTakeOver
 from pystreams.runtime.startup.retention_check import check_retention
 from pystreams.runtime.tasks.client_context import ClientContext
@@ -24,7 +25,7 @@ from pystreams.state.disk.directory import StateDirectory
 from pystreams.state.disk.open_files import allow_open_files
 from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.disk.worker_number import WorkerNumber
-from pystreams.take_over.hand_over_record import HandOverCheck
+from pystreams.take_over.hand_over_record import HandOverCheck, state_origin
 from pystreams.topics.topic_plan import plan_topics
 from pystreams.topology.built import BuiltTopology
 from pystreams.topology.topology import Topology
@@ -102,6 +103,17 @@ def prepare(
         partition_count=partition_counter(admin, plan.partition_counts),
         watch=watch_of(built, config, inputs, admin, clock, metrics, transactional=broker.transactional),
         restore_listener=restore_listener,
+        snapshots=snapshots_of(
+            config,
+            built,
+            admin,
+            directory,
+            resources,
+            clock,
+            metrics,
+            lambda: state_origin(broker, hand_over.attempt),
+            in_use.beginning,
+        ),
     )
 
 

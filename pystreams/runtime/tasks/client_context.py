@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from pystreams.broker.port import Admin, Broker
 from pystreams.clock import Clock
@@ -21,6 +20,8 @@ from pystreams.runtime.recovery.neighbours import Neighbours
 from pystreams.runtime.restoring.group_commits import GroupCommits
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_listener import RestoreListener
+from pystreams.runtime.restoring.tombstones import Tombstones
+from pystreams.runtime.snapshots.client_snapshots import ClientSnapshots
 from pystreams.runtime.tasks.start_positions import offset_ago
 from pystreams.runtime.tasks.state_cleanup import StateCleanup
 from pystreams.state.disk.directory import StateDirectory
@@ -29,9 +30,6 @@ from pystreams.state.disk.worker_number import WorkerNumber
 from pystreams.take_over.hand_over_record import HandOverCheck
 from pystreams.take_over.last_run import TopologyInUse
 from pystreams.topology.built import BuiltTopology, SubTopology
-
-#: Kafka's default of ``delete.retention.ms``.
-_DELETE_RETENTION_MS: Final = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +58,13 @@ class ClientContext:
     #: Notices that other processes on this machine have died; None if the log notices it.
     neighbours: Neighbours | None = None
     restore_listener: RestoreListener | None = None
+    #: Takes and fetches snapshots of stores; None if there is no place for them.
+    snapshots: ClientSnapshots | None = None
     #: How busy the threads are, so that restoring takes little from processing.
     load: Load = field(default_factory=Load)
     #: Chooses the thread that tells the group of the state on this machine's disk.
     teller: Teller = field(default_factory=Teller)
-    _tombstones_kept_ms: dict[str, int | None] = field(default_factory=dict, init=False)
+    tombstones: Tombstones = field(init=False)
     #: How far the group has come, for standbys.
     commits: GroupCommits = field(init=False)
     #: The records that tasks have left out.
@@ -80,6 +80,7 @@ class ClientContext:
         unbounded = stages_of(self.built).waiting if self.config.stream_time == "java" else frozenset[int]()
         left_out = LeftOut(self.config.errors_dead_letter_queue_topic_name, unbounded)
         object.__setattr__(self, "left_out", left_out)
+        object.__setattr__(self, "tombstones", Tombstones(self.built, self.admin))
         commits = GroupCommits(self.admin, self.built.application_id, self.clock)
         object.__setattr__(self, "commits", commits)
         stateful = frozenset(task for task in self.inputs if self.subtopology(task).stores)
@@ -104,21 +105,6 @@ class ClientContext:
         source = self.subtopology(task).source_for(topic)
         chosen = source.auto_offset_reset if source is not None else None
         return chosen or self.config.auto_offset_reset
-
-    def tombstones_kept_ms(self, topic: str) -> int | None:
-        """For how long a topic keeps the records that delete keys; None: it is not compacted. The log is asked once."""
-        if topic not in self._tombstones_kept_ms:
-            read = {topic}
-            for sub in self.built.subtopologies:
-                read.update((*sub.changelogs.values(), *sub.source_changelogs.values()))
-            described = self.admin.describe_topics(read)
-            for name in read:
-                # A login that may not see settings gets Kafka's default, for a changelog as Kafka Streams makes it.
-                config = described[name].config if name in described else {}
-                compacted = "compact" in config.get("cleanup.policy", "compact")
-                kept_ms = int(config.get("delete.retention.ms", _DELETE_RETENTION_MS))
-                self._tombstones_kept_ms[name] = kept_ms if compacted else None
-        return self._tombstones_kept_ms[topic]
 
     def offset_ago(self, partition: TopicPartition, duration_ms: int) -> int:
         """See ``positions.offset_ago``."""

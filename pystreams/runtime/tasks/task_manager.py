@@ -274,18 +274,20 @@ class TaskManager:
         self._open_standbys()
 
     def _open(self, task_id: TaskId) -> bool:
-        """Open a task; False if its directory is locked. If its state cannot be read, delete it and open the task with
-        empty stores."""
+        """Open a task; False if its directory is locked, or a snapshot of it is on its way. If its state cannot be
+        read, delete it and open the task with empty stores, or with a snapshot."""
         task = self._tasks[task_id]
         try:
             if not task.is_open:
+                if not self._opener.state_is_here(task_id):
+                    return False
                 self._opener.open(task)
                 self._created.add()
         except StateLockedError as error:
             self._waits_for_lock(task, error)
             return False
         except StateCorruptedError as error:
-            if task.wiped:
+            if task.wiped and not self._opener.comes_from_snapshot(task_id):
                 raise
             self.wipe({task_id: error})
             return self._open(task_id)
@@ -317,10 +319,12 @@ class TaskManager:
                 log.warning("a standby of task %s is tried again in %.0f s: %s", task.task_id, pause_s, error)
 
     def _open_standby(self, task: StandbyTask) -> None:
+        if not self._opener.state_is_here(task.task_id):
+            return
         try:
             self._opener.open(task)
         except StateCorruptedError as error:
-            if task.wiped:
+            if task.wiped and not self._opener.comes_from_snapshot(task.task_id):
                 raise
             self.wipe({task.task_id: error})
             return
@@ -331,10 +335,12 @@ class TaskManager:
     def _close_standby(self, task: StandbyTask) -> None:
         was = task.status
         self._standbys.become(task, TaskStatus.CLOSED)
-        if was is not TaskStatus.CREATED:
-            self._closed.add()
-            self._restorer.withdraw(task.task_id)
-            self._close_stores(task)
+        if was is TaskStatus.CREATED:
+            self._opener.give_up(task.task_id)
+            return
+        self._closed.add()
+        self._restorer.withdraw(task.task_id)
+        self._close_stores(task)
 
     def _find_commits(self, tasks: Sequence[ActiveTask]) -> None:
         """Read the last commits of tasks. Their directories are locked by now, so their former owners on this machine
@@ -374,7 +380,7 @@ class TaskManager:
             else:
                 self._begin_anew(task)
         for task_id in corrupt:
-            self._context.directory.wipe(task_id)
+            self._opener.wipe(task_id)
             (self._standbys if task_id in standbys else self._tasks)[task_id].wiped = True
 
     def revive(self, *, spoilt: ActiveTask | None = None) -> None:
@@ -479,6 +485,7 @@ class TaskManager:
         was = task.status
         self._tasks.become(task, TaskStatus.CLOSED)
         if not task.is_open:
+            self._opener.give_up(task.task_id)
             return
         self._closed.add()
         self._bounds.ends(task.task_id)
@@ -577,11 +584,14 @@ class TaskManager:
 
     def upkeep(self) -> None:
         """Periodic work after a commit: check whether another process has written to changelogs, also to those without
-        new records, delete processed records from internal topics, and note when the stores were complete."""
+        new records, delete processed records from internal topics, note when the stores were complete, and take
+        snapshots of them."""
         if self._guard is not None:
             self._guard.now_and_then(self.running)
         self._purge.now_and_then(self.running)
         self._note_complete()
+        if self._context.snapshots is not None:
+            self._context.snapshots.taker.look(self.running)
 
     def _note_complete(self) -> None:
         """The stores of running tasks hold all that their changelogs hold: note the time in those that commit nothing,

@@ -70,6 +70,27 @@ class TaskOpener:
     def _partitions(self, task_id: TaskId, topics: Mapping[str, str]) -> dict[str, TopicPartition]:
         return {store: TopicPartition(topic, task_id.partition) for store, topic in topics.items()}
 
+    def state_is_here(self, task_id: TaskId) -> bool:
+        """Whether to open a task now. False while a snapshot of its stores is looked for: ask again."""
+        snapshots = self._context.snapshots
+        return snapshots is None or snapshots.fetcher.is_here(task_id)
+
+    def comes_from_snapshot(self, task_id: TaskId) -> bool:
+        """Whether the local state of a task has come from a snapshot, and not from its changelogs alone."""
+        snapshots = self._context.snapshots
+        return snapshots is not None and snapshots.fetcher.comes_from_snapshot(task_id)
+
+    def wipe(self, task_id: TaskId) -> None:
+        """Delete the local state of a task, which is closed. Raises ``StateLockedError``, ``StateError``."""
+        if self._context.snapshots is not None:
+            self._context.snapshots.fetcher.spoilt(task_id)
+        self._context.directory.wipe(task_id)
+
+    def give_up(self, task_id: TaskId) -> None:
+        """A task that was not opened belongs to another member."""
+        if self._context.snapshots is not None:
+            self._context.snapshots.fetcher.give_up(task_id)
+
     def open(self, task: StoreTask) -> None:
         """Lock the task's directory and open its stores, which must be restored next. If that fails, nothing stays
         open.
@@ -96,6 +117,8 @@ class TaskOpener:
                 code=self._compiled(task_id),
             )
         )
+        if context.snapshots is not None:
+            context.snapshots.fetcher.opened(task_id)
 
     def _age_of(self, task: StoreTask) -> Age:
         topics = {
@@ -104,7 +127,7 @@ class TaskOpener:
         }
 
         def kept_ms(store: str) -> int | None:
-            return self._context.tombstones_kept_ms(topics[store]) if store in topics else None
+            return self._context.tombstones.kept_ms(topics[store]) if store in topics else None
 
         return Age(self._context.clock, kept_ms)
 

@@ -3,6 +3,7 @@
 <application_id>/process.json          format version and process id, shared by all workers of one run directory
 <application_id>/topology.json         format version, and the shape of the topology that ran last
 <application_id>/members/              notes of the processes that work in this directory (``member_notes``)
+<application_id>/scratch/              files in the making, by client (``scratch``)
 <application_id>/0_1/.lock             locked (flock) while a thread of any process has the task's stores open
 <application_id>/0_1/offsets.json      format version, and roughly the changelog offsets of its stores
 <application_id>/0_1/rocksdb/          the stores, with their exact offsets

@@ -107,6 +107,14 @@ class RocksTable:
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             _fail(error, "write", self._database.path)
 
+    def flush(self) -> None:
+        """Begin to write what is in memory to files. Returns at once."""
+        self._family.flush(False)
+
+    @property
+    def flushing(self) -> bool:
+        return bool(self._family.property_int_value("rocksdb.num-immutable-mem-table"))
+
     def approximate_count(self) -> int:
         return self._family.property_int_value("rocksdb.estimate-num-keys") or 0
 
@@ -257,6 +265,30 @@ class RocksDatabase:
             # A kept exception keeps this frame, whose handles would keep the database open, and locked.
             batch = handle = None
             _fail(error, "write", self.path)
+
+    def begin_flush(self) -> None:
+        """Begin to write what is in memory to files. Returns at once."""
+        try:
+            for table in self.tables.values():
+                table.flush()
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            _fail(error, "write", self.path)
+
+    @property
+    def flushing(self) -> bool:
+        """Whether something in memory waits to be written to files."""
+        return any(table.flushing for table in self.tables.values())
+
+    def checkpoint(self, path: Path) -> None:
+        """Link the files of the database, as of now, into a new folder of the same file system. What is still in memory
+        is written to files first, and nothing else happens in this process meanwhile: see ``begin_flush``."""
+        checkpoint = None
+        try:
+            checkpoint = rocksdict.Checkpoint(self._db)
+            checkpoint.create_checkpoint(str(path))
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            checkpoint = None  # see write
+            _fail(error, "copy", self.path)
 
     def close(self) -> None:
         """Close iterators, tables and database, which releases the lock."""

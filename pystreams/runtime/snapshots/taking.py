@@ -1,0 +1,203 @@
+"""Takes snapshots of the tasks that run.
+
+The thread of a task makes the checkpoint, between two commits, so it names exactly the offsets of the last one. RocksDB
+has written what it had in memory to files by then, in the background, so that the checkpoint is a matter of links. A
+thread of its own copies the files, one task at a time; the next checkpoint is made when that is done.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import shutil
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final, Protocol
+
+from pystreams.clock import Clock
+from pystreams.errors import StateError
+from pystreams.ids import TaskId
+from pystreams.metrics import Metrics, names
+from pystreams.runtime.snapshots.fitting import Fitting
+from pystreams.state.disk.scratch import Scratch
+from pystreams.state.snapshots.folder import SnapshotFolder, StoppedError
+from pystreams.state.snapshots.manifest import Manifest, task_folder
+from pystreams.state.snapshots.writing import SnapshotWriter
+from pystreams.state.task_stores import TaskStores
+
+log = logging.getLogger(__name__)
+
+#: How long to wait for the end of the thread: a storage may not answer.
+_END_TIMEOUT_S: Final = 5.0
+
+
+class Task(Protocol):
+    """A task that runs, with open stores."""
+
+    @property
+    def task_id(self) -> TaskId: ...
+
+    @property
+    def state(self) -> TaskStores: ...
+
+
+@dataclass(slots=True)
+class _Turn:
+    """When the next snapshot of a task is due (monotonic, ms); None: not known yet. ``taken`` are the offsets of the
+    last one."""
+
+    due_ms: float | None = None
+    flushing: bool = False
+    taken: Mapping[str, int] = field(default_factory=dict)
+
+
+class SnapshotTaker:
+    """Of one client. Its stream threads call ``look``."""
+
+    def __init__(
+        self,
+        folder: SnapshotFolder,
+        fitting: Fitting,
+        scratch: Scratch,
+        clock: Clock,
+        metrics: Metrics,
+        interval_ms: int,
+        kept: int,
+    ) -> None:
+        self._folder = folder
+        self._fitting = fitting
+        self._scratch = scratch
+        self._clock = clock
+        self._interval_ms = interval_ms
+        self._owner = uuid.uuid4().hex[:12]
+        self._taken = metrics.counter(names.SNAPSHOTS_TAKEN)
+        self._copied_bytes = metrics.counter(names.SNAPSHOT_BYTES_COPIED)
+        self._stop = threading.Event()
+        self._writer = SnapshotWriter(folder, kept, self._stop.is_set)
+        self._mutex = threading.Lock()
+        self._turns: dict[TaskId, _Turn] = {}
+        #: A checkpoint is being copied.
+        self._copying = False
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        name = f"{fitting.application_id}-snapshots"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def look(self, tasks: Iterable[Task]) -> None:
+        """Make a checkpoint of the task whose turn it is. The caller owns the tasks, and is between two commits."""
+        if self._copying:
+            return
+        now_ms = self._clock.monotonic_ms()
+        for task in tasks:
+            with self._mutex:
+                turn = self._turns.get(task.task_id)
+                if turn is None:
+                    self._turns[task.task_id] = _Turn()
+                    if self._fitting.stores(task.task_id):
+                        self._jobs.put(partial(self._learn, task.task_id))
+            due_ms = None if turn is None else turn.due_ms
+            if (
+                turn is not None
+                and due_ms is not None
+                and now_ms >= due_ms
+                and self._take(task, turn, now_ms)
+            ):
+                return
+
+    def _take(self, task: Task, turn: _Turn, now_ms: float) -> bool:
+        """Whether a checkpoint is made now."""
+        state = task.state
+        try:
+            if not turn.flushing:
+                offsets = state.durable_offsets
+                if not offsets or offsets == turn.taken:
+                    turn.due_ms = now_ms + self._interval_ms
+                    return False
+                state.begin_flush()
+                turn.flushing = True
+            return not state.flushing and self._checkpoint(task, turn, now_ms)
+        except StateError as error:
+            # If the stores are at fault, the task will notice; it needs no snapshot.
+            turn.flushing, turn.due_ms = False, now_ms + self._interval_ms
+            log.warning("no snapshot of task %s is taken now: %s", task.task_id, error)
+            return False
+
+    def _checkpoint(self, task: Task, turn: _Turn, now_ms: float) -> bool:
+        with self._mutex:
+            if self._copying:
+                return False
+            self._copying = True
+        path = self._scratch.new()
+        try:
+            task.state.checkpoint(path)
+        except BaseException:
+            self._copying = False
+            raise
+        turn.taken = task.state.durable_offsets
+        turn.flushing, turn.due_ms = False, now_ms + self._interval_ms
+        self._jobs.put(partial(self._copy, task.task_id, path, turn.taken, self._clock.now_ms()))
+        return True
+
+    def close(self) -> None:
+        """Stop. A snapshot that is not finished is left out."""
+        self._stop.set()
+        self._jobs.put(lambda: None)
+        self._thread.join(_END_TIMEOUT_S)
+        if self._thread.is_alive():
+            log.warning("[%s] still waits for the storage; it is left to itself", self._thread.name)
+
+    # The thread
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self._jobs.get()()
+
+    def _learn(self, task_id: TaskId) -> None:
+        """The next snapshot of a task is due an interval after the last one, whoever took that."""
+        wait_ms: float = self._interval_ms
+        try:
+            last_ms = self._writer.last_taken_ms(task_folder(self._fitting.application_id, task_id))
+            if last_ms is not None:
+                wait_ms = min(wait_ms, last_ms + self._interval_ms - self._clock.now_ms())
+        except Exception as error:  # noqa: BLE001 - file systems raise what they like
+            self._failed(f"the snapshots of task {task_id} cannot be listed", error)
+        self._turns[task_id].due_ms = self._clock.monotonic_ms() + wait_ms
+
+    def _copy(self, task_id: TaskId, checkpoint: Path, offsets: Mapping[str, int], taken_ms: int) -> None:
+        try:
+            fitting = self._fitting
+            manifest = Manifest(
+                application_id=fitting.application_id,
+                task=str(task_id),
+                owner=self._owner,
+                taken_ms=taken_ms,
+                origin=fitting.origin,
+                beginning=fitting.beginning,
+                stores=fitting.contents(task_id, offsets),
+                files={},
+            )
+            written = self._writer.write(checkpoint, manifest)
+            self._taken.add()
+            self._copied_bytes.add(written.copied_bytes)
+            log.info(
+                "snapshot of task %s: %d bytes, of which %d were copied",
+                task_id,
+                written.size_bytes,
+                written.copied_bytes,
+            )
+        except StoppedError:
+            log.info("the snapshot of task %s is left out: the client ends", task_id)
+        except Exception as error:  # noqa: BLE001 - file systems raise what they like
+            self._failed(f"the snapshot of task {task_id} was not written, the next one will be tried", error)
+            self._turns[task_id].taken = {}
+        finally:
+            shutil.rmtree(checkpoint, ignore_errors=True)
+            self._copying = False
+
+    def _failed(self, what: str, error: Exception) -> None:
+        if not self._stop.is_set():
+            log.warning("%s (%s): %s: %s", what, self._folder.place, type(error).__name__, error)
