@@ -5,54 +5,16 @@ from __future__ import annotations
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pystreams.app import App
 from pystreams.broker.port import CommittedOffset
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.runtime.client_state import ClientState
 from pystreams.runtime.streams import Streams
+from tests.live.restore_kit import Held, HoldingBroker, counting, with_listener
 from tests.live.support import TIMEOUT_S, Log, caught_up, eventually, run_to_the_end
-
-
-class Listener:
-    """Remembers what was restored: (partition, first offset, end offset) and records by partition."""
-
-    def __init__(self) -> None:
-        self.started: list[tuple[str, int, int]] = []
-        self.ended: dict[str, int] = {}
-
-    def on_restore_start(
-        self, partition: TopicPartition, store: str, start_offset: int, end_offset: int
-    ) -> None:
-        self.started.append((str(partition), start_offset, end_offset))
-
-    def on_batch_restored(
-        self, partition: TopicPartition, store: str, next_offset: int, records: int
-    ) -> None:
-        """Counted at the end."""
-
-    def on_restore_end(self, partition: TopicPartition, store: str, records: int) -> None:
-        self.ended[str(partition)] = records
-
-
-def counting(log: Log, *, persistent: bool = True, **settings: object) -> App:
-    app = log.app("counting", **settings)
-    counts = app.stream("in", key=str, value=int).group_by_key().count(name="counts", persistent=persistent)
-    counts.to_stream().to("out")
-    return app
-
-
-def with_listener(log: Log, app: App) -> Listener:
-    """Run an application to its end with a listener."""
-    listener = Listener()
-    streams = log.start(app, prepare=lambda streams: streams.set_restore_listener(listener))
-    caught_up(streams)
-    streams.close()
-    return listener
 
 
 @pytest.fixture(autouse=True)
@@ -140,35 +102,6 @@ def test_a_changelog_whose_tail_was_compacted_away_does_not_hold_the_restore_up(
     assert listener.ended["counting-counts-changelog-0"] == 0
 
 
-class Held:
-    """A consumer that gives nothing before it may."""
-
-    def __init__(self, inner: Any, go_on: threading.Event) -> None:
-        self._inner = inner
-        self._go_on = go_on
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def poll(self, timeout_ms: float) -> list[RecordBatch]:
-        return self._inner.poll(timeout_ms) if self._go_on.wait(timeout_ms / 1000) else []
-
-
-class HoldingBroker:
-    """A log whose changelogs are not read before they may."""
-
-    def __init__(self, inner: Any, go_on: threading.Event) -> None:
-        self._inner = inner
-        self._go_on = go_on
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    def consumer(self, client_id: str, purpose: str = "main") -> Any:
-        consumer = self._inner.consumer(client_id, purpose)
-        return Held(consumer, self._go_on) if client_id.endswith("-restore-consumer") else consumer
-
-
 def test_tasks_that_are_complete_run_while_another_is_restored(log: Log) -> None:
     run_to_the_end(log, counting(log))
     shutil.rmtree(state_of(log, "0_1"))
@@ -194,9 +127,7 @@ class Stuck(Held):
 
 
 class StuckBroker(HoldingBroker):
-    def consumer(self, client_id: str, purpose: str = "main") -> Any:
-        consumer = self._inner.consumer(client_id, purpose)
-        return Stuck(consumer, self._go_on) if client_id.endswith("-restore-consumer") else consumer
+    holds = Stuck
 
 
 def test_a_restore_that_hangs_stops_neither_other_tasks_nor_a_rebalance_nor_the_end(log: Log) -> None:
