@@ -109,6 +109,8 @@ class Run(msgspec.Struct, frozen=True):
     outage_ms: int | None = None
     #: Its records take a millisecond each.
     slow_partition: int | None = None
+    #: On Kafka, which is at least once otherwise.
+    exactly_once: bool = False
 
 
 class Trial(msgspec.Struct, frozen=True):

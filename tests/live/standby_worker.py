@@ -1,4 +1,7 @@
-"""A process that the tests kill: ``python -m tests.live.standby_worker PATH STATE_DIR [BOOTSTRAP_SERVERS]``."""
+"""A process that the tests kill.
+
+python -m tests.live.standby_worker PATH STATE_DIR [BOOTSTRAP_SERVERS [PROCESSING_GUARANTEE]]
+"""
 
 from __future__ import annotations
 
@@ -28,10 +31,10 @@ def counting(state_dir: Path, **settings: Any) -> App:
 
 
 def main() -> None:
-    path, state_dir, *servers = sys.argv[1:]
-    if servers:
-        app = counting(Path(state_dir), num_standby_replicas=1, bootstrap_servers=servers[0])
-        Streams(app).run()
+    path, state_dir, *place = sys.argv[1:]
+    if place:
+        settings = dict(zip(("bootstrap_servers", "processing_guarantee"), place, strict=False))
+        Streams(counting(Path(state_dir), num_standby_replicas=1, **settings)).run()
         return
     broker = EmbeddedBroker(Path(path) / "log.db", session_timeout_ms=6_000, heartbeat_interval_ms=500)
     Streams(counting(Path(state_dir), num_standby_replicas=1), broker=broker).run()
