@@ -9,10 +9,10 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-micro bench-backfill bench-catch-up bench-restore lock package docker clean
+.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-restore lock package docker clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.dev ## Make .venv with everything that tests, linters and type checkers need (the others do it, too)
 
@@ -97,6 +97,9 @@ prove-catching-up: .venv/.dev ## 100 random histories that are there before the 
 
 bench: .venv/.dev ## Measure pystreams beside Java Kafka Streams on a real broker (25 minutes; ARGS='--jobs join --seconds 5')
 	@$(BIN)/python -m tests.benchmarks.kafka $(ARGS)
+
+bench-exactly-once: .venv/.dev ## What exactly-once costs at commit intervals of 1 s and 100 ms, beside Java (ARGS='--jobs wordcount --records 500000')
+	@$(BIN)/python -m tests.benchmarks.exactly_once $(ARGS)
 
 bench-micro: .venv/.dev ## Measure chain, cache, store and codecs beside their budgets
 	@$(BIN)/python -m tests.benchmarks.micro

@@ -33,6 +33,8 @@ class Offsets:
                 "bootstrap.servers": bootstrap_servers,
                 "group.id": group,
                 "enable.auto.commit": False,
+                # Else each question waits for the transactions that are open at that moment.
+                "isolation.level": "read_uncommitted",
                 "log_level": 2,
             }
         )

@@ -34,6 +34,7 @@ class Run:
     folder: Path
     threads: int = 1
     commit_interval_ms: int = 1_000
+    guarantee: str = "at_least_once"
     cache_bytes: int = 10 << 20
     linger_ms: int = 100
     #: Where pystreams leaves a profile of its thread (it has but one then); None: it is not profiled.
@@ -102,6 +103,7 @@ class Pystreams:
             *("--bootstrap-servers", run.bootstrap_servers, "--application-id", run.application_id),
             *("--state-dir", str(run.folder / "state")),
             *("-s", f"commit_interval_ms={run.commit_interval_ms}"),
+            *("-s", f"processing_guarantee={run.guarantee}"),
             # A budget for the whole application, as among the threads of a Java process.
             *("-s", f"statestore_cache_max_bytes={run.cache_bytes // run.threads}"),
         ]
@@ -144,6 +146,7 @@ class Java:
             "state.dir": run.folder / "state",
             "num.stream.threads": run.threads,
             "commit.interval.ms": run.commit_interval_ms,
+            "processing.guarantee": run.guarantee,
             "statestore.cache.max.bytes": run.cache_bytes,
             "linger.ms": run.linger_ms,
             "compression.type": "none",
