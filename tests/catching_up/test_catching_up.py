@@ -87,5 +87,5 @@ def test_on_kafka_workers_of_which_one_is_killed_have_the_result_of_the_order_of
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(620, 623))
-def test_on_kafka_exactly_once_it_is_the_result_to_the_record_whoever_is_killed(seed: int, cluster: Cluster):
+def test_on_kafka_exactly_once_who_is_killed_has_the_result_of_the_order_of_time(seed: int, cluster: Cluster):
     check(trial(seed, "kafka", workers=1 + seed % 2, kills=(50, 80), exactly_once=True), cluster)
