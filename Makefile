@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-restore lock package docker clean
+.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore lock package docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,9 @@ bench-backfill: .venv/.dev ## Measure 10 million records live, on Spark, in a pl
 
 bench-catch-up: .venv/.dev ## Two days of orders that are there before the start: what pystreams and Java lose of them (ARGS='--orders 40000')
 	@$(BIN)/python -m tests.benchmarks.catch_up $(ARGS)
+
+bench-large: .venv/.dev ## Start, run and stop an application with 200 partitions and 50 stores (ARGS='--log kafka --stores 5')
+	@$(BIN)/python -m tests.benchmarks.large $(ARGS)
 
 bench-restore: .venv/.dev ## Restore 20 million keys beside Java, and beside tasks that go on processing (ARGS='--keys 1000000')
 	@$(BIN)/python -m tests.benchmarks.restore $(ARGS)
