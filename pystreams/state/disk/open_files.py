@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import resource
+from typing import Final
+
+#: Enough for any number of stores. Children inherit the limit, and some programs walk through all that it permits.
+_ENOUGH: Final = 1 << 20
 
 
 def allow_open_files() -> int:
     """Raise the limit of this process as far as the system permits it without privileges, as the JVM does. Returns the
     limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == hard:
+    wanted = _ENOUGH if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
         return soft
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     except (ValueError, OSError):
         # Some systems name a hard limit that they do not permit.
         return soft
-    return hard
+    return wanted
