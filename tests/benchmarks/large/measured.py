@@ -13,6 +13,7 @@ from pystreams.app import App
 from tests.live.support import Log, caught_up, running
 
 TOPIC, OUT = "in", "out"
+#: On average.
 _KEYS_OF_PARTITION = 5
 
 
@@ -43,6 +44,7 @@ class Measured:
         self.steps: list[Step] = []
         self._log = log
         self._size = size
+        self._keys = [f"key-{number}" for number in range(_KEYS_OF_PARTITION * size.partitions)]
 
     def run(self) -> None:
         """Raises ``AssertionError`` if a result is wrong."""
@@ -61,7 +63,7 @@ class Measured:
                 self._write(1_000 + run)
                 caught_up(streams)
             with self._step(f"run {run}: one record"):
-                log.write(TOPIC, [("0-0", 0, 2_000)], partition=0)
+                log.write(TOPIC, [(self._keys[0], 0, 2_000)])
                 caught_up(streams)
             with self._step(f"run {run}: stop"):
                 assert streams.close(600_000)
@@ -77,17 +79,10 @@ class Measured:
         return app
 
     def _write(self, timestamp: int) -> None:
-        for partition in range(self._size.partitions):
-            records = [(f"{partition}-{key}", 1, timestamp) for key in range(_KEYS_OF_PARTITION)]
-            self._log.write(TOPIC, records, partition=partition)
+        self._log.write(TOPIC, [(key, 1, timestamp) for key in self._keys])
 
     def _check(self) -> None:
-        keys = (
-            f"{partition}-{key}"
-            for partition in range(self._size.partitions)
-            for key in range(_KEYS_OF_PARTITION)
-        )
-        assert self._log.table(OUT) == dict.fromkeys(keys, 3)
+        assert self._log.table(OUT) == dict.fromkeys(self._keys, 3)
 
     @contextmanager
     def _step(self, name: str) -> Iterator[None]:
