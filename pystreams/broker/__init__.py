@@ -5,6 +5,7 @@ promises that the rest of pystreams relies on.
 
 - ``embedded/``: a log in one SQLite file, for the processes of one machine.
 - ``kafka/``: Apache Kafka. The only package that imports Kafka clients, except those of schema registries (``serde``).
+- ``group_application``: what a broker that assigns the tasks itself has to know of an application.
 - ``connecting``: opens the one that a configuration names.
 
 To add a broker: implement ``port`` in a package of its own, add it to ``connecting``, and run the tests of the port on

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
+from pystreams.broker.group_application import GroupApplication
 from pystreams.errors import BrokerError, SerializationError
 from pystreams.ids import MemberName, TaskId, TopicPartition
 from pystreams.nearest import listing
@@ -477,10 +478,11 @@ class Broker(Protocol):
         assign: Assign,
         instance_id: str | None = None,
         transactional_id: str | None = None,
+        application: GroupApplication | None = None,
     ) -> Member:
         """Become a member of ``group``. ``user_data`` is called for every join. In a log with static members, a
         member that returns with the same ``instance_id`` counts as the same member. ``transactional_id`` is that of the
-        thread's producer."""
+        thread's producer. With an ``application`` the broker assigns the tasks, if it can, and not ``assign``."""
         ...
 
     def close(self) -> None: ...

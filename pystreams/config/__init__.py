@@ -5,6 +5,7 @@ Begin with ``streams_config``: ``StreamsConfig`` holds every setting of an appli
 - ``values`` checks a value; ``names`` finds unknown and refused names; ``sources`` merges program, environment and
   command line.
 - ``offset_reset`` and ``serde_settings``: settings with a syntax of their own. ``secret``: values that are never shown.
+- ``group_protocol``: settings that have no effect if the broker assigns the tasks.
 - Kafka's clients: ``client_table`` and ``security_table`` have a row (``client_setting``) for each of Java's settings,
   ``client_settings`` turns what was given into settings for both clients. ``security`` and ``jaas``: logins.
 """

@@ -21,6 +21,7 @@ from pystreams.config.client_settings import (
     held_by_application,
     in_force,
 )
+from pystreams.config.group_protocol import check_group_protocol
 from pystreams.config.offset_reset import offset_reset
 from pystreams.config.secret import is_secret, shown
 from pystreams.config.serde_settings import serde_settings, serde_value
@@ -227,8 +228,9 @@ class StreamsConfig:
     #: function of the ``ApplicationState``, or the place to import one of them from: ``MODULE:NAME``.
     task_assignor_class: Any = _setting(None, imported)
 
-    #: The protocol of the consumer group.
-    group_protocol: str = _setting("classic", choice("classic"))
+    #: Who assigns the tasks on Kafka: with ``classic`` the application, with ``streams`` the broker (KIP-1071, Kafka
+    #: 4.2 or newer). The embedded log has a protocol of its own.
+    group_protocol: str = _setting("classic", choice("classic", "streams"))
     #: Makes members static on Kafka: a member that returns within ``session_timeout_ms`` gets its tasks back without a
     #: rebalance. The numbers of worker and thread are appended; every state directory needs its own id.
     group_instance_id: str | None = _setting(None, text)
@@ -247,6 +249,7 @@ class StreamsConfig:
         for name, value in held_by_application(self.client_settings).items():
             object.__setattr__(self, name, _parsed(name, value, _PARSERS[name]))
         self._check_heartbeats()
+        self._check_group_protocol()
         self._check_dead_letters()
         self._check_tags()
         self._check_transactions()
@@ -259,6 +262,10 @@ class StreamsConfig:
                 why="the group would remove a member before its next heartbeat",
                 hint="a third of session_timeout_ms or less is usual",
             )
+
+    def _check_group_protocol(self) -> None:
+        changed = {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
+        check_group_protocol(self.group_protocol, self.application_id, changed)
 
     def _check_tags(self) -> None:
         """Source: StreamsConfig.verifyClientTags."""

@@ -249,6 +249,8 @@ def a_broker_that_stays_away_while_stores_are_restored(prompt: Prompt) -> str:
     """A stand-in for the restorer: the broker of the test would have to be away for five minutes."""
 
     class NothingComes:
+        restores = True
+
         def step(self, budget_ms: float, wait_ms: float) -> None:
             raise errors.BrokerUnavailableError(
                 "The end of a topic is not known",

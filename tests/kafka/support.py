@@ -7,10 +7,9 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import ConsumerGroupType
-
 from pystreams.app import App
 from pystreams.broker.kafka import KafkaBroker
+from pystreams.broker.kafka.streams_group import list_members
 from pystreams.ids import MemberName
 from tests.broker.following import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from tests.live.support import Log, eventually
@@ -38,8 +37,7 @@ class Cluster(Log):
         self.admin = self._stack.enter_context(closing(self.broker.admin()))
         self.admin.delete_topics(self.admin.describe_topics().keys())
         for group in self.broker._client.list_consumer_groups().result().valid:
-            if group.type is ConsumerGroupType.CLASSIC:
-                self.remove_members(group.group_id)
+            self.remove_members(group.group_id)
             eventually(lambda group=group: self.admin.group_members(group.group_id) == [])
             self.admin.delete_group(group.group_id)
         self._producer = self._stack.enter_context(closing(self.broker.producer("test", "test")))
@@ -50,9 +48,13 @@ class Cluster(Log):
     def remove_members(self, group: str) -> None:
         """Have the coordinator forget them now: those that were killed would be members until their session is over."""
         described = self.broker._client.describe_consumer_groups([group])[group].result()
-        self.admin.remove_members(
-            group, [MemberName(member.member_id, member.group_instance_id) for member in described.members]
-        )
+        members = [MemberName(member.member_id, member.group_instance_id) for member in described.members]
+        members += [MemberName(member.member_id, None) for member in self.streams_members(group)]
+        self.admin.remove_members(group, members)
+
+    def streams_members(self, group: str) -> list[Any]:
+        """The members to which the broker assigns tasks; none if the group is of another kind."""
+        return list_members(self.admin._group(group))
 
     def broker_with(self, **settings: Any) -> KafkaBroker:
         """Another connection, closed at the end of the test."""

@@ -14,6 +14,7 @@ from pystreams.broker.embedded.membership import EmbeddedMember
 from pystreams.broker.embedded.producer import EmbeddedProducer
 from pystreams.broker.embedded.pulse import Pulse
 from pystreams.broker.embedded.transactions import EmbeddedGroupCommitter, EmbeddedTransactionalProducer
+from pystreams.broker.group_application import GroupApplication
 from pystreams.broker.port import Assign, ConsumerPurpose
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import BrokerUnavailableError
@@ -106,9 +107,10 @@ class EmbeddedBroker:
         assign: Assign,
         instance_id: str | None = None,
         transactional_id: str | None = None,
+        application: GroupApplication | None = None,
     ) -> EmbeddedMember:
         """``instance_id`` has no effect: a dead member is noticed at once, and a returning one gets its tasks back. Nor
-        has ``transactional_id``."""
+        have ``transactional_id`` and ``application``: the group's assignor assigns the tasks."""
         return EmbeddedMember(
             self._connect(),
             self._locks,

@@ -8,9 +8,13 @@ which opens the clients, and ``settings``, which gives both the same settings un
   open transactions of members that are gone, with the requests of ``transaction_coordination``.
 - Membership: ``member`` is what a thread uses; ``coordinator`` drives kafka-python's protocol machine,
   ``coordination`` sends single requests, ``group_commit`` commits offsets for a group without members,
-  ``java_members`` waits for a Java member that has not left yet.
+  ``java_members`` waits for a Java member that has not left yet, ``known_topics`` checks the topics that it reads.
+- Membership in a group whose tasks the broker assigns (KIP-1071): ``streams_member`` is what a thread uses,
+  ``streams_heartbeat`` makes its requests and reads the answers, in the ``messages`` that kafka-python lacks;
+  ``streams_group`` is for those who are no members. ``group_member`` is a member of either kind.
 - ``admin``: topics, offsets and groups of the cluster.
-- Errors in words: ``failures``, ``group_failures``, ``transaction_failures``. Logs of the clients: ``client_logs``.
+- Errors in words: ``failures``, ``group_failures``, ``transaction_failures``, ``streams_failures``. Logs of the
+  clients: ``client_logs``.
 - Connections: ``tls``, ``oauth``, ``sockets``.
 """
 

@@ -18,6 +18,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewTopic
 from kafka import errors
 
+from pystreams.broker.kafka import streams_group
 from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.failures import error_of, failure, is_unavailable
 from pystreams.broker.kafka.group_failures import refused
@@ -311,7 +312,8 @@ class KafkaAdmin:
             if error_of(exception).code() != KafkaError.GROUP_ID_NOT_FOUND:
                 raise self._failure(exception, "A group cannot be described", group) from None
             return []
-        return sorted(str(member.member_id) for member in described.members)
+        members = described.members or streams_group.list_members(self._group(group))
+        return sorted(str(member.member_id) for member in members)
 
     def remove_members(self, group: str, members: Collection[MemberName]) -> None:
         connection = self._group(group)
@@ -320,6 +322,9 @@ class KafkaAdmin:
                 connection.leave(
                     member_id, _REMOVE_TIMEOUT_MS, instance_id, reason="the member's process has died"
                 )
+                # A group of the other kind has answered that it does not know the member.
+                if any(member.member_id == member_id for member in streams_group.list_members(connection)):
+                    streams_group.remove_member(connection, member_id, _REMOVE_TIMEOUT_MS)
             except errors.FencedInstanceIdError:
                 continue
             except errors.KafkaError as error:

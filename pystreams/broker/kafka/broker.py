@@ -10,6 +10,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from pystreams.broker.group_application import GroupApplication
 from pystreams.broker.kafka.admin import KafkaAdmin
 from pystreams.broker.kafka.consumer import KafkaConsumer
 from pystreams.broker.kafka.coordination import GroupConnection
@@ -21,6 +22,7 @@ from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.kafka.oauth import TokenProvider
 from pystreams.broker.kafka.producer import KafkaProducer
 from pystreams.broker.kafka.settings import KafkaSettings
+from pystreams.broker.kafka.streams_member import StreamsGroupMember
 from pystreams.broker.kafka.transaction_coordination import TransactionConnection
 from pystreams.broker.kafka.transactions import KafkaTransactionalProducer
 from pystreams.broker.port import Assign, ConsumerPurpose
@@ -179,11 +181,14 @@ class KafkaBroker:
         assign: Assign,
         instance_id: str | None = None,
         transactional_id: str | None = None,
-    ) -> KafkaMember:
+        application: GroupApplication | None = None,
+    ) -> KafkaMember | StreamsGroupMember:
         """Exactly once, ``transactional_id`` is the member's name in the group. Also raises ``TopicError`` if a topic
         does not exist."""
         if transactional_id is not None and self.transactional:
             client_id = transactional_id
+        if application is not None:
+            return StreamsGroupMember(self._settings, client_id, group, application)
         return KafkaMember(self._settings, client_id, group, topics, user_data, assign, instance_id)
 
     def close(self) -> None:

@@ -145,10 +145,12 @@ class GroupConnection:
         instance_id: str | None = None,
         *,
         once: bool = False,
+        by_epoch: bool = False,
     ) -> None:
         """Commit as a member (or without a member: -1 and ``""``). Raises kafka-python's fencing errors unchanged.
 
         ``once``: a request that may have been carried out is not sent again; raises an error of ``UNANSWERED`` then.
+        ``by_epoch``: ``generation`` is the epoch of a member to which the broker assigns tasks.
         """
         topic = OffsetCommitRequest.OffsetCommitRequestTopic
         partition = topic.OffsetCommitRequestPartition
@@ -172,7 +174,7 @@ class GroupConnection:
                 )
                 for name, numbers in by_topic(offsets).items()
             ],
-            max_version=8,
+            max_version=9 if by_epoch else 8,
         )
         self.ask(request, _check_commit, timeout_ms, once=once)
 

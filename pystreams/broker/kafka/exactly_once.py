@@ -22,7 +22,7 @@ from kafka import errors
 
 from pystreams.broker.kafka.failures import error_of, is_unavailable, served, text
 from pystreams.broker.kafka.group_failures import refused
-from pystreams.broker.kafka.member import KafkaMember
+from pystreams.broker.kafka.group_member import GroupMember
 from pystreams.broker.kafka.producer import own_member
 from pystreams.broker.kafka.sending import FLUSH_SLICE_S, ProducerAdmin, RecordSender
 from pystreams.broker.kafka.transaction_coordination import ProducerId, TransactionConnection
@@ -150,7 +150,7 @@ class ExactlyOnceProducer(RecordSender):
         for so long that the transaction's time is over."""
         age_ms = SystemClock().monotonic_ms() - self._begun_ms
         young = not self._begun or age_ms < _POSTPONED_SHARE * self._timeout_ms
-        return young and isinstance(member, KafkaMember) and member.joining
+        return young and isinstance(member, GroupMember) and member.joining
 
     def commit(
         self, offsets: Mapping[TopicPartition, CommittedOffset], member: Member | None
@@ -224,7 +224,7 @@ class ExactlyOnceProducer(RecordSender):
         self._produce = self._client.produce
         self._produce(*record)
 
-    def _add_offsets(self, offsets: Mapping[TopicPartition, CommittedOffset], member: KafkaMember) -> None:
+    def _add_offsets(self, offsets: Mapping[TopicPartition, CommittedOffset], member: GroupMember) -> None:
         assert self._id is not None
         deadline = Deadline(SystemClock(), 1000 * _OFFSETS_TIMEOUT_S)
         while True:
@@ -241,7 +241,7 @@ class ExactlyOnceProducer(RecordSender):
                 self._failure = self._offsets_refused(error, member)
                 raise self._failure from None
 
-    def _offsets_refused(self, error: errors.KafkaError, member: KafkaMember) -> StreamsError:
+    def _offsets_refused(self, error: errors.KafkaError, member: GroupMember) -> StreamsError:
         why = f"{type(error).__name__}: {error}"
         if isinstance(error, (errors.InvalidProducerEpochError, errors.ProducerFencedError)):
             return self._fenced(why)
@@ -250,7 +250,7 @@ class ExactlyOnceProducer(RecordSender):
             return DeliveryError(_NOT_COMMITTED, where=self._where, why=why, hint=_REDONE)
         return told
 
-    def _end_transaction(self, member: KafkaMember | None) -> None:
+    def _end_transaction(self, member: GroupMember | None) -> None:
         deadline = Deadline(SystemClock(), 1000 * _END_TIMEOUT_S)
         while True:
             try:

@@ -25,7 +25,8 @@ from pystreams.broker.kafka.coordination import UNANSWERED, GroupConnection
 from pystreams.broker.kafka.coordinator import PortAssignor, StreamsCoordinator
 from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.java_members import JavaMembers
-from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
+from pystreams.broker.kafka.known_topics import KnownTopics
+from pystreams.broker.kafka.settings import KafkaSettings
 from pystreams.broker.port import Assign, Assigned, CommittedOffset, Lost, MemberEvent
 from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import (
@@ -34,7 +35,6 @@ from pystreams.errors import (
     DeliveryError,
     StreamsError,
     TaskMigratedError,
-    TopicError,
 )
 from pystreams.ids import TopicPartition
 
@@ -290,7 +290,7 @@ class KafkaMember:
         self, settings: KafkaSettings, topics: Collection[str], assign: Assign
     ) -> StreamsCoordinator:
         connection = self._connection
-        self._partitions = _wait_for_topics(connection, topics, self._where)
+        self._topics = KnownTopics(connection, topics, self._where)
         subscription = SubscriptionState("earliest")
         subscription.subscribe(topics=sorted(topics))
         return StreamsCoordinator(
@@ -314,13 +314,13 @@ class KafkaMember:
                 if not self._java_members.may_join():
                     return
                 if not coordinator.joining:
-                    self._check_partitions()
+                    self._topics.check()
                     self._told = self._user_data()
                 # The timeout 0 makes it one step, and never two rounds of a rebalance in one call.
                 coordinator.poll(timeout_ms=0)
                 if self._assigned is not None:
                     # The leader already knows partitions added during the join, so it would not rejoin because of them.
-                    self._check_partitions()
+                    self._topics.check()
                     self._java_members.joined()
             else:
                 coordinator.poll_heartbeat()
@@ -333,22 +333,6 @@ class KafkaMember:
             if self._trouble is not type(error):
                 log.warning("%s: %s: %s", self._where, type(error).__name__, error)
             self._trouble = type(error)
-
-    def _check_partitions(self) -> None:
-        """Raise an error if topics have got more partitions. A change makes the leader rejoin, but the application's
-        assignment is fixed at its start, so the new partitions would never be read. Source: StreamsPartitionAssignor,
-        InternalTopicManager.makeReady."""
-        cluster = self._connection.client.cluster
-        for topic, count in self._partitions.items():
-            now = len(cluster.partitions_for_topic(topic) or ())
-            if now > count:
-                raise TopicError(
-                    f"Topic {topic!r} has {now} partitions, but had {count} when the application started",
-                    where=self._where,
-                    why="tasks and internal topics are created for the partitions that exist at the start",
-                    hint="stop all members, then start again: an application without state then reads the new "
-                    "partitions; an application with state needs a reset (pystreams reset), because keys have moved",
-                )
 
     def _lose(self) -> Lost:
         self._claims = self._announced = frozenset()
@@ -392,26 +376,3 @@ class KafkaMember:
         if not self._closing:
             self._claimed_generation = -1
             self._lost = True
-
-
-def _wait_for_topics(connection: GroupConnection, topics: Collection[str], where: str) -> dict[str, int]:
-    """Wait until the broker knows the topics: a new topic reaches the brokers one after the other. Returns the
-    partition counts."""
-    cluster, manager = connection.client.cluster, connection.client._manager
-    deadline = Deadline(SystemClock(), 1000 * CONNECT_TIMEOUT_S)
-    cluster.set_topics(topics)
-    while True:
-        counts = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
-        missing = sorted(topic for topic, count in counts.items() if not count)
-        if not missing:
-            return counts
-        if deadline.expired():
-            raise TopicError(
-                f"The broker does not know the topics {', '.join(missing)}",
-                where=where,
-                hint="if they were deleted, create them, then restart the application",
-            )
-        try:
-            connection.run(manager.wait_for, cluster.request_update(), 1000)
-        except errors.KafkaError as error:
-            log.debug("%s: %s", where, error)

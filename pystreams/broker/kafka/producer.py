@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pystreams.broker.kafka.group_member import GroupMember
 from pystreams.broker.kafka.member import KafkaMember
 from pystreams.broker.kafka.sending import FLUSH_SLICE_S, RecordSender
+from pystreams.broker.kafka.streams_member import StreamsGroupMember
 from pystreams.broker.port import CommittedOffset, Member
 from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
@@ -60,13 +62,13 @@ class KafkaProducer(RecordSender):
 
 def own_member(
     member: Member | None, offsets: Mapping[TopicPartition, CommittedOffset]
-) -> KafkaMember | None:
+) -> GroupMember | None:
     if member is None and offsets:
         raise BrokerError(
             "Offsets cannot be committed without a member",
             why="offsets belong to a group, which the member names",
             hint="pass the member, or use Admin.set_group_offsets",
         )
-    if member is not None and not isinstance(member, KafkaMember):
+    if member is not None and not isinstance(member, KafkaMember | StreamsGroupMember):
         raise TypeError(f"a member of a Kafka group is needed, not {type(member).__name__}")
     return member

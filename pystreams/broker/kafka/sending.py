@@ -23,7 +23,7 @@ from pystreams.broker.kafka.failures import (
     served,
     text,
 )
-from pystreams.broker.kafka.member import KafkaMember
+from pystreams.broker.kafka.group_member import GroupMember
 from pystreams.broker.kafka.refused_records import RefusedRecords, Sent
 from pystreams.broker.port import TopicDescription, check_headers, no_bytes
 from pystreams.clock import Clock, Deadline, SystemClock
@@ -215,7 +215,7 @@ class RecordSender:
             else:
                 return
 
-    def _flush(self, member: KafkaMember | None) -> None:
+    def _flush(self, member: GroupMember | None) -> None:
         deadline = Deadline(SystemClock(), 1000 * _FLUSH_TIMEOUT_S)
         while self._serve(self._client.flush, FLUSH_SLICE_S) > 0 and not self._failed_for_good():
             if member is not None:

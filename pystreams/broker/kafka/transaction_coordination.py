@@ -30,6 +30,7 @@ from kafka.protocol.producer import (
     TxnOffsetCommitRequest,
 )
 
+from pystreams.broker.kafka import streams_group
 from pystreams.broker.kafka.coordination import MOVED, UNANSWERED, GroupConnection, by_topic, raise_for
 from pystreams.broker.kafka.member import MemberIdentity
 from pystreams.broker.port import CommittedOffset
@@ -154,7 +155,17 @@ class TransactionConnection:
             }
 
         request = DescribeGroupsRequest(groups=[group], include_authorized_operations=False, min_version=4)
-        return self._ask(group, CoordinatorType.GROUP, request, read)
+        return self._ask(group, CoordinatorType.GROUP, request, read) or self._client_ids_by_task(group)
+
+    def _client_ids_by_task(self, group: str) -> set[str]:
+        """The same for a group to which the broker assigns tasks, which the other request does not find."""
+        try:
+            members = self._ask(
+                group, CoordinatorType.GROUP, streams_group.describing(group), streams_group.members_of
+            )
+        except (errors.IncompatibleBrokerVersion, errors.UnsupportedVersionError):
+            return set()
+        return {member.client_id for member in members}
 
     def take_over(self, transactional_id: str, timeout_ms: int) -> None:
         """Fence the producer with this id. Returns when its open transaction is aborted in all partitions."""

@@ -121,7 +121,10 @@ class GroupAssignor:
             members=len(members),
             shutdown=any(subscription.shutdown for subscription in subscriptions.values()),
             threads=[subscriptions[member_id].thread for member_id in threads],
-            owners=self._owners([assignment.active[member_id] for member_id in threads]),
+            owners=owners_by_subtopology(
+                self.stateful,
+                {task: index for index, name in enumerate(threads) for task in assignment.active[name]},
+            ),
         )
         process_of = {task: member.process_id for member in members for task in member.owned}
         asks = self._who_asks(assignment)
@@ -147,16 +150,6 @@ class GroupAssignor:
         """The member that asks for the next rebalance: one that has something to fill, if there is one."""
         filling = [m for m in sorted(assignment.active) if assignment.warm_ups[m] or assignment.coming[m]]
         return next(iter(filling or sorted(assignment.active)), "")
-
-    def _owners(self, assigned: Sequence[Collection[TaskId]]) -> dict[int, list[int]]:
-        """As ``AssignmentInfo.owners``: the tasks of each member, the other way round."""
-        owner = {task: index for index, tasks in enumerate(assigned) for task in tasks}
-        owners: dict[int, list[int]] = {}
-        for subtopology, partition in sorted(self.stateful):
-            of_partitions = owners.setdefault(subtopology, [])
-            of_partitions += [-1] * (partition + 1 - len(of_partitions))
-            of_partitions[partition] = owner.get(TaskId(subtopology, partition), -1)
-        return owners
 
     def _read(self, members: Sequence[MemberInfo]) -> tuple[dict[str, Subscription], dict[str, str]]:
         subscriptions: dict[str, Subscription] = {}
@@ -185,6 +178,16 @@ class GroupAssignor:
             )
             for member in members
         }
+
+
+def owners_by_subtopology(stateful: Collection[TaskId], owner: Mapping[TaskId, int]) -> dict[int, list[int]]:
+    """As ``AssignmentInfo.owners``; ``owner`` is the index of the thread that has a task."""
+    owners: dict[int, list[int]] = {}
+    for subtopology, partition in sorted(stateful):
+        of_partitions = owners.setdefault(subtopology, [])
+        of_partitions += [-1] * (partition + 1 - len(of_partitions))
+        of_partitions[partition] = owner.get(TaskId(subtopology, partition), -1)
+    return owners
 
 
 def _assignor_member(member_id: str, told: Subscription, owned: frozenset[TaskId]) -> AssignorMember:

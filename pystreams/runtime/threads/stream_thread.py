@@ -12,8 +12,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
+from pystreams.broker.group_application import GroupApplication
 from pystreams.errors import StreamsError, TaskMigratedError
 from pystreams.ids import MemberName, TaskId
+from pystreams.runtime.group.broker_assignor import BrokerAssignor
 from pystreams.runtime.group.group_assignor import GroupAssignor
 from pystreams.runtime.group.group_wait import GroupWait
 from pystreams.runtime.group.log_facts import LogFacts
@@ -195,6 +197,7 @@ class StreamThread:
             self._group_assignor(),
             context.instance_id(self.index),
             self._transactional_id,
+            self._application(),
         )
         closing.append(lambda: member.close(leave=self._leave))
         clients, cache = ThreadClients(member, consumer, producer), ThreadCache(self._requests.cache_bytes)
@@ -232,6 +235,16 @@ class StreamThread:
         context = self._context
         group, patience_ms = context.built.application_id, context.config.session_timeout_ms
         return GroupWait(context.admin, group, patience_ms, context.clock)
+
+    def _application(self) -> GroupApplication | None:
+        """The application for a broker that assigns the tasks; None: the group's assignor does."""
+        context, config = self._context, self._context.config
+        if config.group_protocol == "classic":
+            return None
+        assignor = BrokerAssignor(
+            context.built, context.inputs, context.stateful, context.partition_count, context.process_id
+        )
+        return assignor.application(self.name, config, lambda: self.shutdown_requested)
 
     def _group_assignor(self) -> GroupAssignor:
         context, config = self._context, self._context.config

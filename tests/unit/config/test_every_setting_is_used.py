@@ -11,7 +11,7 @@ from pystreams.config import StreamsConfig
 
 PACKAGE = Path(pystreams.__file__).parent
 #: They have one value so far, or are looked at where they are checked.
-CHECKED = {"group_protocol", "processing_guarantee"}
+CHECKED = {"processing_guarantee"}
 
 
 def test_every_setting_of_the_application_is_read_by_something():

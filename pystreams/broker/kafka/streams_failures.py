@@ -1,0 +1,73 @@
+"""What the broker does not do for a group of a stream application, in words for people. Source: KIP-1071."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from pystreams.broker.kafka import streams_heartbeat as beats
+from pystreams.broker.kafka.streams_heartbeat import HeartbeatRefusedError
+from pystreams.errors import BrokerError, ConfigError, StreamsError, TopicError, TopologyError
+
+_CLASSIC: Final = 'use group_protocol="classic"'
+_UNSUPPORTED_VERSION: Final = 35
+_INCONSISTENT_PROTOCOL: Final = 23
+_AUTHORIZATION_FAILED: Final = (29, 30)
+_STREAMS_INVALID_TOPOLOGY: Final = 130
+
+
+def heartbeat_refused(error: HeartbeatRefusedError, where: str) -> StreamsError:
+    """The error for a heartbeat that the broker will never accept."""
+    what, why = "The broker does not accept this member of the group", str(error)
+    if "Topology updates" in why:
+        return TopologyError(
+            "The group runs another topology",
+            where=where,
+            why=f"brokers up to 4.3 do not change the topology of a group ({why})",
+            hint='stop all members, and run the changed application once with group_protocol="classic", which keeps '
+            'its offsets; after that "streams" takes it as a new one',
+        )
+    hints = {
+        _UNSUPPORTED_VERSION: "groups for stream applications need Kafka 4.2 or newer with the feature "
+        f"streams.version=1 (kafka-features.sh upgrade --feature streams.version=1); {_CLASSIC}",
+        _INCONSISTENT_PROTOCOL: "the group has members of another kind: stop them first",
+        **dict.fromkeys(
+            _AUTHORIZATION_FAILED,
+            "the login needs READ on the group and on the source topics, and CREATE on internal topics",
+        ),
+    }
+    if error.code == _STREAMS_INVALID_TOPOLOGY:
+        return TopologyError("The broker cannot run this topology", where=where, why=why, hint=_CLASSIC)
+    if "not supported" in why or "not yet supported" in why:
+        return ConfigError(what, where=where, why=why, hint=_CLASSIC)
+    return BrokerError(what, where=where, why=why, hint=hints.get(error.code, ""))
+
+
+def other_version(fingerprint: str, others: Collection[str], thread: str, where: str) -> TopologyError:
+    """The error for a member whose topology is not that of the members that are in the group."""
+    return TopologyError(
+        f"the group refuses this member: the topology of {thread} differs from the one that the group runs "
+        f"(fingerprint {fingerprint[:12]}, the group's {', '.join(other[:12] for other in sorted(others))})",
+        where=where,
+        hint="stop the other members first, or give the changed application another application_id",
+    )
+
+
+def group_cannot_run(status: Mapping[int, str], where: str) -> StreamsError | None:
+    """The error for a status in which the broker gives no tasks to anybody; None if it is none."""
+    if beats.STALE_TOPOLOGY in status:
+        return TopologyError(
+            "The group runs a newer topology",
+            where=where,
+            why=status[beats.STALE_TOPOLOGY],
+            hint="stop this member",
+        )
+    for code in (beats.MISSING_SOURCE_TOPICS, beats.INCORRECTLY_PARTITIONED_TOPICS):
+        if code in status:
+            return TopicError(
+                "The broker gives out no tasks",
+                where=where,
+                why=status[code],
+                hint="create what is missing, or start again if the number of partitions has changed",
+            )
+    return None

@@ -1,0 +1,181 @@
+"""The heartbeats of a member of a group for stream applications: requests from what a member knows, and what the broker
+says in its responses. Source: KIP-1071, StreamsGroupHeartbeatRequestManager."""
+
+# pyright knows an older kafka-python by heart.
+# pyright: reportAttributeAccessIssue=false, reportCallIssue=false
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafka import errors
+
+from pystreams.broker.group_application import GroupApplication, GroupSubtopology
+from pystreams.broker.kafka.messages import StreamsGroupHeartbeatRequest as Request
+from pystreams.ids import TaskId, TopicPartition
+
+JOIN_EPOCH: Final = 0
+LEAVE_EPOCH: Final = -1
+
+STALE_TOPOLOGY: Final = 0
+MISSING_SOURCE_TOPICS: Final = 1
+INCORRECTLY_PARTITIONED_TOPICS: Final = 2
+MISSING_INTERNAL_TOPICS: Final = 3
+SHUTDOWN_APPLICATION: Final = 4
+ASSIGNMENT_DELAYED: Final = 5
+
+#: The group does not know the member any more.
+REMOVED: Final = (errors.UnknownMemberIdError, errors.FencedMemberEpochError, errors.GroupIdNotFoundError)
+REMOVED_CODES: Final = frozenset(error.errno for error in REMOVED)
+
+#: The tag in which members tell their fingerprints.
+FINGERPRINT_TAG: Final = "pystreams.fingerprint"
+
+_SUBTOPOLOGY: Final = Request.Topology.Subtopology
+#: The broker takes a host and a port for the interactive queries of others. Here the host is the thread's name.
+_NO_PORT: Final = 1
+
+
+class HeartbeatRefusedError(errors.KafkaError):  # type: ignore[misc]
+    """The broker has refused a heartbeat, with the code and the text of its answer."""
+
+    def __init__(self, code: int, why: str) -> None:
+        super().__init__(f"{errors.for_code(code).__name__} ({code}): {why}" if why else f"error {code}")
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """The tasks of a member."""
+
+    active: frozenset[TaskId] = frozenset()
+    standbys: frozenset[TaskId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a heartbeat. ``tasks`` and ``owners`` are None if they are as before."""
+
+    epoch: int
+    interval_ms: int
+    tasks: Tasks | None
+    endpoint_epoch: int
+    owners: Mapping[TopicPartition, str] | None
+    #: What keeps the group from giving out tasks, by its code.
+    status: Mapping[int, str] = field(default_factory=dict)
+
+
+def heartbeat(group: str, member_id: str, epoch: int, endpoint_epoch: int = 0, **fields: Any) -> Any:
+    """A heartbeat that changes nothing but ``fields``; with ``LEAVE_EPOCH`` the member leaves."""
+    return Request(
+        group_id=group,
+        member_id=member_id,
+        member_epoch=epoch,
+        endpoint_information_epoch=endpoint_epoch,
+        **fields,
+    )
+
+
+def joining(application: GroupApplication, rebalance_timeout_ms: int) -> dict[str, Any]:
+    """The fields of the first heartbeat."""
+    subtopologies = [_subtopology(sub) for sub in application.subtopologies]
+    tags = {**application.tags, FINGERPRINT_TAG: application.fingerprint}
+    return {
+        "rebalance_timeout_ms": rebalance_timeout_ms,
+        "topology": Request.Topology(epoch=0, subtopologies=subtopologies),
+        "process_id": application.process_id,
+        "user_endpoint": Request.Endpoint(host=application.thread, port=_NO_PORT),
+        "client_tags": [Request.KeyValue(key=key, value=value) for key, value in sorted(tags.items())],
+        "rack_id": application.rack or None,
+        **owning(Tasks()),
+    }
+
+
+def owning(tasks: Tasks) -> dict[str, Any]:
+    """The fields that say which tasks the member has."""
+    return {
+        "active_tasks": _packed(tasks.active),
+        "standby_tasks": _packed(tasks.standbys),
+        "warmup_tasks": [],
+    }
+
+
+def read(response: Any) -> Answer:
+    """Raises kafka-python's errors for what another attempt may solve, and ``HeartbeatRefusedError`` for the rest."""
+    if code := response.error_code:
+        error = errors.for_code(code)
+        if getattr(error, "retriable", False):
+            raise error(response.error_message or "")
+        raise HeartbeatRefusedError(code, response.error_message or "")
+    tasks = None
+    if response.active_tasks is not None:
+        # Warm-up tasks are filled as standbys are.
+        standbys = _unpacked(response.standby_tasks or []) | _unpacked(response.warmup_tasks or [])
+        tasks = Tasks(_unpacked(response.active_tasks), standbys)
+    return Answer(
+        response.member_epoch,
+        response.heartbeat_interval_ms,
+        tasks,
+        response.endpoint_information_epoch,
+        None
+        if response.partitions_by_user_endpoint is None
+        else _owners(response.partitions_by_user_endpoint),
+        {status.status_code: status.status_detail for status in response.status or ()},
+    )
+
+
+def fingerprints(members: Iterable[Any]) -> set[str]:
+    """The fingerprints that described members have told."""
+    return {tag.value for member in members for tag in member.client_tags if tag.key == FINGERPRINT_TAG}
+
+
+def _subtopology(sub: GroupSubtopology) -> Any:
+    sources, repartition = list(sub.sources), sorted(sub.repartition_sources)
+    return _SUBTOPOLOGY(
+        subtopology_id=str(sub.id),
+        source_topics=sources,
+        source_topic_regex=[],
+        # The broker derives the number of partitions, and refuses any other than 0.
+        state_changelog_topics=[_topic(name, 0) for name in sub.changelogs],
+        repartition_sink_topics=list(sub.repartition_sinks),
+        repartition_source_topics=[_topic(name, sub.repartition_sources[name]) for name in repartition],
+        copartition_groups=[
+            _SUBTOPOLOGY.CopartitionGroup(
+                source_topics=_indexes(sources, topics),
+                source_topic_regex=[],
+                repartition_source_topics=_indexes(repartition, topics),
+            )
+            for topics in sub.copartitioned
+        ],
+    )
+
+
+def _topic(name: str, partitions: int) -> Any:
+    return _SUBTOPOLOGY.TopicInfo(name=name, partitions=partitions, replication_factor=0, topic_configs=[])
+
+
+def _indexes(names: list[str], chosen: Collection[str]) -> list[int]:
+    return [index for index, name in enumerate(names) if name in chosen]
+
+
+def _packed(tasks: Iterable[TaskId]) -> list[Any]:
+    partitions: dict[int, list[int]] = {}
+    for task in sorted(tasks):
+        partitions.setdefault(task.subtopology, []).append(task.partition)
+    return [Request.TaskIds(subtopology_id=str(sub), partitions=of_sub) for sub, of_sub in partitions.items()]
+
+
+def _unpacked(packed: Iterable[Any]) -> frozenset[TaskId]:
+    return frozenset(
+        TaskId(int(of_sub.subtopology_id), partition) for of_sub in packed for partition in of_sub.partitions
+    )
+
+
+def _owners(endpoints: Iterable[Any]) -> dict[TopicPartition, str]:
+    return {
+        TopicPartition(topic.topic, partition): endpoint.user_endpoint.host
+        for endpoint in endpoints
+        for topic in endpoint.active_partitions
+        for partition in topic.partitions
+    }

@@ -1,0 +1,411 @@
+"""Membership in a group for stream applications: the broker assigns the tasks (KIP-1071).
+
+A thread of its own sends the heartbeats. The broker first takes tasks away; when the stream thread has closed them it
+claims what is left, the next heartbeat says so, and then the broker gives the tasks to others. So a member never gets a
+task that another one still has.
+
+The broker checks the epoch of a commit, and not whether the member has the partitions. So nothing may be committed for
+a task whose partitions were given up by ``claim``.
+"""
+
+# pyright knows an older kafka-python by heart.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import enum
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from kafka import errors
+
+from pystreams.broker.group_application import BrokerAssignment, GroupApplication
+from pystreams.broker.kafka import streams_heartbeat as beats
+from pystreams.broker.kafka.coordination import UNANSWERED, GroupConnection
+from pystreams.broker.kafka.group_failures import refused
+from pystreams.broker.kafka.known_topics import KnownTopics
+from pystreams.broker.kafka.member import MemberIdentity
+from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
+from pystreams.broker.kafka.streams_failures import group_cannot_run, heartbeat_refused, other_version
+from pystreams.broker.kafka.streams_group import list_members
+from pystreams.broker.kafka.streams_heartbeat import Answer, HeartbeatRefusedError, Tasks
+from pystreams.broker.port import Assigned, CommittedOffset, Lost, MemberEvent
+from pystreams.clock import Deadline, SystemClock
+from pystreams.errors import BrokerError, BrokerUnavailableError, StreamsError, TaskMigratedError
+from pystreams.ids import TopicPartition
+from pystreams.transitions import check_transition
+
+log = logging.getLogger(__name__)
+
+_REQUEST_TIMEOUT_MS: Final = 10_000.0
+#: Leaving a group must not take long: the others do not wait for it.
+_LEAVE_TIMEOUT_MS: Final = 2_000.0
+#: How soon the next heartbeat follows while something is under way.
+_SOON_MS: Final = 300.0
+#: How long a commit with an old epoch waits for the heartbeat that brings the new one.
+_EPOCH_TIMEOUT_MS: Final = 2_000.0
+_EPOCH_PAUSE_S: Final = 0.01
+#: The default of the group's setting ``streams.session.timeout.ms``, which no broker allows to be less.
+_SESSION_TIMEOUT_MS: Final = 45_000.0
+
+#: The member has another epoch, or somebody else has the partition.
+_OTHER_EPOCH: Final = (errors.StaleMemberEpochError, errors.IllegalGenerationError)
+#: What keeps the group from giving out tasks only for a moment.
+_SOON_OVER: Final = frozenset((beats.MISSING_INTERNAL_TOPICS, beats.ASSIGNMENT_DELAYED))
+
+
+class _Standing(enum.Enum):
+    """What the group knows of the member."""
+
+    JOINING = "joining"
+    MEMBER = "member"
+    #: The broker has removed it, and the stream thread has not heard of it yet.
+    LOST = "lost"
+    LEFT = "left"
+
+
+_SUCCESSORS: Final = {
+    _Standing.JOINING: frozenset((_Standing.MEMBER, _Standing.LEFT)),
+    _Standing.MEMBER: frozenset((_Standing.LOST, _Standing.LEFT)),
+    _Standing.LOST: frozenset((_Standing.JOINING, _Standing.LEFT)),
+    _Standing.LEFT: frozenset[_Standing](),
+}
+
+
+class StreamsGroupMember:
+    """See ``port.Member``. Its methods are called by one thread; its own thread sends the heartbeats."""
+
+    def __init__(
+        self, settings: KafkaSettings, client_id: str, group: str, application: GroupApplication
+    ) -> None:
+        """Raises ``BrokerUnavailableError``, and ``TopicError`` if the brokers do not know a topic."""
+        self._where = f"group {group}, {settings.description}"
+        self._group = group
+        self._application = application
+        self._rebalance_timeout_ms = settings.max_poll_interval_ms
+        self._connection = GroupConnection(settings, client_id, group)
+        self._member_id = str(uuid.uuid4())
+        self._mutex = threading.Lock()
+        self._standing = _Standing.JOINING
+        self._epoch = beats.JOIN_EPOCH
+        self._interval_ms = _SOON_MS
+        #: What the broker wants this member to have; None: it has not said so yet.
+        self._target: Tasks | None = None
+        #: What the stream thread was given last, and what it has taken on.
+        self._given: Tasks | None = None
+        self._claimed = Tasks()
+        #: Whether the stream thread has still to take on the target.
+        self._due = False
+        #: Whether the stream thread wants the target again once a heartbeat has confirmed it.
+        self._again = False
+        #: Whether the broker has still to be told what is claimed.
+        self._untold = True
+        self._endpoint_epoch = 0
+        self._owners: Mapping[TopicPartition, str] = {}
+        self._shutdown = False
+        self._why_lost = ""
+        #: What ends this membership.
+        self._failure: Exception | None = None
+        #: Since when the group has given out no tasks.
+        self._failing_ms: float | None = None
+        self._trouble: type[BaseException] | None = None
+        now_ms = SystemClock().monotonic_ms()
+        #: When the broker has last confirmed the membership, and when the stream thread has last shown that it lives.
+        self._confirmed_ms, self._alive_ms = now_ms, now_ms
+        self._wake = threading.Event()
+        topics = {partition.topic for inputs in application.inputs.values() for partition in inputs}
+        try:
+            self._topics = KnownTopics(self._connection, topics, self._where)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._thread = threading.Thread(target=self._run, name=f"{client_id}-heartbeat", daemon=True)
+
+    @property
+    def member_id(self) -> str:
+        """Empty before the first join."""
+        return self._member_id if self._standing is not _Standing.JOINING else ""
+
+    @property
+    def joining(self) -> bool:
+        """False: the broker accepts commits while tasks move, because the epoch of a task that stays is still valid."""
+        return False
+
+    def poll(self) -> list[MemberEvent]:
+        """An assignment is returned again until it is claimed."""
+        if self._thread.ident is None:
+            self._thread.start()
+        self.keep_alive()
+        self._topics.check()
+        with self._mutex:
+            if self._failure is not None:
+                raise self._failure
+            if self._standing is _Standing.LOST:
+                self._enter(_Standing.JOINING)
+                self._wake.set()
+                return [Lost(self._why_lost)]
+            if self._standing is not _Standing.MEMBER or not self._due or self._target is None:
+                return []
+            target = self._target
+            self._given = target
+            told = BrokerAssignment(target.active, target.standbys, self._owners, self._shutdown)
+            return [Assigned(self._epoch, *self._application.to_member(told))]
+
+    def claim(self, partitions: Collection[TopicPartition]) -> None:
+        """Raises ``BrokerError`` for a partition that was never in an ``Assigned``. Has no effect after a loss."""
+        with self._mutex:
+            if self._standing is not _Standing.MEMBER or self._given is None:
+                return
+            inputs, claimed = self._application.inputs, frozenset(partitions)
+            given = frozenset(p for task in self._given.active | self._claimed.active for p in inputs[task])
+            if not claimed <= given:
+                raise BrokerError(
+                    "A member cannot claim partitions that were not assigned to it",
+                    where=f"{self._where}, member {self._member_id}: {sorted(claimed - given)}",
+                )
+            active = frozenset(task for task, of_task in inputs.items() if of_task <= claimed)
+            self._claimed = Tasks(active, self._given.standbys)
+            # The broker may have changed its mind since the poll.
+            self._due = self._target != self._given
+            self._untold = True
+        self._wake.set()
+
+    def can_commit(self) -> bool:
+        """Whether offsets can be committed."""
+        return self._standing is _Standing.MEMBER
+
+    def confirm(self) -> None:
+        """Ask the broker if it has confirmed nothing for a whole session: if the process was frozen for longer, other
+        members have its tasks, and its writes would be obsolete."""
+        if SystemClock().monotonic_ms() - self._confirmed_ms <= _SESSION_TIMEOUT_MS:
+            return
+        try:
+            self._beat()
+        except errors.KafkaError as error:
+            raise refused(error, "The membership cannot be confirmed", self._where) from None
+        self.identity()
+
+    def identity(self) -> MemberIdentity:
+        """The identity for a commit by other means. Raises ``TaskMigratedError`` if it is not a member any more."""
+        with self._mutex:
+            if self._standing is not _Standing.MEMBER:
+                raise self._migrated(self._why_lost or "it is not a member any more")
+            return MemberIdentity(self._group, self._epoch, self._member_id, None)
+
+    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset], *, strict: bool = False) -> None:
+        """Commit with the epoch that the broker knows. ``strict``: a request without an answer may still arrive, and
+        would set back what is committed after it. So the member leaves then, and joins again.
+
+        Raises ``TaskMigratedError`` if the group has continued without this member, ``BrokerUnavailableError`` if the
+        coordinator does not answer.
+        """
+        deadline = Deadline(SystemClock(), _EPOCH_TIMEOUT_MS)
+        while True:
+            identity = self.identity()
+            try:
+                self._connection.commit(
+                    offsets,
+                    identity.generation,
+                    identity.member_id,
+                    _REQUEST_TIMEOUT_MS,
+                    once=strict,
+                    by_epoch=True,
+                )
+                return
+            except _OTHER_EPOCH as error:
+                if deadline.expired():
+                    raise self._removed(str(error)) from None
+                self._wake.set()
+                time.sleep(_EPOCH_PAUSE_S)
+            except beats.REMOVED as error:
+                raise self._removed(str(error)) from None
+            except UNANSWERED as error:
+                self._leave()
+                raise self._removed(
+                    f"{type(error).__name__}: {error}; the request may still arrive"
+                ) from None
+            except errors.KafkaError as error:
+                raise refused(error, "Offsets cannot be committed", self._where) from None
+
+    def is_between_generations(self, error: errors.KafkaError) -> bool:
+        """Whether a commit was refused with this error only because the next heartbeat brings another epoch."""
+        self._wake.set()
+        return isinstance(error, _OTHER_EPOCH) and self._standing is _Standing.MEMBER
+
+    def refused_commit(self, error: errors.KafkaError) -> StreamsError | None:
+        """The error for a transaction whose offsets the group has refused; None if it is not about the membership."""
+        if isinstance(error, beats.REMOVED + _OTHER_EPOCH):
+            return self._removed(str(error))
+        return None
+
+    def committed(
+        self, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        try:
+            found = self._connection.committed(partitions, _REQUEST_TIMEOUT_MS) if partitions else {}
+        except errors.KafkaError as error:
+            raise refused(error, "Committed offsets cannot be read", self._where) from None
+        return {partition: found.get(partition) for partition in partitions}
+
+    def request_rejoin(self) -> None:
+        """The broker is not asked for another assignment, because it decides by itself; but the stream thread gets the
+        present one again."""
+        with self._mutex:
+            self._again = True
+        self._wake.set()
+
+    def look(self) -> None:
+        self._wake.set()
+
+    def keep_alive(self) -> None:
+        """Signal that the thread is working, as ``poll`` does: during long operations."""
+        self._alive_ms = SystemClock().monotonic_ms()
+
+    def close(self, *, leave: bool | None = None) -> None:
+        """Without leaving, the broker keeps the tasks for this member until its session is over."""
+        if self._standing is _Standing.LEFT:
+            return
+        if leave is not False:
+            self._leave()
+        with self._mutex:
+            self._enter(_Standing.LEFT)
+        self._wake.set()
+        self._connection.close()
+        if self._thread.is_alive():
+            self._thread.join(_LEAVE_TIMEOUT_MS / 1000)
+
+    # The thread of the heartbeats
+
+    def _run(self) -> None:
+        while not self._left() and self._failure is None:
+            self._wake.wait(self._interval_ms / 1000)
+            self._wake.clear()
+            try:
+                self._beat()
+                self._trouble = None
+            except (errors.KafkaError, BrokerUnavailableError) as error:
+                self._troubled(error)
+            except Exception as error:  # noqa: BLE001 - a connection that is being closed raises what it likes
+                if not self._left():
+                    self._failure = error
+
+    def _left(self) -> bool:
+        """Another thread may have closed the member meanwhile."""
+        return self._standing is _Standing.LEFT
+
+    def _troubled(self, error: BaseException) -> None:
+        """Try again; without success the member's session ends."""
+        with self._mutex:
+            self._untold = True
+        if not self._left() and self._trouble is not type(error):
+            log.warning("%s: no heartbeat: %s: %s", self._where, type(error).__name__, error)
+        self._trouble = type(error)
+
+    def _beat(self) -> None:
+        if self._standing is _Standing.JOINING:
+            self._check_topology()
+        request = self._next_request()
+        if request is None:
+            return
+        try:
+            answer = self._connection.ask(request, beats.read, _REQUEST_TIMEOUT_MS)
+        except HeartbeatRefusedError as error:
+            self._take_refusal(error)
+        else:
+            self._take(answer)
+
+    def _check_topology(self) -> None:
+        """The broker compares the topics alone, and would let two versions of a program work side by side."""
+        fingerprint = self._application.fingerprint
+        others = beats.fingerprints(list_members(self._connection)) - {fingerprint}
+        if others:
+            raise other_version(fingerprint, others, self._application.thread, self._where)
+
+    def _next_request(self) -> Any:
+        """The next heartbeat; None while there is nothing to say."""
+        with self._mutex:
+            if self._standing in (_Standing.LOST, _Standing.LEFT):
+                return None
+            fields: dict[str, Any] = {"shutdown_application": self._application.shuts_down()}
+            if self._standing is _Standing.JOINING:
+                fields |= beats.joining(self._application, self._rebalance_timeout_ms)
+            elif self._untold:
+                fields |= beats.owning(self._claimed)
+            self._untold = False
+            return beats.heartbeat(self._group, self._member_id, self._epoch, self._endpoint_epoch, **fields)
+
+    def _take(self, answer: Answer) -> None:
+        now_ms = SystemClock().monotonic_ms()
+        with self._mutex:
+            if self._standing is _Standing.JOINING:
+                self._enter(_Standing.MEMBER)
+            if self._standing is not _Standing.MEMBER:
+                return
+            self._epoch, self._confirmed_ms = answer.epoch, now_ms
+            if answer.owners is not None:
+                self._owners, self._endpoint_epoch = answer.owners, answer.endpoint_epoch
+            if answer.tasks is not None and answer.tasks != self._target:
+                self._target, self._due = answer.tasks, True
+            if self._again or beats.SHUTDOWN_APPLICATION in answer.status:
+                self._due, self._again = self._target is not None, False
+            self._shutdown = beats.SHUTDOWN_APPLICATION in answer.status
+            self._failure = self._group_failure(answer.status, now_ms)
+            pending = self._target is None or self._due or self._untold or answer.status.keys() & _SOON_OVER
+            self._interval_ms = min(_SOON_MS, answer.interval_ms) if pending else answer.interval_ms
+            idle_ms = now_ms - self._alive_ms
+        if idle_ms > self._rebalance_timeout_ms:
+            self._leave()
+            self._lose(f"its thread has not asked for work for {idle_ms / 1000:.0f} s (max_poll_interval_ms)")
+
+    def _group_failure(self, status: Mapping[int, str], now_ms: float) -> StreamsError | None:
+        """The error for a status that lasts: a topic that is new may not be known everywhere yet."""
+        failure = group_cannot_run(status, self._where)
+        if failure is None:
+            self._failing_ms = None
+        elif self._failing_ms is None:
+            self._failing_ms = now_ms
+        lasts = self._failing_ms is not None and now_ms - self._failing_ms >= 1000 * CONNECT_TIMEOUT_S
+        return failure if lasts else None
+
+    def _take_refusal(self, error: HeartbeatRefusedError) -> None:
+        if error.code in beats.REMOVED_CODES:
+            self._lose(str(error))
+        else:
+            self._failure = heartbeat_refused(error, self._where)
+
+    def _lose(self, why: str) -> None:
+        with self._mutex:
+            self._why_lost = f"the coordinator has removed this member: {why}"
+            self._epoch, self._endpoint_epoch, self._owners = beats.JOIN_EPOCH, 0, {}
+            self._target = self._given = None
+            self._claimed, self._due, self._again = Tasks(), False, False
+            self._interval_ms = _SOON_MS
+            if self._standing is _Standing.MEMBER:
+                self._enter(_Standing.LOST)
+
+    def _leave(self) -> None:
+        if not self.can_commit():
+            return
+        request = beats.heartbeat(self._group, self._member_id, beats.LEAVE_EPOCH)
+        try:
+            self._connection.ask(request, beats.read, _LEAVE_TIMEOUT_MS)
+        except (errors.KafkaError, BrokerError) as error:
+            log.warning("%s: could not leave the group: %s", self._where, error)
+
+    def _removed(self, why: str) -> TaskMigratedError:
+        self._lose(why)
+        return self._migrated(why)
+
+    def _migrated(self, why: str) -> TaskMigratedError:
+        return TaskMigratedError(
+            "The group has continued without this member: its commit was refused",
+            where=self._where,
+            why=why,
+            hint="it joins again; the new owners of its tasks process the records since its last commit",
+        )
+
+    def _enter(self, standing: _Standing) -> None:
+        self._standing = check_transition(self._where, _SUCCESSORS, self._standing, standing)

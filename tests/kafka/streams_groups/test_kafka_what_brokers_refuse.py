@@ -1,0 +1,62 @@
+"""What brokers do not do for groups of stream applications is an error that says what to do."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pystreams.app import App
+from pystreams.errors import StreamsError, TopologyError
+from pystreams.runtime.streams import Streams
+from tests.kafka.support import Cluster
+from tests.live.support import caught_up, eventually
+
+pytestmark = pytest.mark.kafka
+
+STREAMS = {"group_protocol": "streams"}
+
+
+def counting(cluster: Cluster, topic: str, **settings: object) -> App:
+    app = cluster.app("shop", **settings)
+    app.stream(topic, key=str, value=str).group_by_key().count(name="counts").to_stream().to(
+        "out", key=str, value=int
+    )
+    return app
+
+
+def ended(client: Streams) -> StreamsError:
+    eventually(lambda: client.failure is not None)
+    assert isinstance(client.failure, StreamsError)
+    client.close()
+    return client.failure
+
+
+def test_a_changed_topology_is_refused_until_the_group_was_classic_once(cluster: Cluster):
+    cluster.create("orders", "returns", "out", partitions=2)
+    cluster.write("orders", [("a", "1", 1)], value=str)
+    cluster.write("returns", [("b", "1", 1)], value=str)
+    client = cluster.start(counting(cluster, "orders", **STREAMS))
+    caught_up(client)
+    client.close()
+
+    def changed(**settings: object) -> App:
+        return counting(cluster, "returns", **settings)
+
+    error = ended(cluster.start(changed(**STREAMS)))
+    assert isinstance(error, TopologyError)
+    assert 'group_protocol="classic"' in error.hint
+    for protocol in ("classic", "streams"):
+        client = cluster.start(changed(group_protocol=protocol))
+        caught_up(client)
+        client.close()
+    assert [(r.key, r.value) for r in cluster.read("out", key=str, value=int)] == [("a", 1), ("b", 1)]
+
+
+def test_sources_by_pattern_are_refused(cluster: Cluster):
+    cluster.create("orders", "out")
+    app = cluster.app("shop", **STREAMS)
+    app.stream(re.compile("orders"), key=str, value=str).to("out")
+    error = ended(cluster.start(app))
+    assert "pattern" in str(error)
+    assert "name the topics" in error.hint
