@@ -9,7 +9,7 @@ COUNT ?= 200
 MINUTES ?= 10
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore lock package docker clean
+.PHONY: help setup demo backfill-demo test test-fast chaos chaos-kafka kills kills-kafka churn trouble check lint format typecheck kafka conformance prove-live prove-backfill prove-catching-up bench bench-exactly-once bench-micro bench-backfill bench-catch-up bench-large bench-restore bench-snapshots lock package docker clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -115,6 +115,9 @@ bench-large: .venv/.dev ## Start, run and stop an application with 200 partition
 
 bench-restore: .venv/.dev ## Restore 20 million keys beside Java, and beside tasks that go on processing (ARGS='--keys 1000000')
 	@$(BIN)/python -m tests.benchmarks.restore $(ARGS)
+
+bench-snapshots: .venv/.dev ## The first start on a machine without state, from a snapshot and without one (ARGS='--keys 50000 --repeats 1')
+	@$(BIN)/python -m tests.benchmarks.snapshots $(ARGS)
 
 lock: .venv/.dev ## Resolve the dependencies anew: uv.lock, and requirements-dev.txt from it
 	@$(BIN)/pip install --quiet uv

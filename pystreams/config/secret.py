@@ -17,6 +17,8 @@ _PLACE: Final = re.compile(r"[._-](url|location|file|id|provider)$")
 _NEIGHBOURS: Final = frozenset({"client_settings", "oauth_token_provider", "serde_settings"})
 #: A login in an address: ``https://alice:secret@host``.
 _LOGIN: Final = re.compile(r"[^\s,'\"/]*:[^\s,'\"]*@")
+#: The parameters of an address, keys among them.
+_PARAMETERS: Final = re.compile(r"(?<=://)([^\s?'\"]*)\?[^\s'\"]*")
 _HIDDEN: Final = "[hidden]"
 
 
@@ -34,7 +36,8 @@ def shown(name: str, value: Any) -> str:
         return str(getattr(value, "__qualname__", None) or type(value).__qualname__)
     if is_secret(name) or name in _NEIGHBOURS:
         return _HIDDEN
-    return without_login(str(value) if isinstance(value, Path) else repr(value))
+    text = without_login(str(value) if isinstance(value, Path) else repr(value))
+    return _PARAMETERS.sub(rf"\1?{_HIDDEN}", text)
 
 
 def without_login(text: str) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pystreams.state.snapshots.folder import SnapshotFolder
 from tests.unit.state.snapshots.machine_kit import OF_TASK, Machines
 from tests.unit.state.state_kit import key_value
 
@@ -65,6 +66,18 @@ def test_a_folder_without_any_is_no_mistake(pystreams, folder):
     listed = pystreams("snapshots", "nowhere")
     assert (listed.code, listed.out) == (0, "")
     assert "No snapshots in nowhere." in listed.err
+
+
+def test_a_place_that_cannot_be_read_is_named(pystreams, files, monkeypatch):
+    def denied(*_: object) -> None:
+        raise RuntimeError("no credentials")
+
+    monkeypatch.setattr(SnapshotFolder, "folders", denied)
+    refused = pystreams("snapshots", "snapshots")
+    assert refused.code == 1
+    assert "the snapshots cannot be read" in refused.err
+    assert "RuntimeError: no credentials" in refused.err
+    assert "Traceback" not in refused.err
 
 
 def test_an_unknown_file_system_is_named(pystreams, folder):

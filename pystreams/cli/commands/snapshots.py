@@ -12,7 +12,7 @@ import typer
 
 from pystreams.cli.terminal.console import note, show_table
 from pystreams.cli.terminal.exits import Exit
-from pystreams.errors import ConfigError, StateCorruptedError
+from pystreams.errors import StateCorruptedError, StateError, StreamsError
 
 if TYPE_CHECKING:
     from pystreams.state.snapshots.folder import SnapshotFolder
@@ -46,7 +46,14 @@ def snapshots(
 
     [bold]pystreams snapshots s3://bucket/snapshots --verify[/]
     """
-    found = list(_find(folder, verify=verify))
+    try:
+        found = list(_find(folder, verify=verify))
+    except StreamsError:
+        raise
+    except Exception as error:
+        # File systems raise what they like.
+        why = f"{type(error).__name__}: {error}"
+        raise StateError("the snapshots cannot be read", where=folder, why=why) from error
     if not found:
         note(f"No snapshots in {folder}.")
         return
@@ -61,14 +68,9 @@ def _find(place: str, *, verify: bool) -> Iterator[_Found]:
     from pystreams.state.snapshots.reading import find_manifests, read_manifest
 
     folder = SnapshotFolder(place)
-    try:
-        tasks = [
-            (application, task) for application in folder.folders("") for task in folder.folders(application)
-        ]
-    except OSError as error:
-        raise ConfigError(
-            "the folder of the snapshots cannot be read", where=place, why=str(error)
-        ) from error
+    tasks = [
+        (application, task) for application in folder.folders("") for task in folder.folders(application)
+    ]
     for application, task in tasks:
         of_task = task_folder(application, task)
         for name in find_manifests(folder, of_task):

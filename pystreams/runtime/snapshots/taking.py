@@ -1,8 +1,9 @@
 """Takes snapshots of the tasks that run.
 
-The thread of a task makes the checkpoint, between two commits, so it names exactly the offsets of the last one. RocksDB
-has written what it had in memory to files by then, in the background, so that the checkpoint is a matter of links. A
-thread of its own copies the files, one task at a time; the next checkpoint is made when that is done.
+The thread of a task makes the checkpoint, between two commits, so it names exactly the offsets of the last one: only a
+commit writes to RocksDB. What RocksDB has in memory is written to files in the background before, so that the
+checkpoint is a matter of links. A thread of its own copies the files, one task at a time; the next checkpoint is made
+when that is done.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from pystreams.state.task_stores import TaskStores
 
 log = logging.getLogger(__name__)
 
+#: Stores that have not changed are taken again after so long, which copies next to nothing: a snapshot that is older
+#: than a changelog keeps deletions is of no use.
+UNCHANGED_MS: Final = 3_600_000
 #: How long to wait for the end of the thread: a storage may not answer.
 _END_TIMEOUT_S: Final = 5.0
 
@@ -48,11 +52,12 @@ class Task(Protocol):
 @dataclass(slots=True)
 class _Turn:
     """When the next snapshot of a task is due (monotonic, ms); None: not known yet. ``taken`` are the offsets of the
-    last one."""
+    last one that this client has taken, at ``taken_ms``."""
 
     due_ms: float | None = None
     flushing: bool = False
     taken: Mapping[str, int] = field(default_factory=dict)
+    taken_ms: float = 0.0
 
 
 class SnapshotTaker:
@@ -93,20 +98,18 @@ class SnapshotTaker:
             return
         now_ms = self._clock.monotonic_ms()
         for task in tasks:
-            with self._mutex:
-                turn = self._turns.get(task.task_id)
-                if turn is None:
-                    self._turns[task.task_id] = _Turn()
-                    if self._fitting.stores(task.task_id):
-                        self._jobs.put(partial(self._learn, task.task_id))
-            due_ms = None if turn is None else turn.due_ms
-            if (
-                turn is not None
-                and due_ms is not None
-                and now_ms >= due_ms
-                and self._take(task, turn, now_ms)
-            ):
+            turn = self._turn(task.task_id)
+            if turn.due_ms is not None and now_ms >= turn.due_ms and self._take(task, turn, now_ms):
                 return
+
+    def _turn(self, task_id: TaskId) -> _Turn:
+        with self._mutex:
+            turn = self._turns.get(task_id)
+            if turn is None:
+                turn = self._turns[task_id] = _Turn()
+                if self._fitting.stores(task_id):
+                    self._jobs.put(partial(self._learn, task_id))
+            return turn
 
     def _take(self, task: Task, turn: _Turn, now_ms: float) -> bool:
         """Whether a checkpoint is made now."""
@@ -114,7 +117,7 @@ class SnapshotTaker:
         try:
             if not turn.flushing:
                 offsets = state.durable_offsets
-                if not offsets or offsets == turn.taken:
+                if not offsets or (offsets == turn.taken and now_ms - turn.taken_ms < UNCHANGED_MS):
                     turn.due_ms = now_ms + self._interval_ms
                     return False
                 state.begin_flush()
@@ -137,7 +140,7 @@ class SnapshotTaker:
         except BaseException:
             self._copying = False
             raise
-        turn.taken = task.state.durable_offsets
+        turn.taken, turn.taken_ms = task.state.durable_offsets, now_ms
         turn.flushing, turn.due_ms = False, now_ms + self._interval_ms
         self._jobs.put(partial(self._copy, task.task_id, path, turn.taken, self._clock.now_ms()))
         return True

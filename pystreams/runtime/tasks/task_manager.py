@@ -584,12 +584,14 @@ class TaskManager:
 
     def upkeep(self) -> None:
         """Periodic work after a commit: check whether another process has written to changelogs, also to those without
-        new records, delete processed records from internal topics, note when the stores were complete, and take
-        snapshots of them."""
+        new records, delete processed records from internal topics, and note when the stores were complete."""
         if self._guard is not None:
             self._guard.now_and_then(self.running)
         self._purge.now_and_then(self.running)
         self._note_complete()
+
+    def take_snapshots(self) -> None:
+        """Take snapshots of stores as of their last commit, if that is due. Called often, between commits."""
         if self._context.snapshots is not None:
             self._context.snapshots.taker.look(self.running)
 

@@ -416,6 +416,7 @@ class Rounds:
             self._context.load.processes(self._name, min(1.0, self._work_ms / elapsed_ms))
             self._last_snapshot_ms, self._work_ms = now, 0.0
             self._owner.publish()
+            self.tasks.take_snapshots()
             if self._follow_up is not None and self._follow_up.due(self.tasks.standby_lags):
                 self.clients.member.request_rejoin()
             self._summary.log_if_due(self.records, int(self._commits.value), len(self.tasks.tasks()))

@@ -28,6 +28,8 @@ SECRET = "hunter2"
         ("bootstrap_servers", f"https://alice:{SECRET}@broker:9092"),
         ("bootstrap_servers", f"alice:{SECRET}@broker:9092"),
         ("bootstrap_servers", [f"alice:{SECRET}@broker:9092", "b:1"]),
+        ("state_snapshot_dir", f"s3://alice:{SECRET}@bucket"),
+        ("state_snapshot_dir", f"s3://bucket?secret_key={SECRET}"),
         ("poll_ms", f"https://alice:{SECRET}@broker:9092"),
     ],
     ids=str,

@@ -9,6 +9,7 @@ import pytest
 
 from pystreams.clock import ManualClock
 from pystreams.metrics import names
+from pystreams.runtime.snapshots.taking import UNCHANGED_MS
 from pystreams.state.snapshots.folder import SnapshotFolder
 from tests.live.support import eventually
 from tests.unit.runtime.snapshots.snapshots_kit import (
@@ -79,6 +80,27 @@ def test_one_is_taken_each_interval_if_the_stores_have_changed(start: Start, clo
     clock.advance_ms(1)
     taken(client, task, 2)
     assert [manifest.offsets for manifest in client.manifests()] == [6, 5]
+    assert not [path for path in client.scratch.path.iterdir() if path.is_dir()], "no checkpoint stays"
+
+
+def test_stores_that_do_not_change_are_taken_again_before_their_snapshot_is_too_old(
+    start: Start, clock: ManualClock
+) -> None:
+    client = start()
+    task = client.open()
+    task.commit(5, b"a")
+    known(client, task)
+    clock.advance_ms(INTERVAL_MS)
+    taken(client, task, 1)
+    clock.advance_ms(UNCHANGED_MS - 1)
+    taken(client, task, 1)
+    clock.advance_ms(INTERVAL_MS)
+    taken(client, task, 2)
+    first, second = client.manifests()
+    assert (first.offsets, second.offsets) == (5, 5)
+    assert first.taken_ms - second.taken_ms == UNCHANGED_MS - 1 + INTERVAL_MS
+    copied_bytes = client.metrics.total(names.SNAPSHOT_BYTES_COPIED)
+    assert copied_bytes < first.size_bytes + second.size_bytes
 
 
 def test_a_client_that_starts_often_takes_them_all_the_same(start: Start, clock: ManualClock) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from pystreams.errors import StateCorruptedError
-from pystreams.state.snapshots.folder import StoppedError
+from pystreams.state.snapshots.folder import SnapshotFolder
 from pystreams.state.snapshots.manifest import FILES_FOLDER, Manifest, OtherFormatError
 from pystreams.state.snapshots.reading import find_manifests, missing_files, read_manifest
 from pystreams.state.snapshots.writing import SnapshotWriter
-from tests.unit.state.snapshots.machine_kit import OF_TASK, Machines, content_of
+from tests.unit.state.snapshots.machine_kit import OF_TASK, Machines, content_of, never
 from tests.unit.state.state_kit import key_value
 
 
@@ -88,25 +88,40 @@ def test_a_database_that_is_not_as_of_the_manifests_offsets_is_refused(machines:
         machines.fetch(machines.snapshots()[0])
 
 
-@pytest.mark.parametrize("files", range(4))
+class Crashing(SnapshotFolder):
+    """Breaks off in the middle of a file, after some whole ones."""
+
+    def __init__(self, place: str, whole: int) -> None:
+        super().__init__(place)
+        self.whole = whole
+
+    def put(self, source: Path, file: str, stopped: Callable[[], bool]) -> None:
+        if self.whole == 0:
+            content = source.read_bytes()
+            self.write(file, content[: len(content) // 2])
+            raise OSError("the connection is lost")
+        self.whole -= 1
+        super().put(source, file, stopped)
+
+
+@pytest.mark.parametrize("whole", range(3))
 def test_what_a_crash_in_the_middle_of_copying_leaves_is_not_relied_on(
-    machines: Machines, files: int
+    machines: Machines, whole: int
 ) -> None:
     machines.task["items"].put("b", "2" * 10_000)
     machines.commit()
-    before, left = machines.snapshots(), files
-
-    def stopped() -> bool:
-        nonlocal left
-        left -= 1
-        return left < 0
-
-    with pytest.raises(StoppedError):
-        machines.take(SnapshotWriter(machines.folder, 2, stopped))
+    before = machines.snapshots()
+    crashing = SnapshotWriter(Crashing(str(machines.path / "snapshots"), whole), 2, never)
+    with pytest.raises(OSError, match="the connection is lost"):
+        machines.take(crashing)
+    left = machines.folder.names(f"{OF_TASK}/{FILES_FOLDER}").keys() - {
+        file.digest for file in before[0].files.values()
+    }
+    assert len(left) == whole + 1
     # No manifest names what was left behind, be it whole or a part.
     assert machines.snapshots() == before
     for name, size_bytes in machines.folder.names(f"{OF_TASK}/{FILES_FOLDER}").items():
-        if name not in {file.digest for file in before[0].files.values()}:
+        if name in left:
             machines.folder.write(f"{OF_TASK}/{FILES_FOLDER}/{name}", b"x" * size_bytes)
     machines.take()
     found = machines.snapshots()
@@ -126,3 +141,15 @@ def test_a_damaged_manifest_does_not_cost_other_snapshots_their_files(machines: 
         assert not missing_files(machines.folder, OF_TASK, manifest)
     with pytest.raises(FileNotFoundError):
         read_manifest(machines.folder, OF_TASK, name)
+
+
+def test_a_snapshot_of_another_version_keeps_its_files(machines: Machines) -> None:
+    (name,), (other,) = find_manifests(machines.folder, OF_TASK), machines.snapshots()
+    file = f"{OF_TASK}/{name}"
+    machines.folder.write(file, machines.folder.read(file).replace(b'"format":1', b'"format":2'))
+    writer = SnapshotWriter(machines.folder, 10, never)
+    for value in "2345":
+        machines.task["items"].put("a", value)
+        machines.commit()
+        machines.take(writer)
+    assert not missing_files(machines.folder, OF_TASK, other)
