@@ -12,6 +12,13 @@ from typing import Final
 DROPPED_RECORDS: Final = "dropped-records-total"
 PROCESSED: Final = "process-total"
 PUNCTUATED: Final = "punctuate-total"
+# Changelog records that were restored before the task ran, and that its standby has read; what is left to restore.
+RESTORED: Final = "restore-total"
+UPDATED: Final = "update-total"
+RESTORE_REMAINING: Final = "restore-remaining-records-total"
+
+# Per task, and not in Kafka Streams: the changelog offsets that a standby lacks.
+STANDBY_LAG: Final = "standby-lag"
 
 # Of pystreams alone: the records that a step (``processor_node_id``) of a task has dropped because they were too late
 # for a window, the worst lateness, and the grace that would have kept them all.

@@ -12,6 +12,7 @@ from pystreams.engine.input.input_decoding import InputForStore
 from pystreams.engine.offset_metadata import merge_committed
 from pystreams.engine.stream_task import StreamTask
 from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import Counter
 from pystreams.record import RecordBatch
 from pystreams.runtime.tasks.task import TASK_SUCCESSORS, TaskStatus
 from pystreams.state.store import LogChange
@@ -24,7 +25,7 @@ from pystreams.transitions import check_transition
 class StoreTask:
     """``changelogs`` names the changelog partition of every logged store, ``source_changelogs`` the input that a store
     is restored from which has none. ``log_changes`` append to the changelogs of the stores, ``logged`` counts what they
-    have appended."""
+    have appended. ``records_restored`` counts what its stores were filled with."""
 
     task_id: TaskId
     inputs: frozenset[TopicPartition]
@@ -32,6 +33,7 @@ class StoreTask:
     source_changelogs: Mapping[str, TopicPartition] = field(default_factory=dict, kw_only=True)
     log_changes: Mapping[str, LogChange] = field(default_factory=dict, kw_only=True)
     logged: dict[str, int] = field(default_factory=dict, kw_only=True)
+    records_restored: Counter = field(default_factory=Counter, kw_only=True)
     status: TaskStatus = field(default=TaskStatus.CREATED, kw_only=True)
     #: Its local state was deleted just before: if the stores still cannot be opened, deleting it again does not help.
     wiped: bool = field(default=False, kw_only=True)
@@ -101,6 +103,7 @@ class StoreTask:
                 self._inputs_for_stores[store] = self.stream.input_for_store(batch.topic)
             batch = self._inputs_for_stores[store].processed(batch)
         self.state.restore(store, batch)
+        self.records_restored.add(len(batch))
 
     def take_over(self, other: StoreTask) -> None:
         """Go on with the open stores of another task with this id, which must not be used any more."""

@@ -9,6 +9,7 @@ from pystreams.engine.codegen import CompiledCode, compile_nodes
 from pystreams.engine.new_task import new_task
 from pystreams.engine.stream_task import TaskServices
 from pystreams.ids import TaskId, TopicPartition
+from pystreams.metrics import Counter, names
 from pystreams.record import Headers
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.client_context import ClientContext
@@ -51,6 +52,7 @@ class TaskOpener:
             source_changelogs=self._partitions(task_id, self._context.subtopology(task_id).source_changelogs),
             log_changes={store: self._log_of(p, store, logged) for store, p in changelogs.items()},
             logged=logged,
+            records_restored=self._counter(names.RESTORED, task_id),
         )
 
     def make_standby(self, task_id: TaskId) -> StandbyTask:
@@ -64,8 +66,12 @@ class TaskOpener:
             source_changelogs=self._partitions(task_id, self._context.subtopology(task_id).source_changelogs),
             log_changes={store: self._log_of(p, store, logged) for store, p in changelogs.items()},
             logged=logged,
+            records_restored=self._counter(names.UPDATED, task_id),
             changelogs_ahead=self._context.changelogs_ahead,
         )
+
+    def _counter(self, name: str, task_id: TaskId) -> Counter:
+        return self._context.metrics.counter(name, thread_id=self._services.thread_id, task_id=task_id)
 
     def _partitions(self, task_id: TaskId, topics: Mapping[str, str]) -> dict[str, TopicPartition]:
         return {store: TopicPartition(topic, task_id.partition) for store, topic in topics.items()}

@@ -42,6 +42,7 @@ from pystreams.runtime.threads.progress import (
     task_progress,
 )
 from pystreams.runtime.threads.requests import Requests
+from pystreams.runtime.threads.restore_gauges import RestoreGauges
 from pystreams.runtime.threads.rounds import Rounds, ThreadParts
 from pystreams.runtime.threads.thread_end import ask_all_to_stop, close_all, placed
 from pystreams.runtime.threads.thread_state import THREAD_SUCCESSORS, ThreadState
@@ -107,6 +108,7 @@ class StreamThread:
         #: Whether to leave the group at the end; None: as the kind of membership says.
         self._leave: bool | None = None
         self._topology = pack_topology(context.in_use.now.topology)
+        self._gauges = RestoreGauges(context.metrics, name)
         #: Once everything is open.
         self._rounds: Rounds | None = None
 
@@ -359,6 +361,7 @@ class StreamThread:
             tuple(sorted(rounds.tasks.paused)),
             standby_progress(rounds.tasks),
         )
+        self._gauges.show(self.snapshot.restoring, self.snapshot.standbys)
 
     def application_shutdown(self) -> None:
         """A member of the group asked the whole application to stop."""

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
+from pystreams.metrics import names
 from pystreams.record import RecordBatch
 from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.store_task import StoreTask
@@ -73,6 +74,28 @@ def test_a_standby_that_is_promoted_reads_nothing_that_it_has(
     feed(relay, 10)
     relay.settle()
     relay.check_results()
+
+
+def test_metrics_count_what_standbys_read_and_what_tasks_restore(relay: Relay) -> None:
+    relay.begin()
+    feed(relay, 50)
+    relay.settle()
+    ends = {task_id: task.reached() for task_id, task in relay.standby.standbys().items()}
+    metrics = relay.standby.metrics
+    for task_id, end in ends.items():
+        tags = {"thread_id": "thread", "task_id": task_id}
+        assert metrics.total(names.UPDATED, **tags) == end > 0
+        assert metrics.total(names.RESTORED, **tags) == 0
+    relay.standby.keep()
+    relay.standby.assign()
+    for task_id in ends:
+        relay.standby.damage(task_id)
+    relay.hand_over()
+    while not relay.active.manager.settled:
+        relay.active.round()
+    for task_id, end in ends.items():
+        assert metrics.total(names.RESTORED, thread_id="thread", task_id=task_id) >= end
+        assert metrics.total(names.UPDATED, task_id=task_id) == end
 
 
 def count_restored(
