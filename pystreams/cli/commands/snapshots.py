@@ -50,10 +50,9 @@ def snapshots(
         found = list(_find(folder, verify=verify))
     except StreamsError:
         raise
-    except Exception as error:
-        # File systems raise what they like.
+    except Exception as error:  # noqa: BLE001 - file systems raise what they like
         why = f"{type(error).__name__}: {error}"
-        raise StateError("the snapshots cannot be read", where=folder, why=why) from error
+        raise StateError("the snapshots cannot be read", where=folder, why=why) from None
     if not found:
         note(f"No snapshots in {folder}.")
         return

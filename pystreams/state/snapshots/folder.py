@@ -35,7 +35,7 @@ class SnapshotFolder:
                 where=place,
                 why=str(error),
                 hint="give a folder, or a URL that fsspec knows: s3:// needs the package s3fs, gs:// needs gcsfs",
-            ) from error
+            ) from None
 
     def names(self, folder: str) -> dict[str, int]:
         """The files right in a folder within, with their sizes; none if there is no such folder."""
