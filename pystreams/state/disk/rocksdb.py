@@ -71,6 +71,7 @@ class RocksTable:
             if upper is not None and (key > upper or (key == upper and not upper_inclusive)):
                 return
             yield entry
+        items = None  # see RocksDatabase.write
         _check_end(self._family, key, self._database.path, reverse=False)
 
     def _down_to(
@@ -84,6 +85,7 @@ class RocksTable:
             if key == upper and not upper_inclusive:
                 continue
             yield entry
+        items = None  # see RocksDatabase.write
         _check_end(self._family, key, self._database.path, reverse=True)
 
     def refuse(self, error: Exception) -> NoReturn:

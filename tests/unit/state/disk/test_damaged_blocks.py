@@ -15,19 +15,27 @@ from pystreams.state.overlay import Overlay
 ROWS = {f"key-{i:05}".encode(): b"x" * 200 for i in range(2_000)}
 
 
-@pytest.fixture
-def damaged(tmp_path: Path) -> RocksDatabase:
-    """A database whose largest file has a few wrong bytes in its middle."""
-    database = RocksDatabase(tmp_path / "db", ["rows"], RocksResources())
-    database.write([(database.tables["rows"], ROWS)])
-    database.close()
-    largest = max((tmp_path / "db").glob("*.sst"), key=lambda path: path.stat().st_size)
+def damage(database: Path) -> None:
+    """Write a few wrong bytes into the middle of its largest file."""
+    largest = max(database.glob("*.sst"), key=lambda path: path.stat().st_size)
     with largest.open("r+b") as file:
         file.seek(largest.stat().st_size // 2)
         file.write(os.urandom(100))
-    reopened = RocksDatabase(tmp_path / "db", ["rows"], RocksResources())
-    yield reopened
-    reopened.close()
+
+
+def damaged_rows(path: Path) -> RocksDatabase:
+    database = RocksDatabase(path, ["rows"], RocksResources())
+    database.write([(database.tables["rows"], ROWS)])
+    database.close()
+    damage(path)
+    return RocksDatabase(path, ["rows"], RocksResources())
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> RocksDatabase:
+    database = damaged_rows(tmp_path / "db")
+    yield database
+    database.close()
 
 
 def test_reading_its_keys_raises_and_other_keys_are_there(damaged: RocksDatabase) -> None:
@@ -53,3 +61,30 @@ def test_a_scan_beside_it_is_complete(damaged: RocksDatabase, reverse: bool) -> 
     lower, upper = (b"key-01900", None) if not reverse else (None, b"key-00099")
     scan = damaged.tables["rows"].scan(lower, upper, upper_inclusive=True, reverse=reverse)
     assert len(list(scan)) == 100
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_after_a_scan_over_it_the_database_can_be_closed_and_opened_again(
+    tmp_path: Path, reverse: bool
+) -> None:
+    """Also while the error is kept: whoever handles it deletes the files, and opens them anew."""
+    damaged = damaged_rows(tmp_path / "db")
+    scan = damaged.tables["rows"].scan(None, None, upper_inclusive=True, reverse=reverse)
+    with pytest.raises(StateCorruptedError) as kept:
+        list(scan)
+    damaged.close()
+    RocksDatabase(tmp_path / "db", ["rows"], RocksResources()).close()
+    assert kept.value.action == "wipe"
+
+
+def test_after_damaged_metadata_were_read_the_database_can_be_closed_and_opened_again(tmp_path: Path) -> None:
+    database = RocksDatabase(tmp_path / "db", ["rows"], RocksResources())
+    database.write([], metadata=ROWS)
+    database.close()
+    damage(tmp_path / "db")
+    reopened = RocksDatabase(tmp_path / "db", ["rows"], RocksResources())
+    with pytest.raises(StateCorruptedError) as kept:
+        reopened.metadata()
+    reopened.close()
+    RocksDatabase(tmp_path / "db", ["rows"], RocksResources()).close()
+    assert kept.value.action == "wipe"
