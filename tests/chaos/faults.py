@@ -9,17 +9,17 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 from pystreams.errors import StateLockedError
 from pystreams.state.disk.directory import DirectoryLock
 from tests.chaos.places import Broker, Place
+from tests.chaos.progress import LOOK_S, Progress
 from tests.chaos.workers import SESSION_TIMEOUT_MS, WORKERS, Worker, Workers
-from tests.live.support import eventually
 
 SESSION_S = SESSION_TIMEOUT_MS / 1000
-LOOK_S = 0.2
 SEEN_TIMEOUT_S = 120.0
 
 #: In so many tasks of a process a file is damaged.
@@ -32,9 +32,10 @@ Kind = Callable[[], Fault]
 class Faults:
     """The kinds of faults, on one place."""
 
-    def __init__(self, place: Place, workers: Workers, choose: random.Random) -> None:
+    def __init__(self, place: Place, workers: Workers, progress: Progress, choose: random.Random) -> None:
         self._place = place
         self._workers = workers
+        self._progress = progress
         self._choose = choose
 
     def kinds(self) -> list[Kind]:
@@ -46,7 +47,7 @@ class Faults:
             self.storm,
             self.fill_disk,
             self.corrupt,
-            self.lose_state,
+            self.lose_machine,
         ]
         if not self._place.brokers:
             return of_workers
@@ -54,10 +55,10 @@ class Faults:
             return [*of_workers, self.kill_broker]
         return [*of_workers, self.kill_broker, self.freeze_broker]
 
-    def _take(self) -> Generator[float, None, Worker]:
+    def _take(self, *, alone: bool = False) -> Generator[float, None, Worker]:
         """A process that works, and that no other fault has to do with; waits for one."""
         lasted = 0.0
-        while (worker := self._workers.take()) is None:
+        while (worker := self._workers.take(alone=alone)) is None:
             assert lasted < SEEN_TIMEOUT_S, f"no process works: {[*map(str, self._workers.alive)]}"
             yield LOOK_S
             lasted += LOOK_S
@@ -79,7 +80,7 @@ class Faults:
     def kill_at(self, point: str, passing: int) -> Fault:
         """A process is stopped, and the next one in its slot kills itself at a passing of a point."""
         worker = yield from self._take()
-        self._workers.stop(worker)
+        yield from self._stop(worker)
         while True:
             aimed = self._workers.start(worker.slot, f"{point}:{passing}")
             aimed.taken = aimed.doomed = True
@@ -91,16 +92,14 @@ class Faults:
         self._workers.start(worker.slot)
         return ["killed at a point of a commit or an assignment"]
 
-    def lose_state(self) -> Fault:
-        """It is killed, and comes back without its state."""
-        worker = yield from self._take()
+    def lose_machine(self) -> Fault:
+        """It is killed, and another one comes without its state and its identity."""
+        worker = yield from self._take(alone=True)
         self._workers.kill(worker)
-        directories = _unlocked_tasks(worker)
-        for directory in directories:
-            shutil.rmtree(directory)
+        shutil.rmtree(worker.state)
         yield self._choose.uniform(0, SESSION_S)
         self._workers.start(worker.slot)
-        return ["killed, and its state deleted"] if directories else []
+        return ["killed, and its state directory deleted"]
 
     def freeze_shortly(self) -> Fault:
         """SIGSTOP for less than the session."""
@@ -124,7 +123,7 @@ class Faults:
         for _ in range(self._choose.randint(3, 6)):
             leaver = self._workers.take() if len(self._workers.alive) >= WORKERS else None
             if leaver is not None:
-                self._workers.stop(leaver)
+                yield from self._stop(leaver)
                 done.append("left")
             elif self._workers.free_slots():
                 self._workers.start()
@@ -157,13 +156,30 @@ class Faults:
         return ["store files damaged"] if files else []
 
     def _flip(self, worker: Worker) -> list[Path]:
-        directories = [path / "rocksdb" for path in _unlocked_tasks(worker)]
-        damaged = []
-        for directory in self._choose.sample(directories, min(_DAMAGED_TASKS, len(directories))):
-            path = self._choose.choice([path for path in sorted(directory.iterdir()) if _is_store(path)])
-            _flip_bytes(path, self._choose)
-            damaged.append(path)
+        """Damage stores that no process has open: others may share the state directory."""
+        directories = sorted(worker.state.glob("*/*/rocksdb"))
+        self._choose.shuffle(directories)
+        damaged: list[Path] = []
+        for directory in directories:
+            try:
+                lock = DirectoryLock(directory.parent)
+            except StateLockedError:
+                continue
+            files = [path for path in sorted(directory.iterdir()) if _is_store(path)]
+            if files and len(damaged) < _DAMAGED_TASKS:
+                damaged.append(self._choose.choice(files))
+                _flip_bytes(damaged[-1], self._choose)
+            lock.release()
         return damaged
+
+    def _stop(self, worker: Worker) -> Generator[float, None, None]:
+        """SIGTERM: it commits and leaves. What it cannot commit while a broker is away, others do again."""
+        began = time.monotonic()
+        worker.doomed = True
+        worker.send(signal.SIGTERM)
+        yield from self._wait_for_the_end(worker)
+        away = any(broker.was_away_since(began) for broker in self._place.brokers)
+        assert worker.process.returncode == 0 or away, worker
 
     def _wait_for_the_end(self, worker: Worker) -> Generator[float, None, None]:
         lasted = 0.0
@@ -175,37 +191,32 @@ class Faults:
 
     def kill_broker(self) -> Fault:
         """SIGKILL; it comes back on the same data."""
-        broker = self._broker()
+        broker = yield from self._take_broker()
         broker.kill()
         yield self._choose.uniform(1, 8)
+        yield from self._others_go_on()
         broker.start()
         return ["broker killed"]
 
     def freeze_broker(self) -> Fault:
         """SIGSTOP: its connections stay open, and nobody answers. The others elect new leaders without it."""
-        broker = self._broker()
+        broker = yield from self._take_broker()
         broker.freeze()
-        yield self._choose.uniform(5, 20)
+        yield self._choose.uniform(1, 8)
+        yield from self._others_go_on()
         broker.thaw()
         return ["broker frozen"]
 
-    def _broker(self) -> Broker:
-        # One at a time: the others keep every partition.
-        eventually(lambda: all(broker.answers for broker in self._place.brokers), "all brokers answer")
+    def _others_go_on(self) -> Generator[float, None, None]:
+        """If there are other brokers, all partitions are processed without this one."""
+        if len(self._place.brokers) > 1:
+            yield from self._progress.all_grow()
+
+    def _take_broker(self) -> Generator[float, None, Broker]:
+        """One of those that answer. One at a time: the others keep every partition."""
+        while not all(broker.answers for broker in self._place.brokers):
+            yield LOOK_S
         return self._choose.choice(self._place.brokers)
-
-
-def _unlocked_tasks(worker: Worker) -> list[Path]:
-    """The directories of tasks with stores, but for those of processes that share the state directory."""
-    return [path.parent for path in sorted(worker.state.glob("*/*/rocksdb")) if _unlocked(path.parent)]
-
-
-def _unlocked(directory: Path) -> bool:
-    try:
-        DirectoryLock(directory).release()
-    except StateLockedError:
-        return False
-    return True
 
 
 def _is_store(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -95,6 +96,8 @@ def on_kafka(folder: Path, brokers: int = 1) -> Iterator[Place]:
             start.join()
         assert all(server.running for server in servers), f"a broker did not start: {folder}"
         addresses = ",".join(server.bootstrap_servers for server in servers)
+        # kafka-python leaves sockets of refused connections to the garbage collector: now, where that is expected.
+        stack.callback(gc.collect)
         cluster = Cluster(addresses, folder)
         stack.callback(cluster.close)
         cluster.broker = cluster.broker_with(exactly_once=True)

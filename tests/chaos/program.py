@@ -18,6 +18,8 @@ from pystreams import App, JoinWindows, TimeWindows
 
 APPLICATION = "chaos"
 ORDERS, PAYMENTS, CUSTOMERS = "orders", "payments", "customers"
+#: These never stop.
+INPUTS = (ORDERS, PAYMENTS)
 SPENT, PAID, REGIONS = "spent", "paid", "regions"
 PARTITIONS = 3
 

@@ -10,15 +10,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from pystreams.errors import BrokerError
-from pystreams.ids import TopicPartition
 from pystreams.serde import STR, TimeWindowedSerde
-from tests.chaos.faults import LOOK_S, Fault, Faults, Kind
+from tests.chaos.faults import Fault, Faults, Kind
 from tests.chaos.load import Load, write_customers
 from tests.chaos.places import Place
 from tests.chaos.program import (
     APPLICATION,
     CUSTOMERS,
+    INPUTS,
     ORDERS,
     PAID,
     PARTITIONS,
@@ -31,16 +30,14 @@ from tests.chaos.program import (
     Payment,
     Sum,
 )
+from tests.chaos.progress import PROGRESS_TIMEOUT_S, Progress
 from tests.chaos.truth import Truth, check_pairs, check_sums, compute
 from tests.chaos.workers import WORKERS, Workers
 from tests.live.support import eventually
 
-INPUTS = (ORDERS, PAYMENTS)
-#: Within this time after a fault every partition is processed again.
-PROGRESS_TIMEOUT_S = 120.0
 DONE_TIMEOUT_S = 300.0
 
-_PAUSE_S = (0.0, 3.0)
+_PAUSE_S = (0.0, 2.0)
 #: This share of the faults begins while another one lasts.
 _TWO_AT_ONCE = 0.3
 _OVERLAP_S = (0.0, 3.0)
@@ -70,53 +67,6 @@ class Report:
         )
 
 
-class Progress:
-    """How far the group has processed and committed its partitions: those of the input, and of repartition topics."""
-
-    def __init__(self, place: Place) -> None:
-        self._log = place.log
-        self._inputs = [TopicPartition(topic, number) for topic in INPUTS for number in range(PARTITIONS)]
-        self._seen: dict[TopicPartition, int] = {}
-
-    def look(self) -> dict[TopicPartition, int] | None:
-        """The committed offsets; None while no broker answers. Raises ``AssertionError`` if one went back."""
-        try:
-            committed = self._log.admin.group_offsets(APPLICATION, stable=False)
-        except BrokerError:
-            return None
-        found = dict.fromkeys(self._inputs, 0) | {p: at.offset for p, at in committed.items()}
-        back = {p: (offset, found.get(p)) for p, offset in self._seen.items() if found.get(p, 0) < offset}
-        assert not back, f"offsets went back: {back}"
-        self._seen = found
-        return found
-
-    def wait_for_growth(self, meanwhile: Callable[[], None], timeout_s: float) -> float:
-        """Gives the seconds until all partitions have grown. Raises ``AssertionError`` if one does not in time."""
-        began = time.monotonic()
-        before: dict[TopicPartition, int] | None = None
-        standing: list[TopicPartition] = []
-
-        def grown() -> bool:
-            nonlocal before, standing
-            meanwhile()
-            now = self.look()
-            if before is None:
-                before = now
-            if before is None or now is None:
-                return False
-            # What is joined with is complete from the beginning; a few regions need not have a partition each.
-            waited_for = [p for p, at in before.items() if p.topic != CUSTOMERS and (at or p.topic in INPUTS)]
-            standing = [partition for partition in waited_for if now[partition] <= before[partition]]
-            return not standing
-
-        while not grown():
-            assert time.monotonic() - began < timeout_s, (
-                f"not within {timeout_s:g} s processed: {standing} of {before}"
-            )
-            time.sleep(LOOK_S)
-        return time.monotonic() - began
-
-
 class Run:
     """One application on one place."""
 
@@ -132,9 +82,8 @@ class Run:
         self._place = place
         self._choose = random.Random(f"faults {seed}")
         self.workers = Workers(place, folder / "workers", random.Random(f"workers {seed}"), broken)
-        self.faults = Faults(place, self.workers, self._choose)
-        self._progress = Progress(place)
-        self._progress_timeout_s = progress_timeout_s
+        self._progress = Progress(place.log, progress_timeout_s)
+        self.faults = Faults(place, self.workers, self._progress, self._choose)
 
     def __call__(self, decks: Iterator[list[Kind]]) -> Report:
         """Raises ``AssertionError`` for whatever promise is broken. Each of ``decks`` has faults in their order."""
@@ -148,7 +97,7 @@ class Run:
             eventually(lambda: log.all_committed(APPLICATION, CUSTOMERS), "the customers are known")
             load = Load(log.broker, random.Random(f"load {self.report.seed}"))
             try:
-                self._progress.wait_for_growth(self.workers.replace_the_ended, self._progress_timeout_s)
+                self._wait_for_progress()
                 for deck in decks:
                     self._play(deck)
             finally:
@@ -164,14 +113,22 @@ class Run:
         self.report.seconds = time.monotonic() - began
         return self.report
 
-    def decks(self, choose_until: Callable[[], bool]) -> Iterator[list[Kind]]:
+    def decks(self, enough: Callable[[], bool]) -> Iterator[list[Kind]]:
         """All kinds of faults, in one random order after the other."""
         for number in count():
-            if number and choose_until():
+            if number and enough():
                 return
             kinds = self.faults.kinds()
             self._choose.shuffle(kinds)
             yield kinds
+
+    def _wait_for_progress(self) -> float:
+        """Until all partitions are processed again; gives the seconds."""
+        began = time.monotonic()
+        for pause_s in self._progress.all_grow():
+            self.workers.replace_the_ended()
+            time.sleep(pause_s)
+        return time.monotonic() - began
 
     def _play(self, deck: list[Kind]) -> None:
         waiting = list(deck)
@@ -180,7 +137,7 @@ class Run:
             if waiting and self._choose.random() < _TWO_AT_ONCE:
                 at_once.append(waiting.pop(0))
             waiting += self._endure(at_once)
-            pause_s = self._progress.wait_for_growth(self.workers.replace_the_ended, self._progress_timeout_s)
+            pause_s = self._wait_for_progress()
             self.report.longest_pause_s = max(self.report.longest_pause_s, pause_s)
             # The pause until the next fault is random: that is what this is about.
             time.sleep(self._choose.uniform(*_PAUSE_S))

@@ -17,13 +17,13 @@ from tests.chaos.places import Place
 from tests.live.support import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
-SESSION_TIMEOUT_MS = 6_000
+SESSION_TIMEOUT_MS = 4_000
 END_TIMEOUT_S = 120.0
 
 SETTINGS = {
     "num_standby_replicas": 1,
     "session_timeout_ms": SESSION_TIMEOUT_MS,
-    "heartbeat_interval_ms": 500,
+    "heartbeat_interval_ms": 400,
     "commit_interval_ms": 100,
     "poll_ms": 20,
     # What is left open by the dead is not to end by itself.
@@ -143,9 +143,15 @@ class Workers:
         taken = {worker.slot for worker in self.alive}
         return [slot for slot in range(len(STATES)) if slot not in taken]
 
-    def take(self) -> Worker | None:
-        """One that runs and that no other fault has to do with, if there is one; it is not free until released."""
-        free = [worker for worker in self.alive if not worker.taken and worker.alive and worker.runs]
+    def take(self, *, alone: bool = False) -> Worker | None:
+        """One that runs and that no other fault has to do with, if there is one; it is not free until released.
+        ``alone``: nobody shares its state directory."""
+        states = Counter(worker.state for worker in self.alive)
+        free = [
+            worker
+            for worker in self.alive
+            if not worker.taken and worker.alive and worker.runs and not (alone and states[worker.state] > 1)
+        ]
         if not free:
             return None
         worker = self._choose.choice(free)

@@ -1,0 +1,59 @@
+"""How far the group has processed and committed its partitions: those of the input, and of repartition topics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from pystreams.errors import BrokerError
+from pystreams.ids import TopicPartition
+from tests.chaos.program import APPLICATION, CUSTOMERS, INPUTS, PARTITIONS
+from tests.live.support import Log
+
+#: Within this time after a fault every partition is processed again.
+PROGRESS_TIMEOUT_S = 120.0
+LOOK_S = 0.2
+
+
+class Progress:
+    """Asks the log from outside."""
+
+    def __init__(self, log: Log, timeout_s: float = PROGRESS_TIMEOUT_S) -> None:
+        self._log = log
+        self._timeout_s = timeout_s
+        self._inputs = [TopicPartition(topic, number) for topic in INPUTS for number in range(PARTITIONS)]
+        self._seen: dict[TopicPartition, int] = {}
+
+    def all_grow(self) -> Iterator[float]:
+        """Pauses in seconds, until all partitions have grown. Raises ``AssertionError`` if one does not in time."""
+        began = time.monotonic()
+        before: dict[TopicPartition, int] | None = None
+        while True:
+            now = self._look()
+            before = before or now
+            standing = None if now is None or before is None else _standing(before, now)
+            if standing == []:
+                return
+            assert time.monotonic() - began < self._timeout_s, (
+                f"not within {self._timeout_s:g} s processed: {standing} of {before}"
+            )
+            yield LOOK_S
+
+    def _look(self) -> dict[TopicPartition, int] | None:
+        """The committed offsets; None while no broker answers. Raises ``AssertionError`` if one went back."""
+        try:
+            committed = self._log.admin.group_offsets(APPLICATION, stable=False)
+        except BrokerError:
+            return None
+        found = dict.fromkeys(self._inputs, 0) | {p: at.offset for p, at in committed.items()}
+        back = {p: (offset, found.get(p)) for p, offset in self._seen.items() if found.get(p, 0) < offset}
+        assert not back, f"offsets went back: {back}"
+        self._seen = found
+        return found
+
+
+def _standing(before: dict[TopicPartition, int], now: dict[TopicPartition, int]) -> list[TopicPartition]:
+    """The partitions that have not grown. The customers do not; and of a repartition topic with few keys some
+    partitions are empty."""
+    waited_for = [p for p, at in before.items() if p.topic in INPUTS or (at and p.topic != CUSTOMERS)]
+    return [partition for partition in waited_for if now[partition] <= before[partition]]

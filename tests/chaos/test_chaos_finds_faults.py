@@ -1,0 +1,34 @@
+"""The chaos notices when the product does not keep its promise: faults that are put into it on purpose are found."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.places import on_kafka
+from tests.chaos.run import Run
+from tests.kafka.server import KafkaServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.kafka]
+
+SEED = 12
+
+
+def test_offsets_that_are_committed_outside_of_the_transaction(server: KafkaServer, tmp_path: Path):
+    """``server`` knows whether Kafka can be had. The kill comes when the offsets are committed, and the transaction is
+    not: what it holds is lost."""
+    with on_kafka(tmp_path) as place:
+        run = Run(place, tmp_path, SEED, broken="offsets-outside")
+        with pytest.raises(AssertionError, match=r"counts of|missing"):
+            run(iter([[partial(run.faults.kill_at, "transaction-not-ended", 5)]]))
+
+
+def test_open_transactions_of_the_dead_that_nobody_ends(server: KafkaServer, tmp_path: Path):
+    """The tasks of a killed process wait for its transaction, whose time is ten minutes."""
+    with on_kafka(tmp_path) as place:
+        run = Run(place, tmp_path, SEED, broken="nobody-fenced", progress_timeout_s=30)
+        with pytest.raises(AssertionError, match="not within 30 s processed"):
+            run(iter([[run.faults.lose_machine] * 3]))
+        assert run.report.faults["killed, and its state directory deleted"]
