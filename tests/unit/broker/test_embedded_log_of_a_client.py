@@ -59,8 +59,8 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 def test_a_busy_thread_stays_a_member_until_max_poll_interval_ms(broker: Broker) -> None:
     busy, other = join(broker, "busy"), join(broker, "other")
-    busy.poll()
     began = time.monotonic()
+    busy.poll()
 
     def removed() -> bool:
         other.poll()
