@@ -57,6 +57,9 @@ class EmbeddedConsumer:
             self._readings[partition].position = position
         self._seen_version = None
 
+    def read_anew(self, positions: Mapping[TopicPartition, int]) -> None:
+        self.assign(positions)
+
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         for partition in partitions:
             self._readings[partition].paused = True

@@ -19,6 +19,7 @@ from confluent_kafka.cimpl import NewTopic
 from kafka import errors
 
 from pystreams.broker.kafka import streams_group
+from pystreams.broker.kafka.admin_client import SharedAdminClient
 from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.failures import error_of, failure, is_unavailable
 from pystreams.broker.kafka.group_failures import refused
@@ -66,13 +67,17 @@ _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__sh
 class KafkaAdmin:
     """See ``port.Admin``. Threads may share it."""
 
-    def __init__(self, client: AdminClient, settings: KafkaSettings, client_id: str) -> None:
-        self._client = client
+    def __init__(self, client: SharedAdminClient, settings: KafkaSettings, client_id: str) -> None:
+        self._shared = client
         self._settings = settings
         self._client_id = client_id
         self._where = settings.description
         self._groups: dict[str, GroupConnection] = {}
         self._mutex = threading.Lock()
+
+    @property
+    def _client(self) -> AdminClient:
+        return self._shared.current
 
     def describe_topics(self, names: Collection[str] | None = None) -> dict[str, TopicDescription]:
         """``config`` has every setting of the topic, defaults included; it is empty without the permission
@@ -428,6 +433,7 @@ class KafkaAdmin:
             raise self._failure(exception, what, which) from None
 
     def _failure(self, exception: KafkaException, what: str, which: str) -> Exception:
+        self._shared.failed(error_of(exception))
         return failure(error_of(exception), what, where=f"{self._where}, {which}" if which else self._where)
 
     def _not_created(self, exception: KafkaException, name: str) -> None:

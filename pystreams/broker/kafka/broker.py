@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient
 
 from pystreams.broker.group_application import GroupApplication
 from pystreams.broker.kafka.admin import KafkaAdmin
+from pystreams.broker.kafka.admin_client import SharedAdminClient
 from pystreams.broker.kafka.consumer import KafkaConsumer
 from pystreams.broker.kafka.coordination import GroupConnection
 from pystreams.broker.kafka.exactly_once import ExactlyOnceProducer
@@ -83,7 +84,7 @@ class KafkaBroker:
         self._clock = SystemClock() if clock is None else clock
         self._errors = ErrorLog(self.description, logs=False)
         # One client for all: it is thread-safe and has connections of its own.
-        self._client = self._make_client()
+        self._shared_client = SharedAdminClient(self._make_client)
         self._mutex = threading.Lock()
         self._admins: list[KafkaAdmin] = []
         self._transaction_connection: TransactionConnection | None = None
@@ -103,7 +104,7 @@ class KafkaBroker:
         return bool(self._settings.consumer("")["isolation.level"] == "read_committed")
 
     def admin(self) -> KafkaAdmin:
-        admin = KafkaAdmin(self._client, self._settings, self._admin_id)
+        admin = KafkaAdmin(self._shared_client, self._settings, self._admin_id)
         with self._mutex:
             self._admins.append(admin)
         return admin
@@ -207,6 +208,10 @@ class KafkaBroker:
                 connection = GroupConnection(self._settings, f"{self._admin_id}-transactions", "", "producer")
                 self._transaction_connection = TransactionConnection(connection)
             return self._transaction_connection
+
+    @property
+    def _client(self) -> AdminClient:
+        return self._shared_client.current
 
     def _make_client(self) -> AdminClient:
         self._settings.check()

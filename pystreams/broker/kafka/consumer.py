@@ -27,6 +27,7 @@ from pystreams.broker.kafka.failures import (
     is_unknown_topic,
     text,
 )
+from pystreams.clock import SystemClock
 from pystreams.errors import OffsetOutOfRangeError, StreamsError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS, Headers, RecordBatch
@@ -42,6 +43,9 @@ HELD_RECORDS_MAX = 10_000
 HELD_BYTES_MAX = 8 << 20
 #: If more partitions than this are paused, they share the limits of this many.
 HELD_PARTITIONS_MAX = 8
+
+#: So long after all brokers were down, a client to which nothing has come is replaced.
+RENEW_AFTER_MS = 10_000.0
 
 _METADATA_TIMEOUT_S = 10.0
 
@@ -94,7 +98,10 @@ class KafkaConsumer:
         self._poll_records_max = poll_records_max
         self._reads_committed = settings.get("isolation.level") == "read_committed"
         self._log = ErrorLog(where)
-        self._consumer = Consumer({**settings, "error_cb": self._on_error})
+        self._settings = {**settings, "error_cb": self._on_error}
+        self._consumer = Consumer(self._settings)
+        #: Since when no broker has been reachable, and nothing has come, not even the end of a partition.
+        self._down_ms: float | None = None
         self._readings: dict[TopicPartition, _Reading] = {}
         self._end_offsets: dict[TopicPartition, int | None] = {}
         #: Errors to be raised by the next poll. Those of unassigned partitions are dropped.
@@ -129,6 +136,10 @@ class KafkaConsumer:
         self.assign(positions)
         self.pause(paused)
 
+    def read_anew(self, positions: Mapping[TopicPartition, int]) -> None:
+        self.seek(positions)
+        self._renew()
+
     def pause(self, partitions: Collection[TopicPartition]) -> None:
         for partition in partitions:
             self._readings[partition].paused = True
@@ -151,6 +162,9 @@ class KafkaConsumer:
             if timeout_ms > 0:
                 time.sleep(timeout_ms / 1000)
             return []
+        if self._down_ms is not None and _monotonic_ms() - self._down_ms >= RENEW_AFTER_MS:
+            self._renew()
+            self._down_ms = _monotonic_ms()
         batches = self._batches(self._consume(timeout_ms))
         if not batches:
             self._raise_failure()
@@ -164,6 +178,19 @@ class KafkaConsumer:
             self._end_offsets[partition] = self._ask_end_offset(partition)
         return self._end_offsets[partition]
 
+    def _renew(self) -> None:
+        """Read on with a new client, which begins with the bootstrap servers. librdkafka (2.13 to 2.16 at least) drops
+        all brokers that it knows, and never connects again, if a broker answers a metadata request with topics but no
+        brokers, as one that is only starting does. Source: librdkafka's issue 5301."""
+        former, self._consumer = self._consumer, Consumer(self._settings)
+        if self._readings:
+            self._consumer.incremental_assign(
+                [Location(p.topic, p.partition, reading.fetched) for p, reading in self._readings.items()]
+            )
+        for reading in self._readings.values():
+            reading.heard = reading.stopped = False
+        former.close()
+
     def close(self) -> None:
         self._readings.clear()
         self._consumer.close()
@@ -175,6 +202,8 @@ class KafkaConsumer:
     def _on_error(self, error: KafkaError) -> None:
         # A deleted topic is reported only here.
         self._doubtful = self._doubtful or is_unknown_topic(error)
+        if error.code() == KafkaError._ALL_BROKERS_DOWN and self._down_ms is None:
+            self._down_ms = _monotonic_ms()
         self._log(error)
 
     def _check_topics(self) -> None:
@@ -229,7 +258,7 @@ class KafkaConsumer:
             batch = None if reading is None else _batch(partition, group, reading)
             if reading is None or batch is None:
                 continue
-            reading.fetched, reading.heard = batch.next_offset, True
+            reading.fetched, reading.heard, self._down_ms = batch.next_offset, True, None
             if reading.paused or reading.held:
                 self._hold(partition, reading, batch)
             else:
@@ -253,7 +282,7 @@ class KafkaConsumer:
         reading = self._readings.get(partition)
         if error.code() == KafkaError._PARTITION_EOF:
             if reading is not None:
-                reading.end, reading.heard = message.offset() or 0, True
+                reading.end, reading.heard, self._down_ms = message.offset() or 0, True, None
                 self._ended.append(reading)
         elif topic is not None and reading is None:
             log.debug(
@@ -303,6 +332,10 @@ class KafkaConsumer:
                 reading.stopped = False
                 self._consumer.resume(_locations([partition]))
         return batches
+
+
+def _monotonic_ms() -> float:
+    return SystemClock().monotonic_ms()
 
 
 def _by_partition(messages: list[Message]) -> dict[TopicPartition, list[Message]]:

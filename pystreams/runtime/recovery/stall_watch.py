@@ -93,5 +93,4 @@ class StallWatch:
                 end - still.position,
                 still.position,
             )
-            self._consumer.unassign([partition])
-            self._consumer.assign({partition: still.position})
+            self._consumer.read_anew({partition: still.position})

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-#: The requests of a commit, by their numbers in the protocol.
+#: The requests of a commit, and the one that finds the brokers, by their numbers in the protocol.
 APIS = {
+    "Metadata": 3,
     "Produce": 0,
     "OffsetCommit": 8,
     "InitProducerId": 22,
@@ -25,7 +26,7 @@ APIS = {
     "TxnOffsetCommit": 28,
 }
 
-Fate = Literal["lost", "unanswered", "late"]
+Fate = Literal["lost", "unanswered", "late", "changed"]
 
 #: How long a late request stays on its way after its client has lost the connection.
 LATE_S = 1.0
@@ -43,7 +44,8 @@ class Request(NamedTuple):
 class Fault:
     """What happens to the next requests of one API of clients whose id contains ``client``: ``count`` of them, after
     ``skip`` others. ``lost``: the broker never gets it. ``unanswered``: it does, and its answer is lost. ``late``: it
-    does when the client has given up. Each time the client loses its connection."""
+    does when the client has given up. Each time the client loses its connection. ``changed``: the client gets another
+    answer, by ``change``."""
 
     api: str
     fate: Fate
@@ -53,6 +55,7 @@ class Fault:
     #: Called instead of losing the connection: with ``lost`` before the broker gets the request, with ``unanswered``
     #: when it has answered.
     instead: Callable[[], None] | None = None
+    change: Callable[[bytes], bytes] | None = None
     hits: int = field(default=0, init=False)
 
     def concerns(self, request: Request) -> bool:
@@ -83,6 +86,14 @@ class Proxy:
     def add(self, fault: Fault) -> Fault:
         self._faults.append(fault)
         return fault
+
+    def cut(self) -> None:
+        """End all connections, as a broker does that is killed."""
+        self._run(self._cut())
+
+    async def _cut(self) -> None:
+        for link in list(self._links):
+            link.end()
 
     def close(self) -> None:
         self._run(self._close())
@@ -149,6 +160,10 @@ class _Link:
             self._to_client.close()
             self._to_broker.close()
 
+    def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
     async def _requests(self) -> None:
         while True:
             frame = await _frame(self._from_client)
@@ -158,7 +173,7 @@ class _Link:
             fault = self._proxy.fate_of(request)
             if fault is None:
                 await _write(self._to_broker, frame)
-            elif fault.fate == "unanswered":
+            elif fault.fate in ("unanswered", "changed"):
                 self._unanswered[request.correlation_id] = fault
                 await _write(self._to_broker, frame)
             elif fault.fate == "lost":
@@ -182,7 +197,9 @@ class _Link:
                 self._proxy.delivered_late += 1
                 return
             fault = self._unanswered.get(correlation_id)
-            if fault is not None:
+            if fault is not None and fault.change is not None:
+                frame = fault.change(frame)
+            elif fault is not None:
                 if fault.instead is not None:
                     fault.instead()
                 return

@@ -15,7 +15,8 @@ with warnings.catch_warnings():
     # kafka-python reads its message schemas by a function that is deprecated since Python 3.11.
     warnings.simplefilter("ignore", DeprecationWarning)
     from pystreams.broker.kafka.admin import KafkaAdmin
-    from pystreams.broker.kafka.settings import KafkaSettings
+    from pystreams.broker.kafka.admin_client import SharedAdminClient
+from pystreams.broker.kafka.settings import KafkaSettings
 
 
 class Client:
@@ -40,7 +41,7 @@ class Client:
 
 def admin(*answers: object) -> tuple[KafkaAdmin, Client]:
     client = Client(*answers)
-    return KafkaAdmin(client, KafkaSettings("broker:9092"), "test"), client
+    return KafkaAdmin(SharedAdminClient(lambda: client), KafkaSettings("broker:9092"), "test"), client
 
 
 MEMBERS = SimpleNamespace(members=[SimpleNamespace(member_id="b"), SimpleNamespace(member_id="a")])

@@ -29,10 +29,8 @@ class Log:
     def position(self, partition: TopicPartition) -> int:
         return self.positions[partition]
 
-    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+    def read_anew(self, positions: Mapping[TopicPartition, int]) -> None:
         self.assigned.append(dict(positions))
-
-    def unassign(self, partitions: Collection[TopicPartition]) -> None: ...
 
     def stable_end_offsets(
         self, partitions: Collection[TopicPartition], timeout_ms: float

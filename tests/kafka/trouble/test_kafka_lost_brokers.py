@@ -1,0 +1,113 @@
+"""A client of librdkafka that has dropped all brokers, because one answered a metadata request with none, is
+replaced."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pystreams.broker.kafka import admin_client, consumer
+from pystreams.errors import BrokerUnavailableError
+from tests.kafka.exactly_once.proxy import Fault, Proxy
+from tests.kafka.server import KafkaServer
+from tests.kafka.support import Cluster
+from tests.live.support import eventually
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with closing(Proxy()) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def cluster(server: KafkaServer, proxy: Proxy, tmp_path: Path) -> Iterator[Cluster]:
+    """A broker that clients reach only through the proxy."""
+    broker = KafkaServer(
+        tmp_path / "proxied", properties={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"}
+    )
+    proxy.target_port = broker.port
+    broker.start()
+    try:
+        with closing(Cluster(f"127.0.0.1:{proxy.port}", tmp_path)) as cluster:
+            yield cluster
+    finally:
+        broker.stop()
+
+
+def without_brokers(frame: bytes) -> bytes:
+    """A metadata response (version 9 to 13) whose list of brokers is empty. Every length in it is below 127."""
+    start = 4 + 1 + 4  # correlation id, no tags, throttle time
+    at, brokers = start + 1, frame[start] - 1
+    for _ in range(brokers):
+        at += 4  # node id
+        at += frame[at]  # host: its length and one, which counts the length's own byte
+        at += 4  # port
+        at += max(1, frame[at])  # rack
+        assert frame[at] == 0, "no tags"
+        at += 1
+    assert struct.unpack_from(">i", frame)[0] >= 0
+    return frame[:start] + b"\x01" + frame[at:]
+
+
+def read(reader, count: int) -> list[bytes | None]:
+    values: list[bytes | None] = []
+    end = time.monotonic() + 20
+    while len(values) < count and time.monotonic() < end:
+        values += [value for batch in reader.poll(100) for value in batch.values]
+    return values
+
+
+def lose_brokers(proxy: Proxy, client: str) -> Fault:
+    """The broker is away for a moment, and the next answer to the client names no broker."""
+    fault = proxy.add(Fault("Metadata", "changed", client, count=8, change=without_brokers))
+    broker, proxy.target_port = proxy.target_port, 1
+    proxy.cut()
+    time.sleep(1)
+    proxy.target_port = broker
+    return fault
+
+
+@pytest.mark.parametrize("noticed", ["by the stall watch", "by the client"])
+def test_a_consumer_reads_on(cluster: Cluster, proxy: Proxy, noticed: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(consumer, "RENEW_AFTER_MS", 500.0)
+    cluster.create("t")
+    cluster.write("t", [("k", b"1", 1)], value=bytes)
+    (partition,) = cluster.partitions("t")
+    broker = cluster.broker_with(client_settings={"metadata.max.age.ms": "300"})
+    with closing(broker.consumer("reader")) as reader:
+        reader.assign({partition: 0})
+        assert read(reader, 1) == [b"1"]
+        fault = lose_brokers(proxy, "reader")
+        eventually(lambda: reader.poll(50) or fault.hits >= 1)
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            reader.poll(50)
+        cluster.write("t", [("k", b"2", 2)], value=bytes)
+        if noticed == "by the stall watch":
+            reader.read_anew({partition: reader.position(partition)})
+        assert read(reader, 1) == [b"2"]
+
+
+def test_an_admin_lists_topics_again(cluster: Cluster, proxy: Proxy, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(admin_client, "_INTERVAL_MS", 0.0)
+    cluster.create("t")
+    broker = cluster.broker_with(client_id="lost")
+    with closing(broker.admin()) as admin:
+        assert admin._partition_counts().keys() >= {"t"}
+        lose_brokers(proxy, "lost")
+        failures = 0
+        for _ in range(4):
+            try:
+                admin._partition_counts(timeout_s=2.0)
+            except BrokerUnavailableError:
+                failures += 1
+        assert failures <= 2
+        assert admin._partition_counts(timeout_s=10.0).keys() >= {"t"}
