@@ -42,6 +42,7 @@ _UNAVAILABLE: Final = frozenset(
         KafkaError.KAFKA_STORAGE_ERROR,
         KafkaError.THROTTLING_QUOTA_EXCEEDED,
         KafkaError._NOENT,  # no partition has a leader
+        KafkaError._DESTROY,  # the client has dropped the broker, because the others do not name it any more
     }
 )
 _UNKNOWN_TOPIC: Final = frozenset(

@@ -65,6 +65,13 @@ def test_a_producer_that_is_out_of_step_is_replaced_and_its_records_are_done_aga
     producer.commit({}, None)
 
 
+def test_a_record_of_a_broker_that_the_client_has_dropped_is_sent_again(producer):
+    """Other brokers do not name it any more, for example because it restarts."""
+    reported(producer, KafkaError._DESTROY)
+    with pytest.raises(DeliveryError, match="could not be written in time"):
+        producer.commit({}, None)
+
+
 @pytest.mark.parametrize("first", [KafkaError._MSG_TIMED_OUT, KafkaError.MSG_SIZE_TOO_LARGE])
 def test_what_is_thrown_away_after_a_failure_does_not_make_it_final(producer, first):
     reported(producer, first, KafkaError._PURGE_QUEUE)
