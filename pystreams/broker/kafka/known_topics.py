@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from typing import Final
 
 from kafka import errors
 
@@ -15,6 +16,12 @@ from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import TopicError
 
 log = logging.getLogger(__name__)
+
+#: What to do when a source topic has got more partitions.
+MORE_PARTITIONS: Final = (
+    "stop all members, then start again: an application without state then reads the new partitions; an application "
+    "with state needs a reset (pystreams reset), because keys have moved"
+)
 
 
 class KnownTopics:
@@ -38,8 +45,7 @@ class KnownTopics:
                     f"Topic {topic!r} has {now} partitions, but had {count} when the application started",
                     where=self._where,
                     why="tasks and internal topics are created for the partitions that exist at the start",
-                    hint="stop all members, then start again: an application without state then reads the new "
-                    "partitions; an application with state needs a reset (pystreams reset), because keys have moved",
+                    hint=MORE_PARTITIONS,
                 )
 
 

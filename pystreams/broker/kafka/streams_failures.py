@@ -6,10 +6,13 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from pystreams.broker.kafka import streams_heartbeat as beats
+from pystreams.broker.kafka.known_topics import MORE_PARTITIONS
 from pystreams.broker.kafka.streams_heartbeat import HeartbeatRefusedError
 from pystreams.errors import BrokerError, ConfigError, StreamsError, TopicError, TopologyError
+from pystreams.ids import TaskId
 
 _CLASSIC: Final = 'use group_protocol="classic"'
+_UNKNOWN: Final = -1
 _UNSUPPORTED_VERSION: Final = 35
 _INCONSISTENT_PROTOCOL: Final = 23
 _AUTHORIZATION_FAILED: Final = (29, 30)
@@ -28,6 +31,8 @@ def heartbeat_refused(error: HeartbeatRefusedError, where: str) -> StreamsError:
             'its offsets; after that "streams" takes it as a new one',
         )
     hints = {
+        _UNKNOWN: "the broker's log has the reason; brokers up to 4.3 answer so if a source topic has got more "
+        f"partitions than its changelogs: in this case, {MORE_PARTITIONS}",
         _UNSUPPORTED_VERSION: "groups for stream applications need Kafka 4.2 or newer with the feature "
         f"streams.version=1 (kafka-features.sh upgrade --feature streams.version=1); {_CLASSIC}",
         _INCONSISTENT_PROTOCOL: "the group has members of another kind: stop them first",
@@ -53,6 +58,17 @@ def other_version(fingerprint: str, others: Collection[str], thread: str, where:
     )
 
 
+def unknown_tasks(tasks: Collection[TaskId], where: str) -> TopicError:
+    """The error for tasks that the application did not have when it started."""
+    named = ", ".join(map(str, sorted(tasks)))
+    return TopicError(
+        f"The broker assigns tasks that the application did not have when it started: {named}",
+        where=where,
+        why="a source topic has got more partitions",
+        hint=MORE_PARTITIONS,
+    )
+
+
 def group_cannot_run(status: Mapping[int, str], where: str) -> StreamsError | None:
     """The error for a status in which the broker gives no tasks to anybody; None if it is none."""
     if beats.STALE_TOPOLOGY in status:
@@ -68,6 +84,6 @@ def group_cannot_run(status: Mapping[int, str], where: str) -> StreamsError | No
                 "The broker gives out no tasks",
                 where=where,
                 why=status[code],
-                hint="create what is missing, or start again if the number of partitions has changed",
+                hint=f"create what is missing; if a topic has got more partitions, {MORE_PARTITIONS}",
             )
     return None

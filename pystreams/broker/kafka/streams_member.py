@@ -29,7 +29,12 @@ from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.known_topics import KnownTopics
 from pystreams.broker.kafka.member import MemberIdentity
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
-from pystreams.broker.kafka.streams_failures import group_cannot_run, heartbeat_refused, other_version
+from pystreams.broker.kafka.streams_failures import (
+    group_cannot_run,
+    heartbeat_refused,
+    other_version,
+    unknown_tasks,
+)
 from pystreams.broker.kafka.streams_group import list_members
 from pystreams.broker.kafka.streams_heartbeat import Answer, HeartbeatRefusedError, Tasks
 from pystreams.broker.port import Assigned, CommittedOffset, Lost, MemberEvent
@@ -139,7 +144,6 @@ class StreamsGroupMember:
         if self._thread.ident is None:
             self._thread.start()
         self.keep_alive()
-        self._topics.check()
         with self._mutex:
             if self._failure is not None:
                 raise self._failure
@@ -150,6 +154,9 @@ class StreamsGroupMember:
             if self._standing is not _Standing.MEMBER or not self._due or self._target is None:
                 return []
             target = self._target
+            self._topics.check()
+            if unknown := target.active - self._application.inputs.keys():
+                raise unknown_tasks(unknown, self._where)
             self._given = target
             told = BrokerAssignment(target.active, target.standbys, self._owners, self._shutdown)
             return [Assigned(self._epoch, *self._application.to_member(told))]
@@ -352,7 +359,7 @@ class StreamsGroupMember:
             if self._again or beats.SHUTDOWN_APPLICATION in answer.status:
                 self._due, self._again = self._target is not None, False
             self._shutdown = beats.SHUTDOWN_APPLICATION in answer.status
-            self._failure = self._group_failure(answer.status, now_ms)
+            self._failure = self._lasting(group_cannot_run(answer.status, self._where))
             pending = self._target is None or self._due or self._untold or answer.status.keys() & _SOON_OVER
             self._interval_ms = min(_SOON_MS, answer.interval_ms) if pending else answer.interval_ms
             idle_ms = now_ms - self._alive_ms
@@ -360,9 +367,9 @@ class StreamsGroupMember:
             self._leave()
             self._lose(f"its thread has not asked for work for {idle_ms / 1000:.0f} s (max_poll_interval_ms)")
 
-    def _group_failure(self, status: Mapping[int, str], now_ms: float) -> StreamsError | None:
-        """The error for a status that lasts: a topic that is new may not be known everywhere yet."""
-        failure = group_cannot_run(status, self._where)
+    def _lasting(self, failure: StreamsError | None) -> StreamsError | None:
+        """An error that lasts: a topic that is new may not be known everywhere yet."""
+        now_ms = SystemClock().monotonic_ms()
         if failure is None:
             self._failing_ms = None
         elif self._failing_ms is None:
@@ -373,6 +380,9 @@ class StreamsGroupMember:
     def _take_refusal(self, error: HeartbeatRefusedError) -> None:
         if error.code in beats.REMOVED_CODES:
             self._lose(str(error))
+        elif error.code == errors.UnknownError.errno:
+            self._interval_ms = _SOON_MS
+            self._failure = self._lasting(heartbeat_refused(error, self._where))
         else:
             self._failure = heartbeat_refused(error, self._where)
 

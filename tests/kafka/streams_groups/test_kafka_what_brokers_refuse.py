@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from confluent_kafka.admin import NewPartitions
 
 from pystreams.app import App
-from pystreams.errors import StreamsError, TopologyError
+from pystreams.errors import BrokerError, StreamsError, TopicError, TopologyError
 from pystreams.runtime.streams import Streams
 from tests.kafka.support import Cluster
 from tests.live.support import caught_up, eventually
@@ -51,6 +52,26 @@ def test_a_changed_topology_is_refused_until_the_group_was_classic_once(cluster:
         caught_up(client)
         client.close()
     assert [(r.key, r.value) for r in cluster.read("out", key=str, value=int)] == [("a", 1), ("b", 1)]
+
+
+@pytest.mark.parametrize("stateful", [True, False])
+def test_partitions_that_are_added_under_an_application_are_told(cluster: Cluster, stateful: bool):
+    cluster.create("orders", "out", partitions=2)
+    # A name of its own, because the group keeps its topology.
+    app = cluster.app(f"grows-{stateful}", **STREAMS)
+    orders = app.stream("orders", key=str, value=str)
+    if stateful:
+        orders.group_by_key().count(name="counts")
+    else:
+        orders.to("out")
+    client = cluster.start(app)
+    caught_up(client)
+    cluster.broker._client.create_partitions([NewPartitions("orders", 3)])["orders"].result()
+    error = ended(client)
+    # With state, brokers up to 4.3 answer with an unknown error.
+    assert isinstance(error, BrokerError if stateful else TopicError)
+    assert "more partitions" in f"{error} {error.hint}"
+    assert "stop all members, then start again" in error.hint
 
 
 def test_sources_by_pattern_are_refused(cluster: Cluster):
