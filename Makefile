@@ -73,7 +73,7 @@ churn: .venv/.dev ## Processes join, leave, are killed and frozen on Kafka for t
 	@$(BIN)/python -m tests.kafka.churn $(ARGS)
 
 trouble: .venv/.dev ## Kafka is away for a minute, and a cluster of three loses the group's broker (about five minutes)
-	@$(BIN)/python -m pytest tests/kafka/trouble/long_trouble.py $(ARGS)
+	@$(BIN)/python -m pytest tests/kafka/trouble/long_trouble.py tests/kafka/exactly_once/long_broker_kill.py $(ARGS)
 
 # A seed and a count that stand in this file are other targets' own.
 conformance: .venv/.dev ## Compare 2,000 random scenarios with Java (SEED=1 repeats a run, COUNT; PYSTREAMS_ORACLE names the oracle)
