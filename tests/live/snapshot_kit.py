@@ -13,28 +13,18 @@ from pystreams.runtime.streams import Streams
 from pystreams.state.snapshots.folder import SnapshotFolder
 from pystreams.state.snapshots.reading import find_manifests
 from tests.kafka.support import Cluster
+from tests.live.counted_input import CountedInput
 from tests.live.snapshot_worker import counting
 from tests.live.support import TIMEOUT_S, Log, eventually
 
 PARTITIONS = 2
 
 
-class Input:
-    """What was written, and what must come out of it."""
+class Input(CountedInput):
+    """The input of the application that these tests run."""
 
     def __init__(self, log: Log) -> None:
-        self.log = log
-        self.counts: Counter[str] = Counter()
-        log.create("in", "out", partitions=PARTITIONS)
-
-    def write(self, records: int) -> None:
-        keys = [f"k{i % 300}" for i in range(records)]
-        self.log.write("in", [(key, i, i) for i, key in enumerate(keys)])
-        self.counts.update(keys)
-
-    def wait_until_counted(self) -> None:
-        eventually(lambda: self.log.all_committed("travels", "in"), "all committed")
-        assert self.log.table("out") == dict(self.counts)
+        super().__init__(log, "travels", PARTITIONS)
 
     def changelog_ends(self) -> dict[int, int]:
         partitions = [TopicPartition("travels-counts-changelog", p) for p in range(PARTITIONS)]

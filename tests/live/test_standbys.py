@@ -14,6 +14,7 @@ import pytest
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.streams import Streams
 from pystreams.runtime.threads.thread_state import ThreadState
+from tests.live.counted_input import CountedInput
 from tests.live.standby_worker import counting
 from tests.live.support import Log, eventually, running
 
@@ -66,22 +67,11 @@ class Process:
         return {task for task, lag in self.standbys.items() if lag == 0}
 
 
-class Input:
-    """What was written, and what must come out of it."""
+class Input(CountedInput):
+    """The input of the application that these tests run."""
 
     def __init__(self, log: Log) -> None:
-        self.log = log
-        self.counts: Counter[str] = Counter()
-        log.create("in", "out", partitions=PARTITIONS)
-
-    def write(self, records: int) -> None:
-        keys = [f"k{i % 300}" for i in range(records)]
-        self.log.write("in", [(key, i, i) for i, key in enumerate(keys)])
-        self.counts.update(keys)
-
-    def wait_until_counted(self) -> None:
-        eventually(lambda: self.log.all_committed("standbys", "in"), "all committed")
-        assert self.log.table("out") == dict(self.counts)
+        super().__init__(log, "standbys", PARTITIONS)
 
 
 def share(one: Process, two: Process) -> None:
@@ -135,15 +125,11 @@ def test_without_a_standby_the_one_that_is_left_alone_restores_what_it_lacks(log
     assert one.restores.records.total() > 0
 
 
-def test_the_other_process_goes_on_without_restoring_when_one_is_killed(log: Log) -> None:
-    written = Input(log)
-    written.write(3_000)
-    one = Process(log, "one", num_standby_replicas=1)
-    running(one.streams)
-    written.wait_until_counted()
-    servers = [log.bootstrap_servers] if hasattr(log, "bootstrap_servers") else []
+def goes_on_when_the_other_is_killed(one: Process, written: Input, *arguments: str) -> None:
+    """The survivor of two processes restores nothing. ``arguments`` are the last ones of the worker that is killed."""
+    path = written.log.path
     two = subprocess.Popen(
-        [sys.executable, "-m", "tests.live.standby_worker", str(log.path), str(log.path / "two"), *servers],
+        [sys.executable, "-m", "tests.live.standby_worker", str(path), str(path / "two"), *arguments],
         cwd=ROOT,
     )
     try:
@@ -162,6 +148,16 @@ def test_the_other_process_goes_on_without_restoring_when_one_is_killed(log: Log
     eventually(lambda: one.active == TASKS, "all tasks in the survivor")
     written.wait_until_counted()
     assert one.restores.records.total() == before == 0
+
+
+def test_the_other_process_goes_on_without_restoring_when_one_is_killed(log: Log) -> None:
+    written = Input(log)
+    written.write(3_000)
+    one = Process(log, "one", num_standby_replicas=1)
+    running(one.streams)
+    written.wait_until_counted()
+    servers = [log.bootstrap_servers] if hasattr(log, "bootstrap_servers") else []
+    goes_on_when_the_other_is_killed(one, written, *servers)
 
 
 def test_tasks_with_much_state_run_on_until_the_process_that_joins_has_warmed_up(log: Log) -> None:

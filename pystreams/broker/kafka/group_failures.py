@@ -6,7 +6,14 @@ from typing import Final
 
 from kafka import errors
 
-from pystreams.errors import BrokerError, BrokerUnavailableError, ConfigError, StreamsError, TopicError
+from pystreams.errors import (
+    BrokerError,
+    BrokerUnavailableError,
+    ConfigError,
+    StreamsError,
+    TaskMigratedError,
+    TopicError,
+)
 
 ACL_HINT: Final = "the login of this application needs this permission: an ACL of the cluster grants it"
 
@@ -34,6 +41,16 @@ _SETTINGS: Final[dict[type[errors.KafkaError], str]] = {
     "and group.max.session.timeout.ms",
     errors.InvalidGroupIdError: "choose another application_id",
 }
+
+
+def migrated(why: str, where: str) -> TaskMigratedError:
+    """The error for a commit of a member without which the group has continued."""
+    return TaskMigratedError(
+        "The group has continued without this member: its commit was refused",
+        where=where,
+        why=why,
+        hint="it joins again; the new owners of its tasks process the records since its last commit",
+    )
 
 
 def refused(error: errors.KafkaError, what: str, where: str) -> StreamsError:

@@ -23,7 +23,7 @@ from kafka.consumer.subscription_state import SubscriptionState
 
 from pystreams.broker.kafka.coordination import UNANSWERED, GroupConnection
 from pystreams.broker.kafka.coordinator import PortAssignor, StreamsCoordinator
-from pystreams.broker.kafka.group_failures import refused
+from pystreams.broker.kafka.group_failures import migrated, refused
 from pystreams.broker.kafka.java_members import JavaMembers
 from pystreams.broker.kafka.known_topics import KnownTopics
 from pystreams.broker.kafka.settings import KafkaSettings
@@ -163,7 +163,7 @@ class KafkaMember:
         # The generation is read first: if it belongs to a new membership, the old one's loss has been recorded.
         identity = self._coordinator.group_metadata()
         if self._lost or identity.generation_id < 0:
-            raise self._migrated("it is not a member any more")
+            raise migrated("it is not a member any more", self._where)
         return MemberIdentity(
             self._connection.group, identity.generation_id, identity.member_id, self._instance_id
         )
@@ -238,7 +238,7 @@ class KafkaMember:
             self._coordinator.reset_generation(member_id=member_id)
         else:
             self._coordinator.reset_generation()
-        return self._migrated(why)
+        return migrated(why, self._where)
 
     def _unanswered(self, member_id: str, error: errors.KafkaError) -> TaskMigratedError:
         self._coordinator.reset_generation(member_id=member_id)
@@ -349,14 +349,6 @@ class KafkaMember:
             where=f"{self._where}, group_instance_id {self._instance_id}",
             why="two processes have the same id of a static member, or this member was started again elsewhere",
             hint="give every process its own group_instance_id",
-        )
-
-    def _migrated(self, why: str) -> TaskMigratedError:
-        return TaskMigratedError(
-            "The group has continued without this member: its commit was refused",
-            where=self._where,
-            why=why,
-            hint="it joins again; the new owners of its tasks process the records since its last commit",
         )
 
     # Called on the connection's thread: they only record

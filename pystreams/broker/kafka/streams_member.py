@@ -25,7 +25,7 @@ from kafka import errors
 from pystreams.broker.group_application import BrokerAssignment, GroupApplication
 from pystreams.broker.kafka import streams_heartbeat as beats
 from pystreams.broker.kafka.coordination import UNANSWERED, GroupConnection
-from pystreams.broker.kafka.group_failures import refused
+from pystreams.broker.kafka.group_failures import migrated, refused
 from pystreams.broker.kafka.known_topics import KnownTopics
 from pystreams.broker.kafka.member import MemberIdentity
 from pystreams.broker.kafka.settings import CONNECT_TIMEOUT_S, KafkaSettings
@@ -158,8 +158,8 @@ class StreamsGroupMember:
             if unknown := target.active - self._application.inputs.keys():
                 raise unknown_tasks(unknown, self._where)
             self._given = target
-            told = BrokerAssignment(target.active, target.standbys, self._owners, self._shutdown)
-            return [Assigned(self._epoch, *self._application.to_member(told))]
+            assignment = BrokerAssignment(target.active, target.standbys, self._owners, self._shutdown)
+            return [Assigned(self._epoch, *self._application.to_member(assignment))]
 
     def claim(self, partitions: Collection[TopicPartition]) -> None:
         """Raises ``BrokerError`` for a partition that was never in an ``Assigned``. Has no effect after a loss."""
@@ -199,7 +199,7 @@ class StreamsGroupMember:
         """The identity for a commit by other means. Raises ``TaskMigratedError`` if it is not a member any more."""
         with self._mutex:
             if self._standing is not _Standing.MEMBER:
-                raise self._migrated(self._why_lost or "it is not a member any more")
+                raise migrated(self._why_lost or "it is not a member any more", self._where)
             return MemberIdentity(self._group, self._epoch, self._member_id, None)
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset], *, strict: bool = False) -> None:
@@ -407,15 +407,7 @@ class StreamsGroupMember:
 
     def _removed(self, why: str) -> TaskMigratedError:
         self._lose(why)
-        return self._migrated(why)
-
-    def _migrated(self, why: str) -> TaskMigratedError:
-        return TaskMigratedError(
-            "The group has continued without this member: its commit was refused",
-            where=self._where,
-            why=why,
-            hint="it joins again; the new owners of its tasks process the records since its last commit",
-        )
+        return migrated(why, self._where)
 
     def _enter(self, standing: _Standing) -> None:
         self._standing = check_transition(self._where, _SUCCESSORS, self._standing, standing)

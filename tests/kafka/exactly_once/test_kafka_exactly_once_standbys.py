@@ -3,16 +3,13 @@ once."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import defaultdict
 
 import pytest
 
-from tests.kafka.server import ROOT
 from tests.kafka.support import Cluster
-from tests.live.support import eventually, running
-from tests.live.test_standbys import TASKS, Input, Process
+from tests.live.support import running
+from tests.live.test_standbys import Input, Process, goes_on_when_the_other_is_killed
 
 pytestmark = pytest.mark.slow
 
@@ -24,34 +21,7 @@ def test_who_takes_over_restores_nothing_and_repeats_nothing(cluster: Cluster):
     one = Process(cluster, "one", num_standby_replicas=1)
     running(one.streams)
     written.wait_until_counted()
-    place = [cluster.bootstrap_servers, "exactly_once_v2"]
-    two = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "tests.live.standby_worker",
-            str(cluster.path),
-            str(cluster.path / "two"),
-            *place,
-        ],
-        cwd=ROOT,
-    )
-    try:
-        eventually(
-            lambda: one.active and one.active < TASKS and one.followed == TASKS - one.active,
-            "standbys of what the other process runs",
-        )
-        written.write(500)
-        written.wait_until_counted()
-        eventually(lambda: one.followed == TASKS - one.active, "standbys that lack nothing")
-        before = one.restores.records.total()
-    finally:
-        two.kill()
-        two.wait()
-    written.write(500)
-    eventually(lambda: one.active == TASKS, "all tasks in the survivor")
-    written.wait_until_counted()
-    assert one.restores.records.total() == before == 0
+    goes_on_when_the_other_is_killed(one, written, cluster.bootstrap_servers, "exactly_once_v2")
     counts: defaultdict[str, list[int]] = defaultdict(list)
     for record in cluster.read("out"):
         counts[record.key].append(record.value)
