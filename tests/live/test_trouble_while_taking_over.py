@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import repeat
 from typing import Any
 
 import pytest
 
-from pystreams.errors import BrokerError
+from pystreams.errors import BrokerError, StreamsError, TopicError
 from pystreams.runtime.startup import carry_over
 from pystreams.runtime.streams import Streams
 from pystreams.take_over.last_run import topology_topic
@@ -95,37 +97,59 @@ def test_an_accepted_loss_is_told(log: Log, caplog: pytest.LogCaptureFixture) ->
 
 
 class Refusing:
-    """A log whose login must not do something to a topic."""
+    """A log whose admin client answers the calls of a method that concern a topic with errors, as long as there are
+    any: by default with what a login without the permission gets."""
 
-    def __init__(self, inner: Any, method: str, topic: str) -> None:
+    def __init__(
+        self, inner: Any, method: str, topic: str, errors: Iterable[StreamsError] | None = None
+    ) -> None:
         self._inner = inner
         self._method = method
         self._topic = topic
+        self._errors = iter(repeat(BrokerError("not permitted")) if errors is None else errors)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
     def admin(self) -> Any:
-        return _RefusingAdmin(self._inner.admin(), self._method, self._topic)
+        return _RefusingAdmin(self._inner.admin(), self._method, self._topic, self._errors)
 
 
 class _RefusingAdmin:
-    def __init__(self, inner: Any, method: str, topic: str) -> None:
+    def __init__(self, inner: Any, method: str, topic: str, errors: Iterator[StreamsError]) -> None:
         self._inner = inner
         self._method = method
         self._topic = topic
+        self._errors = errors
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
         if name != self._method:
             return found
 
-        def called(topics: Any) -> Any:
-            if self._topic in [getattr(topic, "name", topic) for topic in topics]:
-                raise BrokerError("not permitted")
-            return found(topics)
+        def called(concerned: Any, *arguments: Any) -> Any:
+            names = [getattr(item, "topic", getattr(item, "name", item)) for item in concerned]
+            if self._topic in names and (error := next(self._errors, None)) is not None:
+                raise error
+            return found(concerned, *arguments)
 
         return called
+
+
+def test_a_changelog_that_another_member_is_creating_again_is_no_failure(log: Log) -> None:
+    write(log, 100)
+    run_to_the_end(log, summing(log, One))
+    killed(log, "commit", "totals", was="sums")
+    write(log, 5)
+    errors = [TopicError("Offsets cannot be listed", why="Broker: Unknown topic or partition")]
+    being_made: Any = Refusing(log.broker, "end_offsets", "shop-totals-changelog", iter(errors))
+    streams = Streams(summing(log, One, "totals", was="sums"), broker=being_made)
+    try:
+        streams.start()
+        caught_up(streams)
+    finally:
+        streams.close()
+    assert log.table("out") == dict.fromkeys("abcdef", 105)
 
 
 def test_without_the_topic_of_what_ran_last_nothing_is_moved_and_the_error_names_it(log: Log) -> None:

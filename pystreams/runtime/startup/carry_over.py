@@ -135,7 +135,11 @@ class CarryOver:
         there = self._admin.partition_counts()
         names = map(self._built.changelog, (*todo.dropped, *todo.carried))
         partitions = [TopicPartition(name, number) for name in names for number in range(there.get(name, 0))]
-        return last.unfinished, self._admin.end_offsets(partitions)
+        try:
+            return last.unfinished, self._admin.end_offsets(partitions)
+        except TopicError:
+            # The other member deletes these topics, or has just created them: not all brokers know it yet.
+            return last.unfinished, None
 
     def _alone(self, last_run: Callable[[], LastRun | None], plan: Callable[[LastRun], TakeOver]) -> LastRun:
         committer = self._broker.group_committer(
