@@ -48,6 +48,7 @@ HELD_PARTITIONS_MAX = 8
 RENEW_AFTER_MS = 10_000.0
 
 _METADATA_TIMEOUT_S = 10.0
+_LEADERS_TIMEOUT_S = 1.0
 
 _ERROR = Message.error
 _TOPIC = Message.topic
@@ -103,6 +104,8 @@ class KafkaConsumer:
         #: Since when no broker has been reachable, and nothing has come, not even the end of a partition.
         self._down_ms: float | None = None
         self._readings: dict[TopicPartition, _Reading] = {}
+        #: The topics for whose leaders this client has asked.
+        self._looked_up: set[str] = set()
         self._end_offsets: dict[TopicPartition, int | None] = {}
         #: Errors to be raised by the next poll. Those of unassigned partitions are dropped.
         self._failures: dict[TopicPartition, StreamsError] = {}
@@ -113,6 +116,7 @@ class KafkaConsumer:
         """``poll`` reports a partition that does not exist."""
         self.unassign(positions.keys())
         if positions:
+            self._look_up({partition.topic for partition in positions})
             self._consumer.incremental_assign(
                 [Location(p.topic, p.partition, at) for p, at in positions.items()]
             )
@@ -178,11 +182,23 @@ class KafkaConsumer:
             self._end_offsets[partition] = self._ask_end_offset(partition)
         return self._end_offsets[partition]
 
+    def _look_up(self, topics: Collection[str]) -> None:
+        """Ask for the leaders of topics that this client has not read yet. librdkafka itself asks only when its timer
+        finds partitions without a leader, once a second (2.16). If no broker answers, that has to do."""
+        for topic in sorted(set(topics) - self._looked_up):
+            try:
+                self._consumer.list_topics(topic, timeout=_LEADERS_TIMEOUT_S)
+            except KafkaException as exception:
+                log.debug("%s: leaders of %s: %s", self._where, topic, text(error_of(exception)))
+                return
+            self._looked_up.add(topic)
+
     def _renew(self) -> None:
         """Read on with a new client, which begins with the bootstrap servers. librdkafka (2.13 to 2.16 at least) drops
         all brokers that it knows, and never connects again, if a broker answers a metadata request with topics but no
         brokers, as one that is only starting does. Source: librdkafka's issue 5301."""
         former, self._consumer = self._consumer, Consumer(self._settings)
+        self._looked_up.clear()
         if self._readings:
             self._consumer.incremental_assign(
                 [Location(p.topic, p.partition, reading.fetched) for p, reading in self._readings.items()]

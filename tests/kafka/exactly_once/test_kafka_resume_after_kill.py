@@ -13,7 +13,7 @@ from tests.live.support import eventually
 pytestmark = pytest.mark.slow
 
 SESSION_TIMEOUT_S = 6
-#: Far below the time of the transactions, far above what it takes: two seconds beside a few busy processes.
+#: Far below the time of the transactions, far above what it takes: 1.3 s beside a few busy processes.
 SOON_S = 90
 
 SETTINGS = {

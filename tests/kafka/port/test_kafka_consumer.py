@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+import time
 from contextlib import closing
 
 import pytest
@@ -43,6 +45,23 @@ def test_a_poll_takes_over_500_records_at_most(consumer: KafkaConsumer, producer
 
     eventually(all_are_read, "all are read")
     assert max(taken) == 500
+
+
+def test_topics_are_read_as_soon_as_they_are_assigned(cluster: Cluster, consumer: KafkaConsumer):
+    """By itself, librdkafka would begin a second after the one before. A busy machine may spoil some, but not most."""
+    topics = [f"topic-{number}" for number in range(6)]
+    cluster.create(*topics)
+    for topic in topics:
+        cluster.write(topic, [("k", 1, 0)])
+    took_s = []
+    for topic in topics:
+        partition = TopicPartition(topic, 0)
+        begun = time.monotonic()
+        consumer.assign({partition: 0})
+        poll_until(consumer, lambda partition=partition: consumer.position(partition) == 1)
+        took_s.append(time.monotonic() - begun)
+        consumer.unassign([partition])
+    assert statistics.median(took_s) < 0.4, took_s
 
 
 def test_a_record_whose_headers_cannot_be_read_comes_without_them(

@@ -67,10 +67,16 @@ def test_a_consumer_reads_what_java_would_read(role: Role):
         "read_committed" if role == "restore.consumer" else "read_uncommitted"
     )
     assert consumer["check.crcs"] == "true"
-    assert consumer["fetch.wait.max.ms"] == "500"
     assert consumer["enable.auto.commit"] == "false"
     assert consumer["auto.offset.reset"] == "error"
     assert consumer["enable.partition.eof"] == "true"
+
+
+def test_who_reads_to_the_end_first_waits_less_for_more():
+    assert told("main.consumer")["fetch.wait.max.ms"] == "500"
+    for role in ("restore.consumer", "global.consumer"):
+        assert told(role)["fetch.wait.max.ms"] == "100"
+        assert told(role, {"fetch.max.wait.ms": 250})["fetch.wait.max.ms"] == "250"
 
 
 def test_stores_are_restored_from_what_is_committed_whatever_other_consumers_read():
