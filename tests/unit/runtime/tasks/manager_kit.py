@@ -280,11 +280,13 @@ class World:
         self._answered(lambda: self.manager.commit() if self.manager.commit_needed else None)
 
     def spoil(self, task_id: TaskId) -> None:
-        """The state of a running task shows to be corrupt."""
+        """The state of a running task shows to be corrupt. At least once, changes that a failed commit has logged stay
+        in its changelog."""
 
         def find_corrupt() -> None:
             task = self.tasks().get(task_id)
             if task is not None and task.status is TaskStatus.RUNNING:
+                self.may_count_twice |= any(task.logged.values())
                 self.manager.working = task
                 raise StateCorruptedError("a block of the database is damaged", where=str(task_id))
 
