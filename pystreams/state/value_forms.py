@@ -114,28 +114,25 @@ class ValueForm:
 
     def all_to_stored(
         self,
-        keys: Sequence[bytes | None],
         values: Sequence[bytes | None],
         timestamps: Sequence[int],
         headers: Sequence[Headers] | None,
-    ) -> list[tuple[bytes, bytes | None]]:
-        """Columns of a changelog as (key, stored value); records with a null key are left out."""
+    ) -> Sequence[bytes | None]:
+        """Columns of a changelog as stored values."""
         if self.headers:
             to_stored = self.to_stored
             return [
-                (key, None if value is None else to_stored(value, timestamp, of_record))
-                for key, value, timestamp, of_record in zip(
-                    keys, values, timestamps, headers or [NO_HEADERS] * len(keys), strict=True
+                None if value is None else to_stored(value, timestamp, of_record)
+                for value, timestamp, of_record in zip(
+                    values, timestamps, headers or [NO_HEADERS] * len(values), strict=True
                 )
-                if key is not None
             ]
         if self.timestamped:
             return [
-                (key, None if value is None else pack_int64(timestamp) + value)
-                for key, value, timestamp in zip(keys, values, timestamps, strict=True)
-                if key is not None
+                None if value is None else pack_int64(timestamp) + value
+                for value, timestamp in zip(values, timestamps, strict=True)
             ]
-        return [(key, value) for key, value in zip(keys, values, strict=True) if key is not None]
+        return values
 
     def logged(self, pairs: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes, int | None]]:
         """(key, stored value) as key, value and timestamp; if the form has headers, they precede the value."""

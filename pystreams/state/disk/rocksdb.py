@@ -239,22 +239,25 @@ class RocksDatabase:
         """Write changes, deletions of key ranges (end exclusive), and metadata (None deletes). The write is cut into
         slices; the last one has the deletions and metadata. After a crash in between, restoring from the changelog
         writes the same entries again."""
-        batch = handle = None
+        batch = None
         try:
             batch = rocksdict.WriteBatch(raw_mode=True)
             room = SLICE_ENTRIES
             for table, entries in changes:
-                handle = table.handle
-                for key, value in entries.items():
-                    if value is None:
-                        batch.delete(key, handle)
-                    else:
-                        batch.put(key, value, handle)
-                    room -= 1
+                items, left = iter(entries.items()), len(entries)
+                while left:
+                    batch.set_default_column_family(table.handle)
+                    for key, value in islice(items, room):
+                        if value is None:
+                            del batch[key]
+                        else:
+                            batch[key] = value
+                    room, left = max(0, room - left), max(0, left - room)
                     if not room:
                         self._db.write(batch)
                         batch = rocksdict.WriteBatch(raw_mode=True)
                         room = SLICE_ENTRIES
+            batch.set_default_column_family(None)
             for table, lower, upper in expired:
                 batch.delete_range(lower, upper, table.handle)
             for name, value in (metadata or {}).items():
@@ -265,7 +268,7 @@ class RocksDatabase:
             self._db.write(batch)
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             # A kept exception keeps this frame, whose handles would keep the database open, and locked.
-            batch = handle = None
+            batch = None
             _fail(error, "write", self.path)
 
     def begin_flush(self) -> None:

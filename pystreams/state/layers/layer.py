@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from pystreams.record import Headers, RecordBatch
@@ -37,15 +37,19 @@ class Layer:
     def load(self, mark: bytes | None) -> None:
         """Continue from the state of the last commit; None: there was no commit."""
 
-    def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
+    def restored(self, records: Iterable[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
         """The changes of the table for changelog records whose values already have the store's form."""
         return dict(records)
 
     def restored_batch(self, batch: RecordBatch) -> Mapping[Any, bytes | None]:
-        """The changes of the table for records of the changelog."""
+        """The changes of the table for records of the changelog; those with a null key are left out."""
         # Headers of an input topic do not belong to the store.
         headers = batch.headers if self.spec.source_topic is None else None
-        return self.restored(self.form.all_to_stored(batch.keys, batch.values, batch.timestamps, headers))
+        stored = self.form.all_to_stored(batch.values, batch.timestamps, headers)
+        records: Iterable[Any] = zip(batch.keys, stored, strict=True)
+        if not all(batch.keys):
+            records = (record for record in records if record[0] is not None)
+        return self.restored(records)
 
     def physical(self, changelog_key: bytes) -> Any:
         """The key in the table; None if the entry has expired."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cachetools import LRUCache
@@ -57,7 +57,7 @@ class LruLayer(Layer):
         used[key] = None
         return used.popitem()[0] if len(used) > self._max_entries else None
 
-    def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
+    def restored(self, records: Iterable[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
         changes: dict[bytes, bytes | None] = {}
         for key, value in records:
             changes[key] = value

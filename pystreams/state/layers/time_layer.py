@@ -6,7 +6,7 @@ record key.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import Any, Protocol
 
@@ -316,8 +316,9 @@ class TimeLayer(Layer):
     def hold(self, time_ms: int) -> None:
         self._held_ms = time_ms
 
-    def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
+    def restored(self, records: Iterable[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
         """Also advances stream time."""
+        records = [*records]
         times = [self._time_of(key) for key, _ in records]
         written: Iterable[int] = times
         if self.spec.retain_duplicates and self._interval_ms:

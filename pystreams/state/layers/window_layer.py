@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 from pystreams.state.formats import (
@@ -256,9 +256,10 @@ class WindowLayer(TimeLayer):
             if start >= first:
                 yield key + pack_window_suffix(start, sequence), value
 
-    def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
+    def restored(self, records: Iterable[tuple[bytes, bytes | None]]) -> dict[Any, bytes | None]:
         """Also advances stream time and sequence number."""
         if self._duplicates:
+            records = [*records]
             for key, _ in records:
                 self.sequence = max(self.sequence, split_window_key(key)[2])
         return super().restored(records)

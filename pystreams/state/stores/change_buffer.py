@@ -6,7 +6,7 @@ between two commits costs nothing there. Source: InMemoryTimeOrderedKeyValueChan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Any, ClassVar
 
@@ -70,7 +70,7 @@ class BufferLayer(Layer):
             heappop(order)
         return None
 
-    def restored(self, records: Sequence[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
+    def restored(self, records: Iterable[tuple[bytes, bytes | None]]) -> Mapping[Any, bytes | None]:
         for key, value in records:
             self._set(key, None if value is None else unpacked(value), self.entries.get(key))
         return {}

@@ -138,7 +138,7 @@ class Relay:
         offset = task.state.changelog_offset(store) or 0
         lines = self.log.partitions[task.changelogs[store]][:offset]
         keys, values, times = ([line[place] for line in lines] for place in range(3))
-        folded = dict(part.layer.form.all_to_stored(keys, values, times, None))
+        folded = dict(zip(keys, part.layer.form.all_to_stored(values, times, None), strict=True))
         held = dict(part.table.scan(None, None, upper_inclusive=True, reverse=False))
         assert held == {key: value for key, value in folded.items() if value is not None}, task.task_id
 
