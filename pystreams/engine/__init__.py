@@ -13,7 +13,8 @@ punctuators. ``new_task`` opens the stores of a task and creates the task; ``hos
 - ``failures/``     asks the handlers about every error, names the step and the record, counts the records left out.
 
 ``node_serdes`` finds the serdes of a source or sink. ``operator_memory`` keeps the numbers of steps from commit to
-commit, ``offset_metadata`` encodes what is committed beside the input offsets, with ``dense_numbers`` if there is much.
+commit, ``offset_metadata`` encodes what is committed beside the input offsets, with ``dense_numbers`` if there is much;
+``overflow_writer`` writes what does not fit there to a record, to which an ``overflow`` reference points.
 ``global_state`` is the one task that fills the global stores of a process. ``no_producer`` is the producer of tasks
 that write nothing.
 """

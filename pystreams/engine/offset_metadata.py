@@ -9,7 +9,8 @@ org.apache.kafka.streams.processor.internals.{TopicPartitionMetadata,ProcessorMe
 
 Brokers limit the text to 4,096 characters, which this form reaches with about 57 windowed steps. A longer text has
 pystreams' entries behind those of Java (``dense_numbers``), which needs 3 to 15 characters a step. Java ignores what
-follows its entries.
+follows its entries. If that is too long as well, a record has the numbers of the steps, and the text refers to it
+(``overflow``).
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from pystreams.broker.port import CommittedOffset
 from pystreams.engine.dense_numbers import pack_numbers, unpack_numbers
+from pystreams.engine.overflow import OVERFLOW_PREFIX, OverflowReference
 from pystreams.ids import TopicPartition
 from pystreams.stream_time import NO_TIME
 
@@ -36,6 +39,11 @@ TIME_IN_FORCE = "", "time"
 TIME_SEEN = "", "seen"
 #: The entry ``py//head``, which exists while something in the group lags.
 HEAD = "", "head"
+#: The last part of the names of the counts of late records (``drop_counts``).
+LATE_RECORDS, LATE_MS, LATE_GRACE_MS = "late", "late_ms", "late_grace_ms"
+
+#: Writes numbers to a record that is part of the commit. ``has_emitted``: entries of Java are among them.
+Overflow: TypeAlias = "Callable[[Mapping[str, int], bool], OverflowReference]"
 
 _VERSION_TIME_ONLY = 1
 _VERSION = 2
@@ -134,12 +142,23 @@ def committed_entry(partition: TopicPartition) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskMetadata:
-    """The content of a task's committed offsets: positions, partition times, and the values that operators keep."""
+    """The content of a task's committed offsets: positions, partition times, and the values that operators keep.
+    ``overflow`` are the records that hold more of these values."""
 
     positions: Mapping[TopicPartition, int]
     partition_times: Mapping[TopicPartition, int]
     own: Mapping[str, int]
     foreign: Mapping[str, int]
+    overflow: frozenset[OverflowReference] = frozenset()
+
+    def with_overflow(self, numbers: Mapping[OverflowReference, Mapping[str, int]]) -> TaskMetadata:
+        """Together with the values of records that have been read."""
+        own, foreign = dict(self.own), dict(self.foreign)
+        for reference in self.overflow & numbers.keys():
+            for name, value in numbers[reference].items():
+                of_both = own if name.startswith(OWN_PREFIX) else foreign
+                of_both[name] = max(value, of_both.get(name, value))
+        return replace(self, own=own, foreign=foreign, overflow=self.overflow - numbers.keys())
 
     @property
     def time_seen(self) -> int:
@@ -164,17 +183,20 @@ def merge_committed(committed: Mapping[TopicPartition, CommittedOffset]) -> Task
     times: dict[TopicPartition, int] = {}
     own: dict[str, int] = {}
     foreign: dict[str, int] = {}
+    overflow: set[OverflowReference] = set()
     for partition, offset in committed.items():
         metadata = OffsetMetadata.decode(offset.metadata)
         positions[partition] = offset.offset
         times[partition] = metadata.partition_time
         trusted = metadata.entries.get(committed_entry(partition)) == offset.offset
+        if trusted and (reference := OverflowReference.of(metadata.entries, partition.partition)) is not None:
+            overflow.add(reference)
         for name, value in metadata.entries.items():
             if not name.startswith(OWN_PREFIX):
                 foreign[name] = max(value, foreign.get(name, value))
-            elif trusted and _is_of_steps(name):
+            elif trusted and _is_of_steps(name) and not name.startswith(OVERFLOW_PREFIX):
                 own[name] = max(value, own.get(name, value))
-    return TaskMetadata(positions, times, own, foreign)
+    return TaskMetadata(positions, times, own, foreign, frozenset(overflow))
 
 
 def encode_committed(
@@ -182,11 +204,43 @@ def encode_committed(
     partition_times: Mapping[TopicPartition, int],
     own: Mapping[str, int],
     foreign: Mapping[str, int],
+    overflow: Overflow | None = None,
 ) -> dict[TopicPartition, CommittedOffset]:
-    """The offsets to commit for one task. Each has the next offset, the partition time, and all entries of the task."""
-    committed: dict[TopicPartition, CommittedOffset] = {}
-    for partition, position in positions.items():
-        entries = {**foreign, **own, committed_entry(partition): position} if own else foreign
-        metadata = OffsetMetadata(partition_times.get(partition, NO_TIME), entries)
-        committed[partition] = CommittedOffset(position, metadata.encode())
-    return committed
+    """The offsets to commit for one task. Each has the next offset, the partition time, and all entries of the task, as
+    far as they fit. What does not goes to ``overflow``; if that is None, the broker refuses the commit."""
+
+    def encode(own: Mapping[str, int], foreign: Mapping[str, int]) -> dict[TopicPartition, CommittedOffset]:
+        committed: dict[TopicPartition, CommittedOffset] = {}
+        for partition, position in positions.items():
+            entries = {**foreign, **own, committed_entry(partition): position} if own else foreign
+            metadata = OffsetMetadata(partition_times.get(partition, NO_TIME), entries)
+            committed[partition] = CommittedOffset(position, metadata.encode())
+        return committed
+
+    committed = encode(own, foreign)
+    if overflow is None or all(len(at.metadata) <= TEXT_CHARACTERS_MAX for at in committed.values()):
+        return committed
+    javas = {**foreign, **{name: value for name, value in own.items() if not name.startswith(OWN_PREFIX)}}
+    beside = {name: value for name, value in own.items() if _stays_beside(name)}
+    moved = {name: value for name, value in own.items() if name not in beside and name not in javas}
+    if _fit(positions, beside, javas):
+        return encode(beside | overflow(moved, False).entries(), javas)
+    return encode(beside | overflow({**moved, **javas}, True).entries(), {})
+
+
+def _stays_beside(name: str) -> bool:
+    """Whether an entry is always committed with the offsets, because others than the task's owner read it."""
+    node, _, last = name.removeprefix(OWN_PREFIX).rpartition("/")
+    return name.startswith(OWN_PREFIX) and (not node or last in (LATE_RECORDS, LATE_MS, LATE_GRACE_MS))
+
+
+def _fit(
+    positions: Mapping[TopicPartition, int], beside: Mapping[str, int], foreign: Mapping[str, int]
+) -> bool:
+    """Whether Java's entries fit beside these, as Java writes them, and a reference."""
+    # All references are equally long.
+    reference = OverflowReference(0, 0, 0, 0, 0, has_emitted=False).entries()
+    return all(
+        _characters({**foreign, **beside, **reference, committed_entry(partition): 0}) <= TEXT_CHARACTERS_MAX
+        for partition in positions
+    )

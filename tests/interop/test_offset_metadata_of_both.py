@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import random
 import time
+from collections.abc import Mapping
 
 from pystreams import App, Processor, TimeWindows
 from pystreams.broker.port import CommittedOffset
@@ -13,7 +14,9 @@ from pystreams.engine.offset_metadata import (
     TEXT_CHARACTERS_MAX,
     OffsetMetadata,
     committed_entry,
+    encode_committed,
 )
+from pystreams.engine.overflow import OverflowReference
 from pystreams.ids import TopicPartition
 from pystreams.record import Record
 from pystreams.serde import TimeWindowedSerde
@@ -141,6 +144,21 @@ def test_java_reads_its_part_of_a_text_with_numbers_of_very_many_steps(java: Jav
     all_packed = OffsetMetadata(3_000, {f"emitted-every-minute-{number}": number for number in range(120)})
     read = java.ask("decode", text=all_packed.encode(), names=["emitted-every-minute-1"])
     assert read == {"time": 3_000, "count": 0, "values": {"emitted-every-minute-1": None}}
+
+
+def test_java_carries_a_reference_to_a_record_along(java: JavaSide):
+    def record(numbers: Mapping[str, int], has_emitted: bool) -> OverflowReference:
+        return OverflowReference(2, 12, 0, 1 << 40, -(1 << 63), has_emitted)
+
+    steps = {f"{OWN_PREFIX}step-{step * 7919}/stream_time": step**4 % 1_000_003 for step in range(2_000)}
+    text = encode_committed({IN: 3}, {IN: 3_000}, steps, {"winemit": -7}, record)[IN].metadata
+    entries = record({}, False).entries()
+    expected = {"winemit": -7, **entries, committed_entry(IN): 3}
+    assert java.ask("decode", text=text, names=list(expected)) == {
+        "time": 3_000,
+        "count": len(expected),
+        "values": expected,
+    }
 
 
 class StreamTime(Processor[str, int, str, int]):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pystreams import JoinWindows, Processor, SessionWindows, Stores, Suppressed, TimeWindows
+from pystreams import EmitStrategy, JoinWindows, Processor, SessionWindows, Stores, Suppressed, TimeWindows
 from pystreams.app import App
 from pystreams.errors import BrokerError, ConfigError, TopologyError
 from pystreams.ids import TopicPartition
@@ -20,6 +20,9 @@ from pystreams.runtime.streams import Streams
 from pystreams.take_over.last_run import topology_topic
 from tests.live.support import TIMEOUT_S, Log, caught_up, run_to_the_end, running
 from tests.live.taking_over_kit import DiesOnTheWay, One, Three, Two, kept, lines, summing, write
+
+#: Nothing fits beside the offsets then.
+NO_CHARACTERS = "pystreams.engine.offset_metadata.TEXT_CHARACTERS_MAX", 10
 
 
 @pytest.fixture(autouse=True)
@@ -359,3 +362,24 @@ def test_former_names_that_make_no_sense_are_told(log: Log, make: Callable[[Any]
 
     with pytest.raises(TopologyError, match=told):
         build()
+
+
+def test_windows_that_were_emitted_stay_emitted_under_a_new_name_wherever_that_is_committed(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(*NO_CHARACTERS)
+
+    def emitting(name: str, was: str | None = None) -> App:
+        app = log.app("shop", window_changelog_retention_ms=-1)
+        windowed = (
+            app.stream("in", key=str, value=int).group_by_key().windowed_by(TimeWindows.tumbling(1_000))
+        )
+        counts = windowed.emit_strategy(EmitStrategy.ON_WINDOW_CLOSE).count(name=name, was=was)
+        counts.to_stream().map(lambda window, _: (window.key, window.start), key=str, value=int).to("out")
+        return app
+
+    log.write("in", [("k", 1, time) for time in (1_000, 2_000, 3_000)])
+    run_to_the_end(log, emitting("counts"))
+    log.write("in", [("k", 1, 4_000)])
+    run_to_the_end(log, emitting("per-second", was="counts"))
+    assert [start for _, start, _ in log.read("out")] == [1_000, 2_000, 3_000]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ from pystreams.backfill.plan.manifest import Manifest
 from pystreams.backfill.plan.slices import BackfillPlan, Slice
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.broker.port import CommittedOffset
-from pystreams.engine.offset_metadata import encode_committed
+from pystreams.engine.offset_metadata import Overflow, encode_committed
 from pystreams.errors import StateError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.nearest import not_among
@@ -118,19 +118,24 @@ class BackfillResult:
         return dict(sorted(counts.items()))
 
     def offsets(
-        self, internal_ends: dict[TopicPartition, int] | None = None
+        self,
+        internal_ends: dict[TopicPartition, int] | None = None,
+        overflow_of: Callable[[TaskId, int], Overflow] | None = None,
     ) -> dict[TopicPartition, CommittedOffset]:
         """The offsets to commit for every input partition. ``internal_ends`` are the end offsets of the internal
-        topics, which a backfill does not fill (default: 0)."""
+        topics, which a backfill does not fill (default: 0). ``overflow_of`` a task, of so many in its sub-topology,
+        writes what does not fit beside its offsets."""
         committed: dict[TopicPartition, CommittedOffset] = {}
         for one in self.plan.slices:
             if one.final:
                 for task in range(one.tasks):
-                    committed |= self._offsets_of(TaskId(one.subtopology, task), one, internal_ends or {})
+                    task_id = TaskId(one.subtopology, task)
+                    overflow = None if overflow_of is None else overflow_of(task_id, one.tasks)
+                    committed |= self._offsets_of(task_id, one, internal_ends or {}, overflow)
         return committed
 
     def _offsets_of(
-        self, task: TaskId, final: Slice, internal_ends: dict[TopicPartition, int]
+        self, task: TaskId, final: Slice, internal_ends: dict[TopicPartition, int], overflow: Overflow | None
     ) -> dict[TopicPartition, CommittedOffset]:
         outcome = self.outcome(final, task.partition)
         positions: dict[TopicPartition, int] = {}
@@ -141,7 +146,7 @@ class BackfillResult:
                 end = internal_ends.get(partition, 0) if input.internal else self.manifest.end_of(partition)
                 positions[partition] = end
                 times[partition] = outcome.partition_times.get(input.topic, NO_TIME)
-        return encode_committed(positions, times, outcome.operator_state, {})
+        return encode_committed(positions, times, outcome.operator_state, {}, overflow)
 
     def outcome(self, one: Slice, task: int) -> TaskOutcome:
         """The outcome of a task."""

@@ -15,7 +15,7 @@ offsets are lost, because then no application could continue from it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -30,8 +30,11 @@ from pystreams.backfill.handover.version_topics import VersionTopics
 from pystreams.backfill.plan.manifest import Manifest, Status
 from pystreams.broker.port import Admin, Broker, CommittedOffset, GroupCommitter, TopicSpec, Write
 from pystreams.clock import Clock, SystemClock
+from pystreams.engine.offset_metadata import Overflow
+from pystreams.engine.overflow_writer import OverflowTopics, OverflowWriter
 from pystreams.errors import StateError, StreamsError
-from pystreams.ids import TopicPartition
+from pystreams.ids import TaskId, TopicPartition
+from pystreams.record import Headers
 from pystreams.take_over.hand_over_record import MANIFEST_KEY, HandOverRecord, manifest_topic, read_record
 from pystreams.take_over.last_run import LastRun, record_of, topology_topic, topology_topic_spec
 from pystreams.take_over.take_over_plan import topology_as_kept
@@ -191,8 +194,9 @@ class _HandOver:
             for name, count in topics.partitioning.repartition_topics.items()
             for partition in range(count)
         ]
-        offsets = self._result.offsets(admin.end_offsets(internal))
-        self._commit(committer, manifest, offsets, emitted)
+        overflow = _OverflowWrites(self._application_id, admin, self._clock)
+        offsets = self._result.offsets(admin.end_offsets(internal), overflow.of)
+        self._commit(committer, manifest, offsets, emitted, overflow.writes)
         return HandedOver(manifest, self._attempt, stores=stores, emitted=emitted)
 
     @contextmanager
@@ -247,6 +251,7 @@ class _HandOver:
         manifest: Manifest,
         offsets: Mapping[TopicPartition, CommittedOffset],
         emitted: Mapping[str, int] | None,
+        overflow: Sequence[Write] = (),
     ) -> None:
         record = HandOverRecord(
             backfill_id=manifest.backfill_id,
@@ -259,12 +264,33 @@ class _HandOver:
             emitted=emitted,
         )
         topic, now_ms = manifest_topic(self._application_id), self._clock.now_ms()
-        writes = [Write(topic, 0, MANIFEST_KEY, record.to_bytes(), now_ms)]
+        writes = [Write(topic, 0, MANIFEST_KEY, record.to_bytes(), now_ms), *overflow]
         if record.complete:
             # From now on all that is stored is the backfill's.
             last = LastRun(topology_as_kept(self._result.loaded.built))
             writes.append(record_of(self._application_id, last, now_ms))
         committer.commit(writes, offsets)
+
+
+class _OverflowWrites:
+    """Collects what does not fit beside the offsets of tasks, to be written in the transaction that commits these."""
+
+    def __init__(self, application_id: str, admin: Admin, clock: Clock) -> None:
+        self.writes: list[Write] = []
+        self._application_id = application_id
+        self._topics = OverflowTopics(admin)
+        self._clock = clock
+
+    def of(self, task: TaskId, partitions: int) -> Overflow:
+        """The overflow of one of so many tasks of a sub-topology."""
+        return OverflowWriter(
+            self._application_id, task, partitions, self._topics, self._collect, self._clock
+        )
+
+    def _collect(
+        self, topic: str, partition: int, key: bytes, value: bytes, timestamp: int, _headers: Headers
+    ) -> None:
+        self.writes.append(Write(topic, partition, key, value, timestamp))
 
 
 def _check_computed(manifest: Manifest) -> None:

@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from pystreams.engine.failures.lateness import LateRecords
-from pystreams.engine.offset_metadata import OWN_PREFIX, entry, entry_bytes
+from pystreams.engine.offset_metadata import (
+    LATE_GRACE_MS,
+    LATE_MS,
+    LATE_RECORDS,
+    OWN_PREFIX,
+    entry,
+    entry_bytes,
+)
 from pystreams.engine.operator_memory import OperatorMemory
 from pystreams.metrics import names
 from pystreams.metrics.registry import Counter, Gauge, Metrics
-
-#: The names of the committed numbers. They never decrease.
-_RECORDS, _LATE_MS, _GRACE_MS = "late", "late_ms", "late_grace_ms"
 
 #: The text that is committed with an offset is limited (``offset.metadata.max.bytes``), and these numbers matter least.
 #: They are not committed if they would make the entries of a task's steps longer than this.
@@ -69,7 +73,7 @@ class DropCounts:
         """Commit the numbers of a step that drops its first record."""
         if step in self._committed:
             return
-        added = sum(entry_bytes(entry(step, name)) for name in (_RECORDS, _LATE_MS, _GRACE_MS))
+        added = sum(entry_bytes(entry(step, name)) for name in (LATE_RECORDS, LATE_MS, LATE_GRACE_MS))
         if sum(map(entry_bytes, self._memory.values())) + added <= _ENTRIES_BYTES_MAX:
             self._commit(LateRecords(step))
 
@@ -77,9 +81,9 @@ class DropCounts:
         """Commit the numbers of a step from now on."""
         committed, step = self._committed, late.step
         committed[step] = late
-        self._memory.save(step, _RECORDS, lambda: committed[step].records)
-        self._memory.save(step, _LATE_MS, lambda: committed[step].late_ms)
-        self._memory.save(step, _GRACE_MS, lambda: committed[step].grace_ms)
+        self._memory.save(step, LATE_RECORDS, lambda: committed[step].records)
+        self._memory.save(step, LATE_MS, lambda: committed[step].late_ms)
+        self._memory.save(step, LATE_GRACE_MS, lambda: committed[step].grace_ms)
 
 
 def committed_late(own: Mapping[str, int]) -> list[LateRecords]:
@@ -88,9 +92,9 @@ def committed_late(own: Mapping[str, int]) -> list[LateRecords]:
     return [
         LateRecords(
             step,
-            records=own[entry(step, _RECORDS)],
-            late_ms=own.get(entry(step, _LATE_MS), 0),
-            grace_ms=own.get(entry(step, _GRACE_MS), 0),
+            records=own[entry(step, LATE_RECORDS)],
+            late_ms=own.get(entry(step, LATE_MS), 0),
+            grace_ms=own.get(entry(step, LATE_GRACE_MS), 0),
         )
         for step in steps
     ]
@@ -98,5 +102,5 @@ def committed_late(own: Mapping[str, int]) -> list[LateRecords]:
 
 def _step_of(name: str) -> str | None:
     """The step of an entry that counts late records; None for other entries."""
-    step = name.removeprefix(OWN_PREFIX).removesuffix(f"/{_RECORDS}")
-    return step if name == entry(step, _RECORDS) else None
+    step = name.removeprefix(OWN_PREFIX).removesuffix(f"/{LATE_RECORDS}")
+    return step if name == entry(step, LATE_RECORDS) else None

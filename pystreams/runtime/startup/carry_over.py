@@ -20,9 +20,11 @@ from dataclasses import replace
 from typing import Final
 from uuid import uuid4
 
-from pystreams.broker.port import Admin, Broker, CommittedOffset, TopicSpec, TransactionalProducer
+from pystreams.broker.port import Admin, Broker, CommittedOffset, TopicSpec, TransactionalProducer, Write
 from pystreams.clock import Clock, Deadline
+from pystreams.engine.dense_numbers import pack_numbers
 from pystreams.engine.offset_metadata import OffsetMetadata
+from pystreams.engine.overflow import OverflowReference, digest_of
 from pystreams.errors import (
     BrokerError,
     BrokerUnavailableError,
@@ -32,6 +34,7 @@ from pystreams.errors import (
 )
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
+from pystreams.runtime.tasks.overflow_reading import read_overflow
 from pystreams.state.begun import Begun
 from pystreams.take_over.last_run import KeptTopology, LastRun, Unfinished
 from pystreams.take_over.take_over_plan import TakeOver, without_unfinished
@@ -159,7 +162,8 @@ class CarryOver:
             for new, old in todo.carried.items():
                 self._copy(old, new, begun)
             then = self._with_beginnings(todo)
-            committer.commit([self._kept.record(then)], self._offsets(todo.carried))
+            offsets, overflow = self._offsets(todo.carried)
+            committer.commit([self._kept.record(then), *overflow], offsets)
         self._kept.remember(then)
         self.clean_up(then)
         return then
@@ -251,16 +255,35 @@ class CarryOver:
         needed = {store for store in left_over if self._built.changelog(store) in self._specs}
         return replace(then, begun=begun, left_over=tuple(sorted(left_over - needed)))
 
-    def _offsets(self, carried: Mapping[str, str]) -> dict[TopicPartition, CommittedOffset]:
-        """The offsets whose metadata refer to a store by its former name, with its new name."""
+    def _offsets(
+        self, carried: Mapping[str, str]
+    ) -> tuple[dict[TopicPartition, CommittedOffset], list[Write]]:
+        """The offsets whose metadata refer to a store by its former name, with its new name; and what such metadata
+        have in records."""
         names = {old: new for new, old in carried.items()}
+        offsets = self._admin.group_offsets(self._application_id) if names else {}
         told: dict[TopicPartition, CommittedOffset] = {}
-        for partition, at in self._admin.group_offsets(self._application_id).items() if names else ():
+        overflow: dict[OverflowReference, Write] = {}
+        for partition, at in offsets.items():
             metadata = OffsetMetadata.decode(at.metadata)
-            if names.keys() & metadata.entries.keys():
-                entries = {names.get(name, name): value for name, value in metadata.entries.items()}
+            entries = {names.get(name, name): value for name, value in metadata.entries.items()}
+            reference = OverflowReference.of(entries, partition.partition)
+            if reference is not None and reference.has_emitted:
+                told_by_record, write = self._overflow(reference, names)
+                entries |= told_by_record.entries()
+                overflow[told_by_record] = write
+            if entries != metadata.entries:
                 told[partition] = CommittedOffset(at.offset, replace(metadata, entries=entries).encode())
-        return told
+        return told, list(overflow.values())
+
+    def _overflow(
+        self, reference: OverflowReference, names: Mapping[str, str]
+    ) -> tuple[OverflowReference, Write]:
+        """The record of a commit with the new names of stores."""
+        found = read_overflow(self._broker, self._admin, self._application_id, [reference], self._clock)
+        value = pack_numbers({names.get(name, name): number for name, number in found[reference].items()})
+        place, key = reference.place(self._application_id), b"take-over"
+        return replace(reference, digest=digest_of(value)), Write(*place, key, value, self._clock.now_ms())
 
     def clean_up(self, last: LastRun) -> None:
         """Delete the changelogs that are not needed any more. If a start is killed before this, the next start does it.

@@ -11,7 +11,7 @@ from pystreams.config import StreamsConfig
 from pystreams.ids import TopicPartition
 from pystreams.runtime.startup.carry_over import CarryOver
 from pystreams.state.disk.directory import StateDirectory
-from pystreams.take_over.last_run import KeptTopology, LastRun, TopologyInUse, topology_topic
+from pystreams.take_over.last_run import KeptTopology, LastRun, TopologyInUse
 from pystreams.take_over.take_over_plan import TakeOver, plan_take_over, topology_as_kept
 from pystreams.topics.topic_plan import TopicPlan, internal_topics
 from pystreams.topology.built import BuiltTopology
@@ -89,11 +89,12 @@ class ClientTakeOver:
         renamed store. It may also belong to an application whose name begins with this one's, so it is no reason to
         refuse."""
         built, prefix, suffix = self._built, f"{self._built.application_id}-", "-changelog"
-        used = {built.changelog(spec.name) for spec in built.stores} | {topology_topic(built.application_id)}
+        used = {built.changelog(spec.name) for spec in built.stores}
         unused = sorted(
             topic
             for topic in self._admin.partition_counts()
             if topic.startswith(prefix) and topic.endswith(suffix) and topic not in used
+            if not topic.startswith(f"{prefix}pystreams-")
         )
         if not unused or not self._admin.group_offsets(built.application_id, stable=False):
             return

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pystreams.broker.port import CommittedOffset
-from pystreams.engine.offset_metadata import HEAD, encode_committed, entry, merge_committed
+from pystreams.engine.offset_metadata import HEAD, encode_committed, entry
+from pystreams.engine.overflow_writer import OverflowWriter
 from pystreams.engine.stream_task import Position
 from pystreams.ids import TopicPartition
 from pystreams.runtime.restoring.restorable import ToRestore
@@ -21,6 +22,7 @@ class ActiveTask(StoreTask):
     """``position_of`` is the consumer's position in an input. ``committed`` is the last commit of each input, and
     ``fresh`` where reading begins of those that have none and are read from their beginning. ``logged`` counts what was
     appended to changelogs past ``log_ends``: so far it is known that they hold nothing else (see ``changelog_guard``).
+    ``overflow`` writes what does not fit beside the offsets.
 
     Implements ``task.Task``, ``restorable.Restorable`` and ``commit.Committable``.
     """
@@ -30,6 +32,7 @@ class ActiveTask(StoreTask):
     committed: dict[TopicPartition, CommittedOffset] = field(default_factory=dict)
     fresh: dict[TopicPartition, int] = field(default_factory=dict)
     log_ends: dict[str, int] = field(default_factory=dict)
+    overflow: OverflowWriter | None = None
     #: The time of the next record, for others to see with the next commit, or None (ms).
     head_told_ms: int | None = None
 
@@ -84,7 +87,7 @@ class ActiveTask(StoreTask):
     ) -> None:
         """Restored: go on at ``positions``, with the times and operators' memory of the last commit. ``cache`` is the
         thread's, ``beginnings`` are the first offsets that the inputs hold."""
-        metadata = merge_committed(self.committed)
+        metadata = self.metadata_of(self.committed)
         self.foreign_metadata = metadata.foreign
         self.fresh = {
             partition: at
@@ -127,7 +130,7 @@ class ActiveTask(StoreTask):
         own = self.stream.operator_state()
         if self.head_told_ms is not None:
             own[entry(*HEAD)] = self.head_told_ms
-        encoded = encode_committed(positions, times, own, self.foreign_metadata)
+        encoded = encode_committed(positions, times, own, self.foreign_metadata, self.overflow)
         changed = {p: offset for p, offset in encoded.items() if self.committed.get(p) != offset}
         return changed or (self._unchanged(own) if self.stream.commit_needed else {})
 
@@ -135,7 +138,8 @@ class ActiveTask(StoreTask):
         """The offset of one input as it was, preferably as it was committed last."""
         for partition, (offset, time) in sorted(self.stream.positions().items()):
             if not self.committed:
-                return encode_committed({partition: offset}, {partition: time}, own, self.foreign_metadata)
+                at = {partition: offset}
+                return encode_committed(at, {partition: time}, own, self.foreign_metadata, self.overflow)
             if partition in self.committed:
                 return {partition: self.committed[partition]}
         return {}
@@ -145,6 +149,8 @@ class ActiveTask(StoreTask):
     ) -> None:
         """The log has ``offsets``: keep what the stores hold, which is as of ``end_offsets`` of their changelogs."""
         self.committed.update(offsets)
+        if self.overflow is not None:
+            self.overflow.committed(end_offsets)
         self.state.commit(self._restore_offsets(end_offsets))
         self.stream.committed()
 

@@ -9,7 +9,8 @@ from typing import Any
 from pystreams.broker.port import CommittedOffset
 from pystreams.engine.hosted_task import HostedTask
 from pystreams.engine.input.input_decoding import InputForStore
-from pystreams.engine.offset_metadata import merge_committed
+from pystreams.engine.offset_metadata import TaskMetadata, merge_committed
+from pystreams.engine.overflow import OverflowReference
 from pystreams.engine.stream_task import StreamTask
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Counter
@@ -17,7 +18,7 @@ from pystreams.record import RecordBatch
 from pystreams.runtime.tasks.task import TASK_SUCCESSORS, TaskStatus
 from pystreams.state.store import LogChange
 from pystreams.state.task_stores import TaskStores
-from pystreams.stream_time import TIME_MAX
+from pystreams.stream_time import NO_TIME, TIME_MAX
 from pystreams.transitions import check_transition
 
 
@@ -39,6 +40,10 @@ class StoreTask:
     wiped: bool = field(default=False, kw_only=True)
     #: While its directory is locked: since when it has waited, and when to log that again (ms).
     locked_ms: tuple[float, float] | None = field(default=None, kw_only=True)
+    #: What records hold of its last commit, because it does not fit beside the offsets.
+    overflow_numbers: Mapping[OverflowReference, Mapping[str, int]] = field(
+        default_factory=dict, kw_only=True
+    )
     #: The stores' time does not go past that of the last known commit.
     _time_limited: bool = field(default=False, init=False)
     _hosted: HostedTask | None = field(default=None, init=False)
@@ -84,9 +89,13 @@ class StoreTask:
     def keep_time(self, committed: Mapping[TopicPartition, CommittedOffset], *, ahead: bool) -> None:
         """Keep, while the stores are restored, all that the work after a commit will need. ``ahead``: changelogs may
         hold what was not committed, or is undone."""
-        metadata = merge_committed(committed)
+        metadata = self.metadata_of(committed)
         self.state.hold(metadata.foreign)
-        if ahead or metadata.stream_time < metadata.time_seen:
+        if any(reference.has_emitted for reference in metadata.overflow):
+            # A standby does not read records of commits. Until it is known what was emitted, nothing expires.
+            self.state.limit_time(NO_TIME)
+            self._time_limited = True
+        elif ahead or metadata.stream_time < metadata.time_seen:
             # The changelogs may hold later windows: of what was seen before stream time may reach it, of what was not
             # committed, or of before a hand-over that set the application back.
             self.state.limit_time(metadata.stream_time)
@@ -94,6 +103,10 @@ class StoreTask:
         elif self._time_limited:
             self.state.limit_time(TIME_MAX)
             self._time_limited = False
+
+    def metadata_of(self, committed: Mapping[TopicPartition, CommittedOffset]) -> TaskMetadata:
+        """What a commit of the task tells, with what is known of its records."""
+        return merge_committed(committed).with_overflow(self.overflow_numbers)
 
     def restore(self, store: str, batch: RecordBatch) -> None:
         """Apply records of what a store is restored from. Raises ``StateCorruptedError``, and ``ProcessingError`` where

@@ -39,8 +39,9 @@ from pystreams.runtime.tasks.assignment_plan import (
 from pystreams.runtime.tasks.changelog_guard import ChangelogGuard
 from pystreams.runtime.tasks.client_context import ClientContext
 from pystreams.runtime.tasks.committer import Committer
+from pystreams.runtime.tasks.overflow_reading import find_overflow
 from pystreams.runtime.tasks.pausing import Pausing
-from pystreams.runtime.tasks.repartition_purge import Purge
+from pystreams.runtime.tasks.purge import purges_of
 from pystreams.runtime.tasks.standby_task import StandbyTask
 from pystreams.runtime.tasks.start_positions import start_positions
 from pystreams.runtime.tasks.stopwatch import Stopwatch
@@ -98,12 +99,7 @@ class TaskManager:
         self._cache = cache
         self._guard = _guard_of(context, clients, thread)
         self._committer = Committer(clients.producer, clients.member, self._set_working, self._guard)
-        self._purge = Purge(
-            context.admin,
-            context.built.internal_topics,
-            context.config.repartition_purge_interval_ms,
-            context.clock,
-        )
+        self._purges = purges_of(context)
         self._bounds = TimeBounds(context.watch, clients.consumer)
         self._pausing = Pausing(context.watch, clients.consumer, context.clock, context.metrics, thread)
         self._created = context.metrics.counter(names.TASKS_CREATED, thread_id=thread)
@@ -351,6 +347,8 @@ class TaskManager:
         committed = self._member.committed([partition for task in tasks for partition in task.inputs])
         for task in tasks:
             task.committed = {p: at for p in task.inputs if (at := committed[p]) is not None}
+        find_overflow(tasks, context)
+        for task in tasks:
             task.keep_time(task.committed, ahead=context.changelogs_ahead)
 
     def take_restored(self) -> None:
@@ -584,10 +582,11 @@ class TaskManager:
 
     def upkeep(self) -> None:
         """Periodic work after a commit: check whether another process has written to changelogs, also to those without
-        new records, delete processed records from internal topics, and note when the stores were complete."""
+        new records, delete from internal topics what is not needed any more, and note when the stores were complete."""
         if self._guard is not None:
             self._guard.now_and_then(self.running)
-        self._purge.now_and_then(self.running)
+        for purge in self._purges:
+            purge.now_and_then(self.running)
         self._note_complete()
 
     def take_snapshots(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pystreams.broker.port import Consumer, Producer
 from pystreams.engine.codegen import CompiledCode, compile_nodes
 from pystreams.engine.new_task import new_task
+from pystreams.engine.overflow_writer import OverflowTopics, OverflowWriter
 from pystreams.engine.stream_task import TaskServices
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Counter, names
@@ -27,6 +28,7 @@ class TaskOpener:
         self._context = context
         self._consumer = consumer
         self._producer = producer
+        self._overflow_topics = OverflowTopics(context.admin)
         self._code: dict[int, CompiledCode] = {}
         self._services = TaskServices(
             config=context.config,
@@ -53,6 +55,19 @@ class TaskOpener:
             log_changes={store: self._log_of(p, store, logged) for store, p in changelogs.items()},
             logged=logged,
             records_restored=self._counter(names.RESTORED, task_id),
+            overflow=self._overflow_of(task_id),
+        )
+
+    def _overflow_of(self, task_id: TaskId) -> OverflowWriter:
+        context = self._context
+        siblings = sum(one.subtopology == task_id.subtopology for one in context.inputs)
+        return OverflowWriter(
+            context.built.application_id,
+            task_id,
+            siblings,
+            self._overflow_topics,
+            self._producer.send_to_changelog,
+            context.clock,
         )
 
     def make_standby(self, task_id: TaskId) -> StandbyTask:

@@ -16,8 +16,11 @@ from pystreams.backfill.handover import last_values
 from pystreams.backfill.handover.hand_over import hand_over, published_manifest
 from pystreams.backfill.plan.manifest import Status
 from pystreams.backfill.sources import EmbeddedSource
+from pystreams.clock import SystemClock
+from pystreams.engine.offset_metadata import merge_committed
 from pystreams.errors import BrokerError, OffsetOutOfRangeError, RetentionError
 from pystreams.ids import TopicPartition
+from pystreams.runtime.tasks.overflow_reading import read_overflow
 from tests.backfill.kit import Backfill, everything, memory
 from tests.backfill.live import SETTINGS, append, create, left_on, random_cut, raw, split, with_sinks_before
 from tests.backfill.programs import PROGRAMS, history, windowed_sum, word_count
@@ -197,3 +200,24 @@ def test_a_log_and_the_same_records_in_memory_give_the_same(new_log: NewLog) -> 
         program("windowed sum", log), memory(past), log.path / "memory", commit_records=16
     ).run()
     assert everything(from_log) == everything(from_memory)
+
+
+def test_what_does_not_fit_beside_the_offsets_is_handed_over_as_well(
+    new_log: NewLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pystreams.engine.offset_metadata.TEXT_CHARACTERS_MAX", 10)
+    past = history("windowed sum", 3, 2)
+    log = new_log("handed")
+    create(log, past, ["sums"])
+    append(log, past)
+    result = backfilled("windowed sum", log, None)
+    application = result.plan.application_id
+    hand_over(result, log.broker)
+    for partition, at in log.committed(application).items():
+        metadata = merge_committed({partition: at})
+        assert metadata.overflow
+        overflow = read_overflow(log.broker, log.admin, application, metadata.overflow, SystemClock())
+        computed = merge_committed({partition: result.offsets()[partition]})
+        assert metadata.with_overflow(overflow) == computed
+        assert computed.own
+    run_to_the_end(log, program("windowed sum", log))

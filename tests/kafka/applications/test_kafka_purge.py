@@ -47,7 +47,7 @@ def test_never_more_than_what_is_committed_is_deleted_and_never_from_other_topic
 
 def test_a_refusal_is_told_once_and_disturbs_nothing(cluster: Cluster, caplog: pytest.LogCaptureFixture):
     cluster.create("in", "out")
-    with caplog.at_level(logging.WARNING, "pystreams.runtime.tasks.repartition_purge"):
+    with caplog.at_level(logging.WARNING, "pystreams.runtime.tasks.purge"):
         streams = cluster.start(counting(cluster))
         write(cluster, 10)
         (partition,) = cluster.partitions(REPARTITION)

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pystreams.broker.port import CommittedOffset, TopicDescription
+from pystreams.broker.port import CommittedOffset, TopicDescription, TopicSpec
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import Headers, RecordBatch
@@ -25,6 +25,7 @@ class MemoryLog:
     def __init__(self, *, transactional: bool) -> None:
         self.transactional = self.reads_committed = transactional
         self.partitions: defaultdict[TopicPartition, list[Line]] = defaultdict(list)
+        self.topics: dict[str, int] = {}
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
         self.claimed: frozenset[TopicPartition] = frozenset()
         self.fenced: list[list[TaskId]] = []
@@ -50,6 +51,14 @@ class MemoryLog:
         self.fenced.append(list(tasks))
 
     # Admin
+
+    def create_topics(self, topics: Collection[TopicSpec]) -> None:
+        self.called("create_topics")
+        self.topics.update({topic.name: topic.partitions for topic in topics})
+
+    def partition_counts(self) -> dict[str, int]:
+        """Only of topics that were created here."""
+        return dict(self.topics)
 
     def beginning_offsets(
         self, partitions: Collection[TopicPartition], timeout_ms: float = 0

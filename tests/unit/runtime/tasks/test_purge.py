@@ -12,7 +12,7 @@ from pystreams.broker.port import CommittedOffset
 from pystreams.clock import ManualClock
 from pystreams.errors import BrokerError
 from pystreams.ids import TopicPartition
-from pystreams.runtime.tasks.repartition_purge import Purge
+from pystreams.runtime.tasks.purge import Purge, processed
 
 BETWEEN, IN = TopicPartition("app-by-word-repartition", 0), TopicPartition("in", 0)
 
@@ -45,7 +45,7 @@ class World:
         self.admin = Admin()
         self.offset = 5
         admin: Any = self.admin
-        self.purge = Purge(admin, {BETWEEN.topic}, 100, self.clock)
+        self.purge = Purge(admin, "repartition topics", processed({BETWEEN.topic}), 100, self.clock)
 
     def later(self, milliseconds: int) -> None:
         self.clock.advance_ms(milliseconds)
@@ -95,9 +95,9 @@ def test_a_refusal_is_told_once_until_it_works_again(world: World, caplog: pytes
         for _ in range(3):
             refuse()
         world.later(100)
-        assert caplog.text.count("keep what is processed") == 1
+        assert caplog.text.count("keep what is not needed any more") == 1
         world.later(100)
         world.admin.deletion.done = True
         refuse()
         world.later(100)
-        assert caplog.text.count("keep what is processed") == 2
+        assert caplog.text.count("keep what is not needed any more") == 2

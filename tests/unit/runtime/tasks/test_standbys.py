@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from pystreams.engine.offset_metadata import encode_committed
+from pystreams.engine.overflow import OverflowReference
 from pystreams.errors import StateCorruptedError, StateError
 from pystreams.ids import TaskId
 from pystreams.metrics import names
@@ -21,6 +23,8 @@ from pystreams.runtime.tasks.active_task import ActiveTask
 from pystreams.runtime.tasks.store_task import StoreTask
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.runtime.tasks.task_manager import STANDBY_PAUSE_MS
+from pystreams.state.task_stores import TaskStores
+from pystreams.stream_time import NO_TIME, TIME_MAX
 from tests.unit.runtime.tasks.relay_kit import COUNTS, KEYS, ROWS, STORES, Relay
 
 
@@ -96,6 +100,28 @@ def test_metrics_count_what_standbys_read_and_what_tasks_restore(relay: Relay) -
     for task_id, end in ends.items():
         assert metrics.total(names.RESTORED, thread_id="thread", task_id=task_id) >= end
         assert metrics.total(names.UPDATED, task_id=task_id) == end
+
+
+def test_nothing_expires_while_the_offsets_do_not_say_what_was_emitted(
+    relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits: list[int] = []
+    monkeypatch.setattr(TaskStores, "limit_time", lambda _, time_ms: limits.append(time_ms))
+    relay.begin()
+    limits.clear()
+    task = relay.standby.standbys()[COUNTS]
+    (partition,) = task.inputs
+
+    def has_committed(emitted: dict[str, int]) -> None:
+        def overflow(numbers: Mapping[str, int], has_emitted: bool) -> OverflowReference:
+            return OverflowReference(0, 1, 0, 0, 77, has_emitted)
+
+        task.group_committed(encode_committed({partition: 1}, {partition: 5}, {}, emitted, overflow))
+
+    has_committed({f"store-{number}": number**9 for number in range(600)})
+    assert limits == [NO_TIME]
+    has_committed({"store-1": 7})
+    assert limits == [NO_TIME, 5 if task.changelogs_ahead else TIME_MAX]
 
 
 def count_restored(

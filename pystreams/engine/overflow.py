@@ -1,0 +1,76 @@
+"""Refers from a task's committed offsets to the record that holds what does not fit beside them.
+
+The record is the newest one of its task in a topic of the application, and is written with each commit that needs it.
+The reference says where to begin to look, and how to recognise the record: until a commit has succeeded, nobody knows
+the offsets of what is part of it. A record that was written for a commit that failed has another content, or the same,
+and then it does as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pystreams.ids import TopicPartition
+
+OVERFLOW_PREFIX: Final = "py//overflow/"
+_SUBTOPOLOGY, _PARTITIONS, _FROM, _DIGEST, _EMITTED = (
+    f"{OVERFLOW_PREFIX}{name}" for name in ("subtopology", "partitions", "from", "digest", "emitted")
+)
+_NAMES: Final = frozenset({_SUBTOPOLOGY, _PARTITIONS, _FROM, _DIGEST, _EMITTED})
+
+
+def overflow_topic(application_id: str, subtopology: int, partitions: int) -> str:
+    """The topic for the tasks of a sub-topology. Sub-topologies are numbered anew when a program changes: with the
+    number of partitions in its name, a topic always has as many as its tasks need."""
+    return f"{application_id}-pystreams-overflow-{subtopology}-{partitions}-changelog"
+
+
+@dataclass(frozen=True, slots=True)
+class OverflowReference:
+    """The record is in ``partition`` of the topic of a sub-topology with so many ``partitions``, at ``first_offset`` or
+    later, and its value has the ``digest``. ``has_emitted``: it holds entries of Java, too."""
+
+    subtopology: int
+    partitions: int
+    partition: int
+    first_offset: int
+    digest: int
+    has_emitted: bool
+
+    def entries(self) -> dict[str, int]:
+        """What is committed with the offsets. The partition is that of the task."""
+        return {
+            _SUBTOPOLOGY: self.subtopology,
+            _PARTITIONS: self.partitions,
+            _FROM: self.first_offset,
+            _DIGEST: self.digest,
+            _EMITTED: int(self.has_emitted),
+        }
+
+    @classmethod
+    def of(cls, entries: Mapping[str, int], partition: int) -> OverflowReference | None:
+        """The reference among the entries of an offset of a task with this ``partition``; None if there is none."""
+        if not entries.keys() >= _NAMES:
+            return None
+        return cls(
+            entries[_SUBTOPOLOGY],
+            entries[_PARTITIONS],
+            partition,
+            entries[_FROM],
+            entries[_DIGEST],
+            bool(entries[_EMITTED]),
+        )
+
+    def place(self, application_id: str) -> TopicPartition:
+        """Where the record is."""
+        return TopicPartition(
+            overflow_topic(application_id, self.subtopology, self.partitions), self.partition
+        )
+
+
+def digest_of(value: bytes) -> int:
+    """By which a record is recognised: an int64."""
+    return int.from_bytes(hashlib.blake2b(value, digest_size=8).digest(), "big", signed=True)
