@@ -116,11 +116,11 @@ def _model_schema(model: Any, types: TypeSchemas) -> Schema:
         node = types.of_type(field.type)
         return {"name": field.output_name, "type": node, **default, **({"also": read} if read else {})}
 
-    def told() -> Schema:
+    def describe() -> Schema:
         fields = [field_schema(field) for field in model._options.descriptors.values() if not field.exclude]
         return {"form": "object", "fields": fields}
 
-    return types.numbered(model, told)
+    return types.numbered(model, describe)
 
 
 _NOTHING = object()

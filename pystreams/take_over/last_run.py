@@ -77,8 +77,8 @@ class LastRun:
         content["left_over"] = self.left_over
         content["begun"] = {store: [one.id, one.was] for store, one in self.begun.items()}
         if self.unfinished is not None:
-            told = self.unfinished
-            content["unfinished"] = [told.attempt, told.dropped, told.carried]
+            begun = self.unfinished
+            content["unfinished"] = [begun.attempt, begun.dropped, begun.carried]
         return content
 
     @classmethod
@@ -110,7 +110,7 @@ def stores_only(shape: Shape, names: Collection[str]) -> Shape:
     """A shape without its steps, and without other stores than these."""
     return [
         {
-            **{what: told for what, told in part.items() if what not in ("internal", "copartitioned")},
+            **{name: value for name, value in part.items() if name not in ("internal", "copartitioned")},
             **({"internal": {}, "copartitioned": []} if "internal" in part else {}),
             "nodes": [],
             "stores": [store for store in part["stores"] if store[0] in names],
@@ -203,8 +203,8 @@ class KeptTopology:
 
     def remember(self, last: LastRun, *, processed: bool = True) -> None:
         """Write the record to the state directory. If nothing was ``processed``, it only serves for inspection."""
-        told = {"log": self._broker.log_id, "beginning": self.beginning(), "processed": processed}
-        self._directory.remember_topology({**last.to_json(), **told})
+        run = {"log": self._broker.log_id, "beginning": self.beginning(), "processed": processed}
+        self._directory.remember_topology({**last.to_json(), **run})
 
     def record(self, last: LastRun) -> Write:
         return record_of(self._application_id, last, self._clock.now_ms())

@@ -155,8 +155,8 @@ def _losing_stores(before: LastRun, now: Shape, found: Sequence[Change]) -> dict
     former = {new: old for old, new in names_to_be(before.topology, now).items()}
     losing: dict[str, Change] = {}
     for change in found:
-        told = held.get(former.get(change.name, change.name))
-        if change.kind == "store" and change.loses and told is not None and _outlives_a_run(told):
+        store = held.get(former.get(change.name, change.name))
+        if change.kind == "store" and change.loses and store is not None and _outlives_a_run(store):
             losing[change.name] = change
     return losing
 
@@ -182,10 +182,10 @@ def _partitions(topology: Shape) -> dict[str, int | None]:
     return {name: count for part in topology for name, count in part.get("internal", {}).items()}
 
 
-def _outlives_a_run(told: Sequence[object]) -> bool:
+def _outlives_a_run(store: Sequence[object]) -> bool:
     """Whether a task's store, as a shape describes it, has content of its own that the next run finds."""
-    persistent, logged = told[4:6]
-    source_topic = told[9] if len(told) > 9 and isinstance(told[9], str) else None
+    persistent, logged = store[4:6]
+    source_topic = store[9] if len(store) > 9 and isinstance(store[9], str) else None
     return bool(source_topic is None and (persistent or logged))
 
 

@@ -196,10 +196,10 @@ def _require_same_records(
             )
     # Where an archive holds what the log no longer does, that is as it should be.
     gone = [str(partition) for partition in lasts if partition not in found]
-    untold = [str(input.partition) for input in manifest.inputs if input.end > 0 and input.last is None]
+    unknown = [str(input.partition) for input in manifest.inputs if input.end > 0 and input.last is None]
     for level, why, partitions in (
         (logging.INFO, "the log no longer has the last record before the cut", gone),
-        (logging.WARNING, "the source cannot give the last record before the cut", untold),
+        (logging.WARNING, "the source cannot give the last record before the cut", unknown),
     ):
         if partitions:
             more = f" and {len(partitions) - 3} more" if len(partitions) > 3 else ""

@@ -195,7 +195,7 @@ class _Windows:
             return
         start = record.timestamp + 1
         self._store.write(record.key_bytes, start, *right)
-        self._tell(start, right[0], None, right[1], record)
+        self._forward_change(start, right[0], None, right[1], record)
 
     def _update(self, start: int, entry: Entry, record: _Arrival) -> None:
         """Add the record to a window, unless the window has closed."""
@@ -211,9 +211,9 @@ class _Windows:
         if new is None:
             self._gave_none()
         self._store.write(record.key_bytes, start, new, timestamp)
-        self._tell(start, new, old, timestamp, record)
+        self._forward_change(start, new, old, timestamp, record)
 
-    def _tell(self, start: int, new: Any, old: Any, timestamp: int, record: _Arrival) -> None:
+    def _forward_change(self, start: int, new: Any, old: Any, timestamp: int, record: _Arrival) -> None:
         if self._forwards:
             window = Windowed(record.key, start, start + self._difference)
             self._forward(window, new, old if self._send_old else None, timestamp, record.headers)

@@ -204,14 +204,14 @@ def decoded_column(
     ``refused``."""
     if by_header is None or headers is None:
         return _column(raw, decode, what, refused)
-    name, decode_as_told = by_header
-    told = [next((said for header, said in of if header == name and said), None) for of in headers]
+    name, decode_with_schema = by_header
+    schemas = [next((value for header, value in of if header == name and value), None) for of in headers]
 
     def decode_pair(pair: tuple[bytes, bytes | None]) -> Any:
-        data, said = pair
-        return decode(data) if said is None else decode_as_told(data, said)
+        data, schema = pair
+        return decode(data) if schema is None else decode_with_schema(data, schema)
 
-    pairs = [None if item is None else (item, said) for item, said in zip(raw, told, strict=True)]
+    pairs = [None if item is None else (item, schema) for item, schema in zip(raw, schemas, strict=True)]
     return _column(pairs, decode_pair, what, refused)
 
 

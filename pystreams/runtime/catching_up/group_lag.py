@@ -198,8 +198,8 @@ class GroupLag:
             reading.at_ms,
             {sub: self._bound(self._stages.of[sub]) for sub in self._stages.waiting},
             reading.ends,
-            tuple(task.told() for task in self._awaited if task.lags),
-            tuple(task.told() for task in self._awaited if task.given_up),
+            tuple(task.described() for task in self._awaited if task.lags),
+            tuple(task.described() for task in self._awaited if task.given_up),
             commit_often=reading.at_ms < self._often_until_ms,
             spread=self._spread,
         )
@@ -390,6 +390,6 @@ class _Task:
         self.given_up = now_ms - self._stuck_ms >= wait_max_ms
         self.lags = not self.given_up
 
-    def told(self) -> LaggingTask:
+    def described(self) -> LaggingTask:
         assert self._stuck_ms is not None
         return LaggingTask(self.task_id, self.time_ms, self.behind, self._stuck_ms)

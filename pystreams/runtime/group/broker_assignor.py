@@ -43,17 +43,17 @@ class BrokerAssignor:
             shuts_down,
         )
 
-    def _to_member(self, told: BrokerAssignment) -> tuple[tuple[TopicPartition, ...], bytes]:
-        threads = sorted(set(told.owners.values()))
+    def _to_member(self, assigned: BrokerAssignment) -> tuple[tuple[TopicPartition, ...], bytes]:
+        threads = sorted(set(assigned.owners.values()))
         info = AssignmentInfo(
             tasks=len(self.inputs),
             members=len(threads),
-            shutdown=told.shutdown,
+            shutdown=assigned.shutdown,
             threads=threads,
-            owners=owners_by_subtopology(self.stateful, self._owners(told.owners, threads)),
-            standbys=pack_tasks(told.standbys & self.inputs.keys()),
+            owners=owners_by_subtopology(self.stateful, self._owners(assigned.owners, threads)),
+            standbys=pack_tasks(assigned.standbys & self.inputs.keys()),
         )
-        known = told.active & self.inputs.keys()
+        known = assigned.active & self.inputs.keys()
         return tuple(sorted(p for task in known for p in self.inputs[task])), encode(info)
 
     def _owners(self, owners: Mapping[TopicPartition, str], threads: list[str]) -> dict[TaskId, int]:

@@ -190,18 +190,18 @@ def owners_by_subtopology(stateful: Collection[TaskId], owner: Mapping[TaskId, i
     return owners
 
 
-def _assignor_member(member_id: str, told: Subscription, owned: frozenset[TaskId]) -> AssignorMember:
+def _assignor_member(member_id: str, subscription: Subscription, owned: frozenset[TaskId]) -> AssignorMember:
     return AssignorMember(
         member_id,
-        told.process_id,
-        told.thread,
+        subscription.process_id,
+        subscription.thread,
         owned,
-        unpack_offsets(told.reached),
-        unpack_tasks(told.standbys),
-        unpack_tasks(told.coming),
-        unpack_tasks(told.restoring),
-        told.tags,
-        told.rack,
+        unpack_offsets(subscription.reached),
+        unpack_tasks(subscription.standbys),
+        unpack_tasks(subscription.coming),
+        unpack_tasks(subscription.restoring),
+        subscription.tags,
+        subscription.rack,
     )
 
 

@@ -262,19 +262,19 @@ class CarryOver:
         have in records."""
         names = {old: new for new, old in carried.items()}
         offsets = self._admin.group_offsets(self._application_id) if names else {}
-        told: dict[TopicPartition, CommittedOffset] = {}
+        renamed: dict[TopicPartition, CommittedOffset] = {}
         overflow: dict[OverflowReference, Write] = {}
         for partition, at in offsets.items():
             metadata = OffsetMetadata.decode(at.metadata)
             entries = {names.get(name, name): value for name, value in metadata.entries.items()}
             reference = OverflowReference.of(entries, partition.partition)
             if reference is not None and reference.has_emitted:
-                told_by_record, write = self._overflow(reference, names)
-                entries |= told_by_record.entries()
-                overflow[told_by_record] = write
+                in_record, write = self._overflow(reference, names)
+                entries |= in_record.entries()
+                overflow[in_record] = write
             if entries != metadata.entries:
-                told[partition] = CommittedOffset(at.offset, replace(metadata, entries=entries).encode())
-        return told, list(overflow.values())
+                renamed[partition] = CommittedOffset(at.offset, replace(metadata, entries=entries).encode())
+        return renamed, list(overflow.values())
 
     def _overflow(
         self, reference: OverflowReference, names: Mapping[str, str]

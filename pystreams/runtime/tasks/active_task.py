@@ -34,7 +34,7 @@ class ActiveTask(StoreTask):
     log_ends: dict[str, int] = field(default_factory=dict)
     overflow: OverflowWriter | None = None
     #: The time of the next record, for others to see with the next commit, or None (ms).
-    head_told_ms: int | None = None
+    head_reported_ms: int | None = None
 
     def interrupt(self) -> None:
         """Process nothing more after the record at work. May be called from another thread."""
@@ -128,8 +128,8 @@ class ActiveTask(StoreTask):
             if self.fresh.get(partition) != offset:
                 positions[partition], times[partition] = offset, time
         own = self.stream.operator_state()
-        if self.head_told_ms is not None:
-            own[entry(*HEAD)] = self.head_told_ms
+        if self.head_reported_ms is not None:
+            own[entry(*HEAD)] = self.head_reported_ms
         encoded = encode_committed(positions, times, own, self.foreign_metadata, self.overflow)
         changed = {p: offset for p, offset in encoded.items() if self.committed.get(p) != offset}
         return changed or (self._unchanged(own) if self.stream.commit_needed else {})

@@ -208,8 +208,8 @@ def _others(task: ActiveTask, store: str, found: Found) -> list[tuple[bytes, Log
             continue
         value, timestamp, headers = current
         # A timestamp or headers that the store does not keep may have any value.
-        told = (value, last[1] if timestamp is None else timestamp, last[2] if headers is None else headers)
-        if told != last:
+        held = (value, last[1] if timestamp is None else timestamp, last[2] if headers is None else headers)
+        if held != last:
             others.append((key, (value, timestamp, headers or NO_HEADERS)))
     return others
 

@@ -46,7 +46,7 @@ class Pausing:
         self._paused: frozenset[TaskId] = frozenset()
         self._say_ms = 0.0
         #: Whether others know less of the heads than they have to, because a task pauses.
-        self.untold = False
+        self.unreported = False
 
     def look(self, running: Sequence[ActiveTask]) -> None:
         """Find out which of the thread's tasks pause. Call it before they process."""
@@ -65,7 +65,7 @@ class Pausing:
             self._gauge.set(len(ahead))
             self._say(ahead, {task.task_id for task in running})
         if ahead:
-            self.untold |= any(self._head_to_tell(task) != task.head_told_ms for task in running)
+            self.unreported |= any(self._head_to_report(task) != task.head_reported_ms for task in running)
 
     def until(self, task: ActiveTask, until_ms: int | None) -> int | None:
         """The time (ms) up to which a task may process, for other reasons ``until_ms`` at most; None: no limit."""
@@ -73,14 +73,14 @@ class Pausing:
             return until_ms
         return self._limit_ms if until_ms is None else min(until_ms, self._limit_ms)
 
-    def tell(self, running: Sequence[ActiveTask]) -> None:
-        """Have the next commit of the running tasks tell how far they are."""
+    def report(self, running: Sequence[ActiveTask]) -> None:
+        """Have the next commit of the running tasks report how far they are."""
         for task in running:
-            task.head_told_ms = self._head_to_tell(task)
+            task.head_reported_ms = self._head_to_report(task)
 
-    def told(self) -> None:
+    def reported(self) -> None:
         """The commit has been made."""
-        self.untold = False
+        self.unreported = False
 
     def close(self) -> None:
         self._gauge.set(0)
@@ -88,7 +88,7 @@ class Pausing:
     def _may_pause(self, task: ActiveTask) -> bool:
         return task.task_id in self._spread.may_pause
 
-    def _head_to_tell(self, task: ActiveTask) -> int | None:
+    def _head_to_report(self, task: ActiveTask) -> int | None:
         """The time of the next record of a task, while the group needs it. A record that is late in its own partition
         does not count as far behind. A partition of which nothing has arrived counts with the time that it has come
         to."""

@@ -134,7 +134,7 @@ class TaskManager:
 
     @property
     def commit_needed(self) -> bool:
-        if self._pausing.untold or (self._guard is not None and self._guard.commit_needed):
+        if self._pausing.unreported or (self._guard is not None and self._guard.commit_needed):
             return True
         return any(task.needs_commit for task in self.running)
 
@@ -576,9 +576,9 @@ class TaskManager:
 
     def commit(self) -> None:
         """Commit all running tasks."""
-        self._pausing.tell(self.running)
+        self._pausing.report(self.running)
         self._committer.commit(self.running)
-        self._pausing.told()
+        self._pausing.reported()
 
     def upkeep(self) -> None:
         """Periodic work after a commit: check whether another process has written to changelogs, also to those without

@@ -84,7 +84,7 @@ class TimeOrder:
         self._held_since_ms: float | None = None
         #: Partitions that are not waited for any more, until something arrives; and those that were ever among them.
         self._given_up: set[TopicPartition] = set()
-        self._told: set[TopicPartition] = set()
+        self._logged: set[TopicPartition] = set()
 
     def has(self, task: ActiveTask) -> bool:
         """Whether the task is one of those that are in an order."""
@@ -176,12 +176,12 @@ class TimeOrder:
 
     def _give_up(self, holding: set[TopicPartition]) -> None:
         self._given_up |= holding
-        untold = holding - self._told
-        self._told |= holding
-        if untold:
+        new = holding - self._logged
+        self._logged |= holding
+        if new:
             log.warning(
                 "nothing has come from %s for %.0f s, though there is more to read: the other partitions go on,"
                 " and what comes from there may be late for windows",
-                ", ".join(map(str, sorted(untold))),
+                ", ".join(map(str, sorted(new))),
                 HOLD_MS_MAX / 1000,
             )

@@ -95,7 +95,7 @@ class RegistrySerde(Serde[T]):
         index. Source: io.confluent.kafka.serializers.schema.id.HeaderSchemaIdSerializer.
         """
         read = self.deserializer(topic)
-        return f"__{part}_schema_id", lambda data, told: read(told + data)
+        return f"__{part}_schema_id", lambda data, schema: read(schema + data)
 
     # To be implemented by each format
 

@@ -51,8 +51,8 @@ class ProtobufSerde(RegistrySerde[T]):
         if self.type is None:
             return {"format": "protobuf", "type": None}
         descriptor = self.type.DESCRIPTOR
-        told = registered(*_files(descriptor.file))
-        return {"format": "protobuf", "type": message_schema(descriptor), **told}
+        files = registered(*_files(descriptor.file))
+        return {"format": "protobuf", "type": message_schema(descriptor), **files}
 
     def __repr__(self) -> str:
         return f"ProtobufSerde({self.record_name or 'any message'})"

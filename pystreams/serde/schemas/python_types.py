@@ -92,14 +92,14 @@ class TypeSchemas:
             return self._of_custom(cls)
         return self.numbered(cls, lambda: self._object(kind))
 
-    def numbered(self, cls: Any, told: Callable[[], Schema]) -> Schema:
+    def numbered(self, cls: Any, describe: Callable[[], Schema]) -> Schema:
         """The node of a class with fields. It gets its number before its fields are described, which may refer to
         it."""
         number = self._numbers.get(cls)
         if number is None:
             number = self._numbers[cls] = len(self.objects)
             self.objects.append({})
-            self.objects[number] = told()
+            self.objects[number] = describe()
         return {"is": "object", "number": number}
 
     def _elements(self, kind: kinds.Type) -> Schema:

@@ -33,13 +33,13 @@ class Task(FakeTask):
 
     def __init__(self, number: int, times: list[int]) -> None:
         super().__init__(number, times, topic="t0")
-        self.head_told_ms: int | None = None
+        self.head_reported_ms: int | None = None
         self.committed = 0
 
     def go_on(self) -> None:
         """Another thread has it: from the last commit."""
         self.done = self.arrived = self.committed
-        self.head_told_ms = None
+        self.head_reported_ms = None
 
 
 class World:
@@ -114,14 +114,14 @@ class Thread:
 
     def commit(self) -> None:
         """If there is a reason."""
-        if self.pausing.untold or any(task.done > task.committed for task in self.tasks):
-            self.pausing.tell(self.running)
+        if self.pausing.unreported or any(task.done > task.committed for task in self.tasks):
+            self.pausing.report(self.running)
             for task in self.tasks:
                 if task.done:
                     time = max(task.times[: task.done])
-                    self.world.group.commit(0, task.number, task.done, time=time, head=task.head_told_ms)
+                    self.world.group.commit(0, task.number, task.done, time=time, head=task.head_reported_ms)
                 task.committed = task.done
-            self.pausing.told()
+            self.pausing.reported()
 
     def read(self) -> None:
         group = self.world.group
@@ -168,17 +168,17 @@ def test_all_is_processed_whatever_each_knows_of_the_others(seed, partitions, th
     assert world.is_done, "the earliest does not go"
 
 
-@pytest.mark.parametrize("broken", ["told late", "told never"])
+@pytest.mark.parametrize("broken", ["reported late", "reported never"])
 def test_all_would_not_be_processed_if_who_pauses_did_not_say_where_it_is(broken, monkeypatch):
     """So the test above can fail: behind a gap in time the others know only when the gap began."""
-    if broken == "told late":
+    if broken == "reported late":
         monkeypatch.setattr(
-            Pausing, "untold", property(lambda _: False, lambda _, value: None), raising=False
+            Pausing, "unreported", property(lambda _: False, lambda _, value: None), raising=False
         )
     else:
-        monkeypatch.setattr(Pausing, "told", lambda _: None)
+        monkeypatch.setattr(Pausing, "reported", lambda _: None)
         monkeypatch.setattr(
-            Pausing, "tell", lambda _, running: [setattr(one, "head_told_ms", 0) for one in running]
+            Pausing, "report", lambda _, running: [setattr(one, "head_reported_ms", 0) for one in running]
         )
     chance = random.Random(1)
     world = World(chance, [[0, GAP_MS], [1, GAP_MS + 1]], 2)
@@ -263,22 +263,22 @@ def test_who_pauses_is_counted_and_said(caplog):
 def test_who_pauses_tells_where_the_tasks_of_its_thread_are_and_only_once():
     one = One()
     one.see(HOUR)
-    assert one.pausing.untold
-    one.pausing.tell(one.tasks)
-    one.pausing.told()
-    assert [task.head_told_ms for task in one.tasks] == [HOUR, 5 * HOUR]
+    assert one.pausing.unreported
+    one.pausing.report(one.tasks)
+    one.pausing.reported()
+    assert [task.head_reported_ms for task in one.tasks] == [HOUR, 5 * HOUR]
     one.see(HOUR)
-    assert not one.pausing.untold
+    assert not one.pausing.unreported
     one.tasks[0].done = 1
     one.see(HOUR)
-    assert one.pausing.untold
+    assert one.pausing.unreported
 
 
 def test_while_nothing_lags_nothing_is_told():
     one = One()
     one.see(HOUR, lagging=False)
-    one.pausing.tell(one.tasks)
-    assert [task.head_told_ms for task in one.tasks] == [None, None]
+    one.pausing.report(one.tasks)
+    assert [task.head_reported_ms for task in one.tasks] == [None, None]
 
 
 def test_a_late_record_is_not_far_behind_and_what_is_on_its_way_counts_with_the_time_before_it():
@@ -288,8 +288,8 @@ def test_a_late_record_is_not_far_behind_and_what_is_on_its_way_counts_with_the_
         task.done, task.arrived = 1, len(task.times)
     one.tasks = [late, on_its_way, Task(2, [])]
     one.see(None)
-    one.pausing.tell(one.tasks)
-    assert [task.head_told_ms for task in one.tasks] == [5 * HOUR, 3 * HOUR, None]
+    one.pausing.report(one.tasks)
+    assert [task.head_reported_ms for task in one.tasks] == [5 * HOUR, 3 * HOUR, None]
 
 
 def test_without_a_watch_nothing_pauses():
@@ -297,8 +297,8 @@ def test_without_a_watch_nothing_pauses():
     pausing = Pausing(None, consumer, ManualClock(), Metrics(), "thread")
     task: Any = Task(0, [5 * HOUR])
     pausing.look([task])
-    pausing.tell([task])
+    pausing.report([task])
     assert pausing.until(task, TIME_MAX) == TIME_MAX
     assert pausing.until(task, None) is None
-    assert task.head_told_ms is None
-    assert not pausing.untold
+    assert task.head_reported_ms is None
+    assert not pausing.unreported
