@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
-from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks.kafka.cluster import PARTITIONS, Cluster
+from tests.benchmarks.kafka.cluster import PARTITIONS
 from tests.benchmarks.kafka.inputs import Feed, source
 from tests.benchmarks.kafka.outputs import Output, check_equal, check_total
 from tests.benchmarks.kafka.peers import Peer, Run
 from tests.benchmarks.kafka.report import TITLES
 from tests.benchmarks.kafka.running import Result, measure
+from tests.benchmarks.kafka.session import Session
 
 AT_LEAST_ONCE, EXACTLY_ONCE = "at_least_once", "exactly_once_v2"
 
@@ -51,13 +50,13 @@ class Price:
 
 
 class Bench:
-    """Runs on one cluster; keeps the runs' folders below ``folder``."""
+    """The runs of one session; their folders are below the session's."""
 
-    def __init__(self, cluster: Cluster, folder: Path, options: Options, console: Console) -> None:
-        self._cluster = cluster
-        self._folder = folder
+    def __init__(self, session: Session, options: Options) -> None:
+        self._cluster = session.cluster
+        self._folder = session.folder
         self._options = options
-        self._console = console
+        self._console = session.console
         self._runs = 0
 
     def run(self) -> list[Price]:

@@ -7,46 +7,32 @@ Without arguments: all jobs and peers, 30 s of steady work each. Quick looks are
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
-import signal
-import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-
-from rich.console import Console
+from functools import partial
 
 from tests.benchmarks.kafka.bench import Bench, Options
-from tests.benchmarks.kafka.cluster import PARTITIONS, cluster
+from tests.benchmarks.kafka.cluster import PARTITIONS
 from tests.benchmarks.kafka.docs import render
 from tests.benchmarks.kafka.machine import facts
 from tests.benchmarks.kafka.observer import BEGIN, END
-from tests.benchmarks.kafka.outputs import OutputsDifferError
 from tests.benchmarks.kafka.peers import JOBS, PEERS
 from tests.benchmarks.kafka.profiled import show_profiles
-from tests.benchmarks.kafka.report import rows, save, show
-from tests.benchmarks.kafka.running import Result, RunFailedError
+from tests.benchmarks.kafka.report import as_json, rows, show
+from tests.benchmarks.kafka.running import Result
+from tests.benchmarks.kafka.session import FOLDER, Session, run_session
 from tests.benchmarks.options import names
-from tests.kafka.server import ROOT, why_not
+from tests.kafka.server import ROOT
 
-FOLDER = ROOT / ".pystreams" / "bench"
 DOCS = ROOT / "docs" / "benchmarks.md"
 
 
 def main() -> int:
-    """The exit status: 1 if a run failed or outputs differ."""
+    """The exit status: see ``run_session``."""
     given = _parser().parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 150)
-    missing = why_not() if given.bootstrap_servers is None else None
     peers = tuple(PEERS[name] for name in given.peers)
-    for reason in (missing, *(peer.why_not() for peer in peers)):
-        if reason is not None:
-            console.print(reason)
-            return 2
-    # A shell that starts us in the background would have us ignore Ctrl-C.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
     profiles = FOLDER / "profiles" if given.profile else None
     if profiles is not None:
         peers, given.threads, given.repeats = (PEERS["pystreams"],), (1,), 1
@@ -61,33 +47,24 @@ def main() -> int:
         seed=given.seed,
         profiles=profiles,
     )
+    work = partial(_work, options, write_docs=given.write_docs)
+    return run_session("run", peers, work, given.bootstrap_servers)
+
+
+def _work(options: Options, session: Session, *, write_docs: bool) -> None:
     started = time.monotonic()
-    for peer in peers:
-        peer.build(FOLDER)
-    folder = FOLDER / f"run-{os.getpid()}"
-    try:
-        with cluster(folder, given.bootstrap_servers) as found:
-            results = Bench(found, folder, options, console).run()
-    except (OutputsDifferError, RunFailedError) as error:
-        console.print(f"{type(error).__name__}: {error}", markup=False, style="red")
-        return 1
-    except KeyboardInterrupt:
-        console.print("Stopped.")
-        return 130
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    console.print(
+    results = Bench(session, options).run()
+    session.console.print(
         f"All outputs of each job are equal; {(time.monotonic() - started) / 60:.1f} minutes in all."
     )
-    if profiles is not None:
-        show_profiles(profiles, console)
-        return 0
-    _report(console, options, results, write_docs=given.write_docs)
-    return 0
+    if options.profiles is not None:
+        show_profiles(options.profiles, session.console)
+    else:
+        _report(session, options, results, write_docs=write_docs)
 
 
-def _report(console: Console, options: Options, results: Sequence[Result], *, write_docs: bool) -> None:
-    found, machine, now = rows(results), facts(), datetime.now(UTC)
+def _report(session: Session, options: Options, results: Sequence[Result], *, write_docs: bool) -> None:
+    found = rows(results)
     settings = {
         "seconds": options.seconds,
         "repeats": options.repeats,
@@ -97,16 +74,14 @@ def _report(console: Console, options: Options, results: Sequence[Result], *, wr
         "begin": BEGIN,
         "end": END,
     }
-    show(console, found)
+    show(session.console, found)
     short = [f"{row.job} {row.peer} x{row.threads}" for row in found if row.steady_s < options.seconds]
     if short and options.records is None:
-        console.print(f"Less than {options.seconds:g} s of steady work: {', '.join(short)}")
-    path = FOLDER / "results" / f"{now:%Y-%m-%dT%H%M%S}.json"
-    save(path, results, machine, settings, now.isoformat(timespec="seconds"))
-    console.print(f"Details: {path.relative_to(ROOT)}")
+        session.console.print(f"Less than {options.seconds:g} s of steady work: {', '.join(short)}")
+    session.save({"settings": settings, **as_json(results)})
     if write_docs:
-        DOCS.write_text(render(found, machine, settings, f"{now:%Y-%m-%d}"))
-        console.print(f"Written: {DOCS.relative_to(ROOT)}")
+        DOCS.write_text(render(found, facts(), settings, f"{datetime.now(UTC):%Y-%m-%d}"))
+        session.console.print(f"Written: {DOCS.relative_to(ROOT)}")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

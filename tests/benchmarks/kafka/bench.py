@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
-from tests.benchmarks.kafka.cluster import PARTITIONS, Cluster
+from tests.benchmarks.kafka.cluster import PARTITIONS
 from tests.benchmarks.kafka.inputs import Feed, source
 from tests.benchmarks.kafka.observer import BEGIN, END
 from tests.benchmarks.kafka.outputs import Output, check_equal, check_total
 from tests.benchmarks.kafka.peers import PEERS, Peer, Run
 from tests.benchmarks.kafka.running import Result, measure
+from tests.benchmarks.kafka.session import Session
 
 #: Records that a calibration reads: some seconds of work.
 _CALIBRATION = {"stateless": 1_500_000, "wordcount": 250_000, "windows": 1_000_000, "join": 800_000}
@@ -44,13 +43,13 @@ class Options:
 
 
 class Bench:
-    """Runs on one cluster; keeps the runs' folders below ``folder``."""
+    """The runs of one session; their folders are below the session's."""
 
-    def __init__(self, cluster: Cluster, folder: Path, options: Options, console: Console) -> None:
-        self._cluster = cluster
-        self._folder = folder
+    def __init__(self, session: Session, options: Options) -> None:
+        self._cluster = session.cluster
+        self._folder = session.folder
         self._options = options
-        self._console = console
+        self._console = session.console
         self._runs = 0
 
     def run(self) -> list[Result]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -124,16 +122,9 @@ def show(console: Console, found: Iterable[Row]) -> None:
     console.print(table)
 
 
-def save(
-    path: Path, results: Sequence[Result], facts: Mapping[str, Any], settings: Mapping[str, Any], date: str
-) -> None:
-    """Everything as JSON: each run, the rows made of them, the machine, the settings."""
-    content = {
-        "date": date,
-        "machine": facts,
-        "settings": settings,
+def as_json(results: Sequence[Result]) -> dict[str, Any]:
+    """Each run, and the rows made of them."""
+    return {
         "rows": [asdict(row) for row in rows(results)],
         "runs": [{**asdict(r), "rate": r.rate, "cpu_us": r.cpu_us} for r in results],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1))

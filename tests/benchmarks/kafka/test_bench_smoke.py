@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from tests.benchmarks.kafka.bench import Bench, Options
-from tests.benchmarks.kafka.cluster import Cluster
 from tests.benchmarks.kafka.peers import PEERS
-from tests.benchmarks.kafka.report import rows, save, show
-from tests.kafka.server import ROOT, KafkaServer
+from tests.benchmarks.kafka.report import as_json, rows, show
+from tests.benchmarks.kafka.session import FOLDER, Session
 
 RECORDS = 20_000
 
@@ -30,15 +26,14 @@ pytestmark = pytest.mark.slow
     ],
 )
 def test_all_runs_of_a_job_write_the_same_and_are_measured(
-    server: KafkaServer, tmp_path: Path, job: str, names: tuple[str, ...], threads: tuple[int, ...]
+    session: Session, job: str, names: tuple[str, ...], threads: tuple[int, ...]
 ):
     peers = tuple(PEERS[name] for name in names if PEERS[name].why_not() is None)
     for peer in peers:
-        peer.build(ROOT / ".pystreams" / "bench")
+        peer.build(FOLDER)
     options = Options((job,), peers, threads, repeats=1, records=RECORDS, commit_interval_ms=100)
-    printed = Console(file=io.StringIO(), width=160)
     # Raises if an output differs from another or from what the inputs add up to.
-    results = Bench(Cluster(server.bootstrap_servers, [server.pid]), tmp_path, options, printed).run()
+    results = Bench(session, options).run()
 
     assert [(r.peer, r.threads) for r in results] == [(p.name, n) for n in threads for p in peers]
     for result in results:
@@ -47,6 +42,5 @@ def test_all_runs_of_a_job_write_the_same_and_are_measured(
         assert 0 < result.steady.records <= RECORDS
         assert result.output_records > 0
         assert result.peak_rss_bytes > 10 << 20
-    show(printed, rows(results))
-    save(tmp_path / "results.json", results, {"processor": "some"}, {}, "2026-01-01")
-    assert len(json.loads((tmp_path / "results.json").read_text())["runs"]) == len(results)
+    show(session.console, rows(results))
+    assert len(json.loads(json.dumps(as_json(results)))["runs"]) == len(results)

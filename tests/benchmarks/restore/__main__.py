@@ -7,71 +7,49 @@ without a restore. A quick look: ``--keys 1000000 --seconds 5``.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import shutil
-import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 
-from rich.console import Console
 from rich.table import Table
 
-from tests.benchmarks.kafka.cluster import cluster
-from tests.benchmarks.kafka.machine import facts
 from tests.benchmarks.kafka.peers import PEERS
-from tests.benchmarks.kafka.running import RunFailedError
+from tests.benchmarks.kafka.session import Session, run_session
 from tests.benchmarks.options import names
-from tests.benchmarks.restore.bench import Bench, Beside, Restored
-from tests.kafka.server import ROOT, why_not
+from tests.benchmarks.restore.bench import Bench, Restored
 
-FOLDER = ROOT / ".pystreams" / "bench"
 _CONTESTANTS = ("pystreams", "java")
 
 
 def main() -> int:
-    """The exit status: 1 if a run failed."""
+    """The exit status: see ``run_session``."""
     given = _parser().parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 150)
     peers = [PEERS[name] for name in given.peers]
-    for reason in (why_not(), *(peer.why_not() for peer in peers)):
-        if reason is not None:
-            console.print(reason)
-            return 2
-    # A shell that starts us in the background would have us ignore Ctrl-C.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
-    for peer in peers:
-        peer.build(FOLDER)
-    folder = FOLDER / f"restore-{os.getpid()}"
-    try:
-        with cluster(folder, None) as found:
-            bench = Bench(found, folder, given.keys, console)
-            bench.prepare()
-            restored = []
-            for repeat in range(given.repeats):
-                for peer in peers:
-                    restored.append(bench.restore(peer, repeat))
-                    console.print(f"{peer.name}: {restored[-1].rate:,.0f} records/s")
-            beside = bench.beside(PEERS["pystreams"], given.seconds) if given.seconds > 0 else None
-    except RunFailedError as error:
-        console.print(f"{type(error).__name__}: {error}", markup=False, style="red")
-        return 1
-    except KeyboardInterrupt:
-        console.print("Stopped.")
-        return 130
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    console.print(table(restored))
-    if beside is not None:
-        console.print(
-            f"Other tasks while stores are restored: {beside.during:,.0f} lines/s, {beside.share:.0%} of"
-            f" {beside.alone:,.0f} lines/s without a restore"
+
+    def work(session: Session) -> None:
+        bench = Bench(session, given.keys)
+        bench.prepare()
+        restored = []
+        for repeat in range(given.repeats):
+            for peer in peers:
+                restored.append(bench.restore(peer, repeat))
+                session.console.print(f"{peer.name}: {restored[-1].rate:,.0f} records/s")
+        session.console.print(table(restored))
+        beside = None
+        if given.seconds > 0:
+            beside = bench.beside(PEERS["pystreams"], given.seconds)
+            session.console.print(
+                f"Other tasks while stores are restored: {beside.during:,.0f} lines/s, {beside.share:.0%} of"
+                f" {beside.alone:,.0f} lines/s without a restore"
+            )
+        session.save(
+            {
+                "keys": given.keys,
+                "restores": [asdict(one) for one in restored],
+                "beside": None if beside is None else asdict(beside),
+            }
         )
-    _save(restored, beside, given.keys, console)
-    return 0
+
+    return run_session("restore", peers, work)
 
 
 def table(restored: Sequence[Restored]) -> Table:
@@ -88,21 +66,6 @@ def table(restored: Sequence[Restored]) -> Table:
             f"{one.peak_rss_bytes / (1 << 20):,.0f}",
         )
     return shown
-
-
-def _save(restored: Sequence[Restored], beside: Beside | None, keys: int, console: Console) -> None:
-    now = datetime.now(UTC)
-    path = FOLDER / "results" / f"restore-{now:%Y-%m-%dT%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    document = {
-        "at": now.isoformat(timespec="seconds"),
-        "keys": keys,
-        "machine": facts(),
-        "restores": [asdict(one) for one in restored],
-        "beside": None if beside is None else asdict(beside),
-    }
-    path.write_text(json.dumps(document, indent=2) + "\n")
-    console.print(f"Details: {path.relative_to(ROOT)}")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -15,14 +15,14 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from rich.console import Console
 
-from tests.benchmarks.kafka.cluster import PARTITIONS, Cluster
+from tests.benchmarks.kafka.cluster import PARTITIONS
 from tests.benchmarks.kafka.inputs import START_MS, Feed, source
 from tests.benchmarks.kafka.offsets import Offsets
 from tests.benchmarks.kafka.peers import Command, Peer, Run
 from tests.benchmarks.kafka.processes import ProcessTree
 from tests.benchmarks.kafka.running import RunFailedError, started, with_log
+from tests.benchmarks.kafka.session import Session
 
 #: All contestants are the same application, so that they restore the same changelog.
 APPLICATION = "bench-restore"
@@ -76,11 +76,11 @@ class Beside:
 class Bench:
     """On one cluster; the changelog is written once."""
 
-    def __init__(self, cluster: Cluster, folder: Path, keys: int, console: Console) -> None:
-        self._cluster = cluster
-        self._folder = folder
+    def __init__(self, session: Session, keys: int) -> None:
+        self._cluster = session.cluster
+        self._folder = session.folder
         self._keys = keys
-        self._console = console
+        self._console = session.console
 
     def prepare(self) -> None:
         """Write the changelog: each key once, evenly over its partitions."""

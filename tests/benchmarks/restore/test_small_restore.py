@@ -3,45 +3,41 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from tests.benchmarks.kafka.cluster import Cluster
 from tests.benchmarks.kafka.peers import PEERS
+from tests.benchmarks.kafka.session import FOLDER, Session
 from tests.benchmarks.restore import bench
 from tests.benchmarks.restore.__main__ import table
 from tests.benchmarks.restore.bench import Bench, Restored
-from tests.kafka.server import ROOT, KafkaServer
 
 pytestmark = pytest.mark.slow
 
 
-def prepared(server: KafkaServer, folder: Path, keys: int) -> Bench:
-    made = Bench(Cluster(server.bootstrap_servers, [server.pid]), folder, keys, Console(file=io.StringIO()))
+def prepared(session: Session, keys: int) -> Bench:
+    made = Bench(session, keys)
     made.prepare()
     return made
 
 
 @pytest.mark.parametrize("name", ["pystreams", "java"])
-def test_each_restores_the_whole_changelog(server: KafkaServer, tmp_path: Path, name: str) -> None:
+def test_each_restores_the_whole_changelog(session: Session, name: str) -> None:
     peer = PEERS[name]
     if (reason := peer.why_not()) is not None:
         pytest.skip(reason)
-    peer.build(ROOT / ".pystreams" / "bench")
-    one = prepared(server, tmp_path, 20_001).restore(peer)
+    peer.build(FOLDER)
+    one = prepared(session, 20_001).restore(peer)
     assert (one.peer, one.records) == (name, 20_001)
     assert 0 < one.seconds < 60
     assert one.cpu_s > 0
     assert one.peak_rss_bytes > 10 << 20
 
 
-def test_tasks_process_while_others_are_restored(
-    server: KafkaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tasks_process_while_others_are_restored(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "_SETTLE_S", 0.5)
-    beside = prepared(server, tmp_path, 1_500_000).beside(PEERS["pystreams"], 0.5)
+    beside = prepared(session, 1_500_000).beside(PEERS["pystreams"], 0.5)
     assert beside.during > 0
     assert beside.alone > 0
 
