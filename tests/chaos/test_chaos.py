@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.places import Place, on_the_embedded_log
+from tests.chaos.places import Place, on_kafka, on_the_embedded_log
 from tests.chaos.run import Run
+from tests.kafka.server import KafkaServer
 
 pytestmark = pytest.mark.slow
 
@@ -25,4 +26,13 @@ def endure_all_faults_once(place: Place, folder: Path) -> None:
 
 def test_on_the_embedded_log(tmp_path: Path):
     with on_the_embedded_log(tmp_path) as place:
+        endure_all_faults_once(place, tmp_path)
+
+
+@pytest.mark.kafka
+# kafka-python leaves sockets of refused connections to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+def test_on_kafka_exactly_once(server: KafkaServer, tmp_path: Path):
+    """``server`` knows whether Kafka can be had."""
+    with on_kafka(tmp_path) as place:
         endure_all_faults_once(place, tmp_path)
