@@ -92,6 +92,7 @@ class TaskStores:
         self._stamped: set[str] = set()
         #: Stores on the disk that do not belong to the task any more.
         self._departed: list[str] = []
+        self._filling = self._settling = False
         self._closed = False
 
     @classmethod
@@ -382,9 +383,33 @@ class TaskStores:
         self._stamped.update(durable)
         return self._age.stamps(durable)
 
+    def fill(self, stores: Iterable[str]) -> None:
+        """Much is to be restored to these stores: have writes cost little, until ``complete``, and reads a lot."""
+        filled = [
+            store for store in stores if (part := self._parts[store]).durable and part.layer.restores_unread
+        ]
+        if filled and self._database is not None:
+            self._database.reopen(filled)
+            self._filling = True
+
+    def settled(self) -> bool:
+        """Whether ``complete`` takes a moment only. Call it until it does: meanwhile unsorted writes are written to
+        files."""
+        if not self._filling:
+            return True
+        if not self._settling:
+            self._settling = True
+            self.begin_flush()
+        return not self.flushing
+
     def complete(self) -> None:
         """The stores hold now all that their changelogs hold: remember the time, if that matters."""
-        if self._database is not None and (stamps := self._stamps(self._parts)):
+        if self._database is None:
+            return
+        if self._filling:
+            self._database.reopen()
+            self._filling = self._settling = False
+        if stamps := self._stamps(self._parts):
             self._database.write((), metadata=stamps)
 
     def abort(self) -> None:

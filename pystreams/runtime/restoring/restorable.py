@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from pystreams.broker.port import CommittedOffset
@@ -38,6 +38,14 @@ class Restorable(Protocol):
     def restore(self, store: str, batch: RecordBatch) -> None:
         """Apply records of what a store is restored from. Raises ``StateCorruptedError``, and ``ProcessingError`` where
         a serde of the user's cannot be set up."""
+        ...
+
+    def fill(self, stores: Collection[str]) -> None:
+        """Much is about to be restored to these of its stores. Raises ``StateCorruptedError``."""
+        ...
+
+    def settled(self) -> bool:
+        """Whether ``restored`` may be called, which then takes a moment only. Called until it may."""
         ...
 
     def restored(self, ends: Mapping[str, int]) -> None:

@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 
 #: Partitions that are read at the same time; a task is read with all of its partitions.
 PARTITIONS_READ_MAX: Final = 16
+#: A store with at least so many offsets to go is filled in a way that costs little. To begin and end that takes time.
+FILL_OFFSETS_MIN: Final = 500_000
 #: How often followed tasks checkpoint.
 CHECKPOINT_INTERVAL_MS: Final = 10_000
 _PROGRESS_LOG_INTERVAL_MS: Final = 10_000
@@ -258,9 +260,10 @@ class Restorer:
             self._consumer.unassign(partitions)
 
     def _wait_for_change(self, wait_ms: float) -> None:
-        """Where all that is followed has been read as far as the group has committed it."""
+        """Where all that is followed has been read as far as the group has committed it, and where tasks that have read
+        all are not settled."""
         with self._mutex:
-            if self._followed and not self._due() and not self._closed:
+            if (self._followed or self._tasks) and not self._due() and not self._closed:
                 self._mutex.wait(wait_ms / 1000)
 
     @property
@@ -412,6 +415,8 @@ class Restorer:
                         planned(task_id, one, beginnings[one.partition], ends[one.partition], follows=follows)
                         for one in of_task
                     ]
+                    if not follows:
+                        self._prepare(task, restores)
                 except StateCorruptedError as error:
                     self._followed.pop(task_id, None)
                     self._outcome.corrupted[task_id] = error
@@ -425,6 +430,11 @@ class Restorer:
                         partial(started, each.partition, each.store, each.start_offset, each.end_offset)
                         for each in restores
                     )
+
+    @staticmethod
+    def _prepare(task: Any, restores: Iterable[StoreRestore]) -> None:
+        if large := [each.store for each in restores if each.left >= FILL_OFFSETS_MIN]:
+            task.fill(large)
 
     def _tell(self) -> None:
         while self._to_tell:
@@ -492,19 +502,19 @@ class Restorer:
     def _finish(self) -> None:
         """Hand over the tasks whose stores are complete."""
         with self._mutex:
-            done = {
-                task_id: of_task
-                for task_id, of_task in self._tasks.items()
-                if not of_task.follows and not of_task.left
-            }
-            for task_id, of_task in list(done.items()):
+            done: dict[TaskId, _TaskRestore] = {}
+            for task_id, of_task in list(self._tasks.items()):
+                if of_task.follows or of_task.left:
+                    continue
                 restored: Any = of_task.task
                 try:
+                    if not restored.settled():
+                        continue
                     restored.restored({each.store: each.position for each in of_task.stores})
                 except StateCorruptedError as error:
-                    del done[task_id]
                     self._corrupt({task_id: error})
                     continue
+                done[task_id] = of_task
                 if self._listener is not None:
                     ended = self._listener.on_restore_end
                     self._to_tell.extend(

@@ -3,7 +3,7 @@ for it last."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from pystreams.broker.port import CommittedOffset
@@ -55,6 +55,14 @@ class ActiveTask(StoreTask):
         state = self.state
         tells_gaps = bool(self.committed) and state.expires(store)
         return ToRestore(store, partition, state.changelog_offset(store), limit, tells_gaps)
+
+    def fill(self, stores: Collection[str]) -> None:
+        """Much is about to be restored to these stores. Raises ``StateCorruptedError``."""
+        self.state.fill(stores)
+
+    def settled(self) -> bool:
+        """Whether ``restored`` may be called, which then takes a moment only."""
+        return self.state.settled()
 
     def restored(self, ends: Mapping[str, int]) -> None:
         """The stores are complete up to the offsets ``ends``, by store."""

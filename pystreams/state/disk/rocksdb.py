@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ SLICE_ENTRIES = 1000
 
 _PREFIX = "store-"
 _MEMTABLE_BYTES = 16 * 1024 * 1024
+_UNSORTED_BUFFERS_MAX = 4
 #: The first write to a store takes this much of the budget for write buffers. RocksDB's default is 1 MiB: 65 stores
 #: would exceed the budget with nearly empty buffers, and each commit would write a file.
 _ARENA_BYTES = 4 * 1024
@@ -32,12 +33,18 @@ class RocksTable:
 
     __slots__ = ("_database", "_family", "get", "handle", "name")
 
+    get: Callable[[bytes], bytes | None]
+
     def __init__(self, database: RocksDatabase, name: str, family: rocksdict.Rdict, handle: Any) -> None:
         self.name = name
         self._database = database
+        self.opened(family, handle)
+
+    def opened(self, family: rocksdict.Rdict, handle: Any) -> None:
+        """The database was opened, perhaps again."""
         self._family = family
         self.handle = handle
-        self.get: Callable[[bytes], bytes | None] = family.get
+        self.get = family.get
 
     def scan(
         self, lower: bytes | None, upper: bytes | None, *, upper_inclusive: bool, reverse: bool
@@ -122,6 +129,8 @@ class RocksTable:
 
     def close(self) -> None:
         """Release the database: it stays locked as long as any handle to it exists."""
+        if self.handle is None:
+            return
         self.handle = None
 
         def closed(_: bytes) -> bytes | None:
@@ -162,33 +171,54 @@ class RocksDatabase:
         self.scans: weakref.WeakSet[Any] = weakref.WeakSet()
         self.tables: dict[str, RocksTable] = {}
         self._db: Any = None
-        options = _options(resources)
+        self._resources = resources
+        self._options = _options(resources)
         try:
-            known = rocksdict.Rdict.list_cf(str(path), options) if (path / "CURRENT").exists() else []
+            exists = (path / "CURRENT").exists()
+            known = rocksdict.Rdict.list_cf(str(path), self._options) if exists else []
             self._families = {name for name in known if name != "default"}
             wanted = list(stores)
             #: The stores that were not in the database before.
             self.created = {store for store in wanted if _PREFIX + store not in self._families}
             # All at once: creating them one by one writes the list of all of them each time.
             self._families.update(_PREFIX + store for store in wanted)
-            families: dict[str, Any] = dict.fromkeys(self._families, options)
-            self._db = rocksdict.Rdict(str(path), options, families)
-            self._options = options
-            for store in wanted:
-                self._open_table(store)
+            self._open(wanted, ())
         except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
             with suppress(StateError):
                 self.close()
             _fail(error, "open", path)
+
+    def _open(self, stores: Iterable[str], unsorted: Collection[str]) -> None:
+        families: dict[str, Any] = dict.fromkeys(self._families, self._options)
+        if unsorted:
+            unsorting = _unsorted(_options(self._resources))
+            families |= {_PREFIX + store: unsorting for store in unsorted}
+        self._db = rocksdict.Rdict(str(self.path), self._options, families)
+        for store in stores:
+            self._open_table(store)
+
+    def reopen(self, unsorted: Collection[str] = ()) -> None:
+        """Close the database and open it again, with the same tables. What is written to the ``unsorted`` stores is not
+        sorted until it is written to files: a write in any order costs little, but a read a lot. The tables must not be
+        in use. Raises the same errors as opening; the database is closed then."""
+        self.close()
+        try:
+            self._open(list(self.tables), unsorted)
+        except Exception as error:  # noqa: BLE001 rocksdict raises nothing more precise
+            with suppress(StateError):
+                self.close()
+            _fail(error, "open", self.path)
 
     def _open_table(self, store: str) -> None:
         family = _PREFIX + store
         if family not in self._families:
             self._db.create_column_family(family, self._options)
             self._families.add(family)
-        self.tables[store] = RocksTable(
-            self, store, self._db.get_column_family(family), self._db.get_column_family_handle(family)
-        )
+        opened = self._db.get_column_family(family), self._db.get_column_family_handle(family)
+        if store in self.tables:
+            self.tables[store].opened(*opened)
+        else:
+            self.tables[store] = RocksTable(self, store, *opened)
 
     def unopened(self) -> list[str]:
         """The stores in the database that are not open."""
@@ -328,9 +358,19 @@ def _options(resources: RocksResources) -> Any:
     options.set_write_buffer_manager(resources.write_buffers)
     options.set_write_buffer_size(_MEMTABLE_BYTES)
     options.set_arena_block_size(_ARENA_BYTES)
+    # Only one thread writes to a database, and unsorted stores need that.
+    options.set_allow_concurrent_memtable_write(False)
     options.set_compression_type(rocksdict.DBCompressionType.none())
     options.set_keep_log_file_num(2)
     options.set_max_log_file_size(_INFO_LOG_BYTES)
+    return options
+
+
+def _unsorted(options: Any) -> Any:
+    """A write costs about a seventh of one that sorts, if keys come in no order. RocksDB's threads sort when they write
+    to files, which then takes longer than filling the memory: so more of it may wait for them."""
+    options.set_memtable_factory(rocksdict.MemtableFactory.vector())
+    options.set_max_write_buffer_number(_UNSORTED_BUFFERS_MAX)
     return options
 
 

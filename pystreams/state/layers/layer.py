@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from pystreams.record import Headers, RecordBatch
 from pystreams.state.overlay import Overlay
@@ -18,6 +18,9 @@ class Layer:
     own, and save (``mark``) the state that cannot be derived from the entries."""
 
     __slots__ = ("form", "overlay", "spec")
+
+    #: Restoring records reads nothing of the table.
+    restores_unread: ClassVar[bool] = True
 
     def __init__(self, spec: StoreSpec, overlay: Overlay) -> None:
         self.spec = spec

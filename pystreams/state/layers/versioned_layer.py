@@ -39,6 +39,8 @@ def segment_interval_ms(history_ms: int) -> int:
 class VersionedLayer(Layer):
     """Versions by key and time. The store sees the times that are put."""
 
+    restores_unread = False
+
     __slots__ = (
         "_committed_ms",
         "_history_ms",

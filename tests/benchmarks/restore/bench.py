@@ -35,6 +35,9 @@ _OUTPUTS = (OUTPUT, f"{OUTPUT}-letters")
 _PATIENCE_S = 1_800.0
 _LOOK_INTERVAL_S = 0.05
 _QUEUE = 400_000
+#: A compacted changelog has keys in the order of their last changes: in none. An odd stride meets each account once.
+_ACCOUNTS = 1 << 32
+_STRIDE = 2_654_435_761
 #: After the start of the restores, before the rate of the other tasks is measured.
 _SETTLE_S = 3.0
 #: Lines that a thread processes in a second at most.
@@ -83,7 +86,7 @@ class Bench:
         self._console = session.console
 
     def prepare(self) -> None:
-        """Write the changelog: each key once, evenly over its partitions."""
+        """Write the changelog: each key once and in no order, evenly over its partitions."""
         self._cluster.delete(lambda name: name.startswith("bench-"))
         self._cluster.create(*_INPUTS, *_OUTPUTS)
         admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap_servers, "log_level": 2})
@@ -223,7 +226,7 @@ def _fill(bootstrap_servers: str, keys: int) -> None:
     )
     produce = producer.produce
     for number in range(keys):
-        key, value = b"account-%010d" % number, struct.pack(">q", number)
+        key, value = b"account-%010d" % (number * _STRIDE % _ACCOUNTS), struct.pack(">q", number)
         while True:
             try:
                 produce(CHANGELOG, value, key, number % PARTITIONS, timestamp=START_MS + number // 1_000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -24,6 +24,7 @@ from pystreams.errors import (
 )
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
+from pystreams.runtime.restoring import restorer
 from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
 from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restorable import ToRestore
@@ -49,6 +50,9 @@ class Task:
         self.offsets: dict[str, int] = {}
         self.keys: list[bytes | None] = []
         self.ends: Mapping[str, int] | None = None
+        #: The stores to which much was to be restored.
+        self.filled: set[str] = set()
+        self.is_settled = True
         #: Called before a batch is applied.
         self.before: Callable[[], object] = lambda: None
 
@@ -59,6 +63,12 @@ class Task:
         self.before()
         self.keys.extend(batch.keys)
         self.offsets[store] = batch.next_offset
+
+    def fill(self, stores: Collection[str]) -> None:
+        self.filled = set(stores)
+
+    def settled(self) -> bool:
+        return self.is_settled
 
     def restored(self, ends: Mapping[str, int]) -> None:
         self.ends = ends
@@ -565,3 +575,39 @@ def test_what_nobody_wants_any_more_is_not_read_on(world: World) -> None:
     while world.consumer.positions:
         assert time.monotonic() < deadline
         time.sleep(0.001)
+
+
+def test_a_task_runs_when_what_filled_its_large_stores_is_settled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restorer, "FILL_OFFSETS_MIN", 25)
+    large, small = (Task(0, world.changelog(0, 25), world.changelog(1, 24)), Task(1, world.changelog(2, 24)))
+    large.is_settled = False
+    for task in (large, small):
+        world.restorer.submit(task)
+    for _ in range(6):
+        world.thread.go_step(0)
+    assert (large.filled, small.filled) == ({"changelog-0"}, set())
+    assert (len(large.keys), large.ends) == (49, None)
+    assert world.restorer.drain().finished == [small.task_id]
+    large.is_settled = True
+    world.thread.go_step(0)
+    assert world.restorer.drain().finished == [large.task_id]
+    assert large.ends == {"changelog-0": 25, "changelog-1": 24}
+
+
+def test_a_store_that_cannot_be_filled_is_corrupt(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restorer, "FILL_OFFSETS_MIN", 25)
+    damaged, sound = (Task(number, world.changelog(number, 25)) for number in range(2))
+
+    def fill(stores: Collection[str]) -> None:
+        raise StateCorruptedError("the files are damaged", where="task 0_0")
+
+    damaged.fill = fill  # type: ignore[method-assign]
+    for task in (damaged, sound):
+        world.restorer.submit(task)
+    for _ in range(4):
+        world.thread.go_step(0)
+    outcome = world.restorer.drain()
+    assert list(outcome.corrupted) == [damaged.task_id]
+    assert (outcome.finished, outcome.failure) == ([sound.task_id], None)
