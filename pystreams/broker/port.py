@@ -72,6 +72,14 @@ class Write(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class TransactionContent:
+    """What a producer's transactions may contain: offsets of a group, and records for topics."""
+
+    group: str
+    topics: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class MemberInfo:
     """The assignor's view of a member: its latest user data, and the partitions that it still holds."""
 
@@ -456,9 +464,15 @@ class Broker(Protocol):
         """``purpose`` selects the client settings."""
         ...
 
-    def producer(self, client_id: str, transactional_id: str | None = None) -> Producer:
+    def producer(
+        self,
+        client_id: str,
+        transactional_id: str | None = None,
+        content: TransactionContent | None = None,
+    ) -> Producer:
         """A producer. A log that needs transactional ids takes this one; without one, a commit of several records is
-        not atomic there, and no offsets can be committed with them."""
+        not atomic there, and no offsets can be committed with them. With ``content``, ``settle`` also ends what brokers
+        have left open of the last transaction."""
         ...
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> TransactionalProducer: ...

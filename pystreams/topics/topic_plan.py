@@ -176,14 +176,17 @@ def _loss(wanted: set[str], found: set[str]) -> str:
     return "records that are not processed yet" if "compact" in found - wanted else ""
 
 
+def written_topics(built: BuiltTopology, dead_letter_topic: str | None) -> frozenset[str]:
+    """All topics to which tasks write, as far as their names do not depend on the records."""
+    written = {topic for sub in built.subtopologies for topic in (*sub.sink_topics, *sub.changelogs.values())}
+    return frozenset(written if dead_letter_topic is None else written | {dead_letter_topic})
+
+
 def time_limits(plan: TopicPlan, built: BuiltTopology, dead_letter_topic: str | None) -> dict[str, int]:
     """The retention in ms of every output and changelog that deletes by the records' timestamps. Dead letters have
     their records' timestamps, too."""
-    written = {topic for sub in built.subtopologies for topic in (*sub.sink_topics, *sub.changelogs.values())}
-    if dead_letter_topic is not None:
-        written.add(dead_letter_topic)
     limits: dict[str, int] = {}
-    for topic in sorted(written):
+    for topic in sorted(written_topics(built, dead_letter_topic)):
         limit = retention_of(plan.config(topic))
         if limit is not None:
             limits[topic] = limit

@@ -56,8 +56,8 @@ class FaultyBroker:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    def producer(self, client_id: str, transactional_id: str | None = None) -> Any:
-        producer = self._inner.producer(client_id, transactional_id)
+    def producer(self, client_id: str, *options: Any) -> Any:
+        producer = self._inner.producer(client_id, *options)
         return FaultyClient(producer, self._fault) if client_id.endswith("-producer") else producer
 
     def admin(self) -> FaultyClient:

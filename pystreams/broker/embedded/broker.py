@@ -15,7 +15,7 @@ from pystreams.broker.embedded.producer import EmbeddedProducer
 from pystreams.broker.embedded.pulse import Pulse
 from pystreams.broker.embedded.transactions import EmbeddedGroupCommitter, EmbeddedTransactionalProducer
 from pystreams.broker.group_application import GroupApplication
-from pystreams.broker.port import Assign, ConsumerPurpose
+from pystreams.broker.port import Assign, ConsumerPurpose, TransactionContent
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import BrokerUnavailableError
 from pystreams.ids import TaskId
@@ -69,8 +69,13 @@ class EmbeddedBroker:
     def consumer(self, client_id: str, purpose: ConsumerPurpose = "main") -> EmbeddedConsumer:
         return EmbeddedConsumer(self._connect(), self._disconnect)
 
-    def producer(self, client_id: str, transactional_id: str | None = None) -> EmbeddedProducer:
-        """``transactional_id`` is not used: a commit is a single transaction, which also checks the membership."""
+    def producer(
+        self,
+        client_id: str,
+        transactional_id: str | None = None,
+        content: TransactionContent | None = None,
+    ) -> EmbeddedProducer:
+        """Only ``client_id`` is used: a commit is a single transaction, which also checks the membership."""
         return EmbeddedProducer(self._connect(), self._locks, self._clock, self._disconnect)
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> EmbeddedTransactionalProducer:

@@ -26,7 +26,7 @@ from pystreams.broker.kafka.settings import KafkaSettings
 from pystreams.broker.kafka.streams_member import StreamsGroupMember
 from pystreams.broker.kafka.transaction_coordination import TransactionConnection
 from pystreams.broker.kafka.transactions import KafkaTransactionalProducer
-from pystreams.broker.port import Assign, ConsumerPurpose
+from pystreams.broker.port import Assign, ConsumerPurpose, TransactionContent
 from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.config.client_setting import Role
 from pystreams.errors import ConfigError
@@ -118,9 +118,12 @@ class KafkaBroker:
         )
 
     def producer(
-        self, client_id: str, transactional_id: str | None = None
+        self,
+        client_id: str,
+        transactional_id: str | None = None,
+        content: TransactionContent | None = None,
     ) -> KafkaProducer | ExactlyOnceProducer:
-        """At least once, there are no transactions: ``transactional_id`` is not used."""
+        """At least once, there are no transactions: only ``client_id`` is used."""
         where, room_timeout_s = f"{client_id}, {self.description}", self._settings.producer_room_timeout_s
         if transactional_id is None or not self.transactional:
             settings = self._settings.producer(client_id)
@@ -133,6 +136,7 @@ class KafkaBroker:
             self.admin(),
             room_timeout_s,
             self._transactions,
+            content,
         )
 
     def transactional_producer(self, client_id: str, transactional_id: str) -> KafkaTransactionalProducer:

@@ -1,6 +1,7 @@
 """The producer that writes exactly once: everything between two commits is one transaction of Kafka.
 
-    settle      the transactional id is this producer's: what it, or a former owner of the id, left open is aborted
+    settle      the transactional id is this producer's: what it, or a former owner of the id, left open is aborted;
+                what a broker left open of a transaction that is over is ended in the same way
     send        begins the transaction
     commit      flush ──► input offsets, with the member's generation ──► end of the transaction
     abort       a new client takes the place of this one; its ``settle`` aborts the transaction
@@ -23,11 +24,12 @@ from kafka import errors
 from pystreams.broker.kafka.failures import error_of, is_unavailable, served, text
 from pystreams.broker.kafka.group_failures import refused
 from pystreams.broker.kafka.group_member import GroupMember
+from pystreams.broker.kafka.hanging_transactions import HangingTransactions
 from pystreams.broker.kafka.producer import own_member
 from pystreams.broker.kafka.sending import FLUSH_SLICE_S, ProducerAdmin, RecordSender
 from pystreams.broker.kafka.transaction_coordination import ProducerId, TransactionConnection
 from pystreams.broker.kafka.transaction_failures import FENCED, cause, step_failed
-from pystreams.broker.port import CommittedOffset, Member
+from pystreams.broker.port import CommittedOffset, Member, TransactionContent
 from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.errors import (
     BrokerError,
@@ -44,6 +46,8 @@ log = logging.getLogger(__name__)
 #: How long a step may take before the thread does something else, and tries again.
 _SETTLE_TIMEOUT_S: Final = 10.0
 _END_TIMEOUT_S: Final = 10.0
+_LOOK_TIMEOUT_MS: Final = 1_000.0
+_LOOK_PAUSE_MS: Final = 2_000.0
 #: How long offsets are offered again while the group is between two generations.
 _OFFSETS_TIMEOUT_S: Final = 10.0
 _OFFSETS_PAUSE_S: Final = 0.01
@@ -72,10 +76,10 @@ class ExactlyOnceProducer(RecordSender):
         admin: ProducerAdmin,
         room_timeout_s: float,
         connection: Callable[[], TransactionConnection],
+        content: TransactionContent | None = None,
     ) -> None:
         """``settings`` are those of an idempotent producer, with ``transaction.timeout.ms``. ``connection`` gives the
-        connection to the coordinators. Raises ``ConfigError`` for
-        settings that librdkafka refuses."""
+        connection to the coordinators. Raises ``ConfigError`` for settings that librdkafka refuses."""
         self._timeout_ms = int(settings["transaction.timeout.ms"])
         self._transactional_id = transactional_id
         self._connection = connection
@@ -94,6 +98,12 @@ class ExactlyOnceProducer(RecordSender):
         ):
             own[name] = min(int(own.get(name, limit)), limit)
         where = f"{where}, transactional.id {transactional_id}"
+        self._hanging = (
+            None
+            if content is None
+            else HangingTransactions(transactional_id, self._timeout_ms, content, where)
+        )
+        self._next_look_ms = 0.0
         try:
             super().__init__(own, where, clock, admin, room_timeout_s)
         except KafkaException as exception:
@@ -107,25 +117,55 @@ class ExactlyOnceProducer(RecordSender):
         """Raises ``BrokerUnavailableError``; ``ConfigError`` if the brokers allow only shorter transactions,
         ``BrokerError`` if the login may not use the transactional id."""
         if self._id is not None:
-            return
+            if not self._something_hangs(self._id):
+                return
+            self._connect()
         # First what can fail alone: librdkafka initialises a client only once.
         connection = self._connection()
+        if self._hanging is not None:
+            try:
+                self._hanging.end(connection)
+            except errors.KafkaError as error:
+                raise self._not_settled(error) from None
         self._init()
         try:
             # If another producer takes the id over in between, this is its id. Then the first record of this client is
             # refused, and no offset is added under the wrong id.
             self._id = connection.producer_id(self._transactional_id)
-        except errors.UnsupportedVersionError as error:
-            raise BrokerError(
+        except errors.KafkaError as error:
+            self._connect()
+            raise self._not_settled(error) from None
+        self._left_open = None
+        self._errors_looked_at = self._errors.count
+
+    def _not_settled(self, error: errors.KafkaError) -> StreamsError:
+        if isinstance(error, errors.UnsupportedVersionError):
+            return BrokerError(
                 "processing_guarantee cannot be exactly_once_v2 with these brokers",
                 where=self._where,
                 why=f"{type(error).__name__}: {error}",
                 hint="it needs Apache Kafka 3.0 or later, which tells about transactions; use at_least_once",
-            ) from None
-        except errors.KafkaError as error:
-            self._connect()
-            raise refused(error, _NOT_SETTLED, self._where) from None
-        self._left_open = None
+            )
+        return refused(error, _NOT_SETTLED, self._where)
+
+    def _something_hangs(self, producer: ProducerId) -> bool:
+        """Whether a broker has left something of the last transaction open. Looked up after a connection was lost: the
+        broker may have been killed. If there is no answer, it is looked up again later."""
+        if self._hanging is None or self._begun:
+            return False
+        self._serve(self._client.poll, 0)
+        errors_now, now_ms = self._errors.count, SystemClock().monotonic_ms()
+        if errors_now == self._errors_looked_at or now_ms < self._next_look_ms:
+            return False
+        try:
+            hangs = self._hanging.hang(self._connection(), producer, _LOOK_TIMEOUT_MS)
+        except (errors.KafkaError, StreamsError) as error:
+            log.debug("%s: whether a transaction hangs is not known: %s", self._where, error)
+            return False
+        finally:
+            self._next_look_ms = SystemClock().monotonic_ms() + _LOOK_PAUSE_MS
+        self._errors_looked_at = errors_now
+        return hangs
 
     def _init(self) -> None:
         deadline = Deadline(SystemClock(), 1000 * _SETTLE_TIMEOUT_S)
@@ -200,7 +240,7 @@ class ExactlyOnceProducer(RecordSender):
             connection = self._connection()
             # If another producer has taken the transactional id over, its transaction is not this one's to end.
             if connection.producer_id(self._transactional_id) == left_open:
-                connection.take_over(self._transactional_id, self._timeout_ms)
+                connection.wait_for_end(self._transactional_id, self._timeout_ms)
         except (errors.KafkaError, StreamsError) as error:
             log.debug("%s: the transaction ends by its timeout: %s", self._where, error)
 
@@ -209,6 +249,8 @@ class ExactlyOnceProducer(RecordSender):
         if self._begun:
             self._left_open = self._id
         self._id = None
+        #: The number of connection errors after which nothing was open any more.
+        self._errors_looked_at = 0
         self._ended()
 
     def _ended(self) -> None:

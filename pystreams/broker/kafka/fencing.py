@@ -34,7 +34,7 @@ def fence_the_dead(
         ids = connection.open_transactions(transactional_ids_of(group))
         dead = sorted(ids - connection.members_ids(group)) if ids else []
         for transactional_id in dead:
-            connection.take_over(transactional_id, transaction_timeout_ms)
+            connection.wait_for_end(transactional_id, transaction_timeout_ms)
             log.info("%s: ended the open transaction of %s, which is gone", where, transactional_id)
     except errors.KafkaError as error:
         _refresh(connection, where)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka import errors
@@ -26,6 +26,8 @@ from kafka.protocol.admin import (
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest
 from kafka.protocol.producer import (
     AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
     InitProducerIdRequest,
     TxnOffsetCommitRequest,
 )
@@ -39,7 +41,14 @@ from pystreams.ids import TopicPartition, transactional_id_of_instance
 
 T = TypeVar("T")
 
-_TIMEOUT_MS: Final = 10_000.0
+REQUEST_TIMEOUT_MS: Final = 10_000.0
+#: States of a transaction, by Kafka's names.
+ONGOING: Final = "Ongoing"
+COMMITTED: Final = "CompleteCommit"
+OVER: Final = frozenset({COMMITTED, "CompleteAbort"})
+#: The id was taken over after its last transaction.
+NOTHING: Final = frozenset({"Empty", "Dead"})
+
 _REFRESH_TIMEOUT_MS: Final = 1_000.0
 _PAUSE_S: Final = 0.01
 
@@ -55,6 +64,14 @@ class ProducerId(NamedTuple):
     epoch: int
 
 
+class LastTransaction(NamedTuple):
+    """What the coordinator knows of the last transaction of a transactional id."""
+
+    producer: ProducerId
+    #: ``ONGOING``, one of ``OVER`` or ``NOTHING``, or on the way to one of them.
+    state: str
+
+
 class TransactionConnection:
     """Requests to the coordinators of transactions and groups. Threads may share it. Its methods raise kafka-python's
     errors unchanged; after one of ``UNANSWERED`` the outcome is not known."""
@@ -68,14 +85,21 @@ class TransactionConnection:
 
     def producer_id(self, transactional_id: str) -> ProducerId:
         """The last producer that has taken a transactional id."""
+        return self.last_transaction(transactional_id).producer
 
-        def read(response: Any) -> ProducerId:
+    def last_transaction(
+        self, transactional_id: str, timeout_ms: float = REQUEST_TIMEOUT_MS
+    ) -> LastTransaction:
+        """Raises ``TransactionalIdNotFoundError`` if nobody has taken the id so far."""
+
+        def read(response: Any) -> LastTransaction:
             (found,) = response.transaction_states
             raise_for(found.error_code, transactional_id)
-            return ProducerId(transactional_id, found.producer_id, found.producer_epoch)
+            producer = ProducerId(transactional_id, found.producer_id, found.producer_epoch)
+            return LastTransaction(producer, found.transaction_state)
 
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        return self._ask(transactional_id, CoordinatorType.TRANSACTION, request, read)
+        return self._ask(transactional_id, CoordinatorType.TRANSACTION, request, read, timeout_ms)
 
     def add_offsets(
         self,
@@ -84,19 +108,7 @@ class TransactionConnection:
         offsets: Mapping[TopicPartition, CommittedOffset],
     ) -> None:
         """Make the offsets of a member part of the transaction. The group refuses those of a replaced member."""
-        announced = AddOffsetsToTxnRequest(
-            transactional_id=producer.transactional_id,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            group_id=member.group,
-            max_version=3,
-        )
-        self._ask(
-            producer.transactional_id,
-            CoordinatorType.TRANSACTION,
-            announced,
-            lambda response: raise_for(response.error_code, producer.transactional_id),
-        )
+        self.announce_offsets(producer, member.group)
         topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
         partition = topic.TxnOffsetCommitRequestPartition
         request = TxnOffsetCommitRequest(
@@ -127,12 +139,48 @@ class TransactionConnection:
         )
         self._ask(member.group, CoordinatorType.GROUP, request, _check_offsets)
 
+    def announce_offsets(self, producer: ProducerId, group: str) -> None:
+        """Make the partition with the group's offsets part of the transaction."""
+        request = AddOffsetsToTxnRequest(
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            group_id=group,
+            max_version=3,
+        )
+        self._ask_transactions(producer.transactional_id, request)
+
+    def add_partitions(self, producer: ProducerId, partitions: Collection[TopicPartition]) -> None:
+        """Make partitions part of the transaction: they get a marker when it ends."""
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=producer.transactional_id,
+            v3_and_below_producer_id=producer.producer_id,
+            v3_and_below_producer_epoch=producer.epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=numbers)
+                for name, numbers in by_topic(partitions).items()
+            ],
+            max_version=3,
+        )
+        self._ask(producer.transactional_id, CoordinatorType.TRANSACTION, request, _check_partitions)
+
+    def end(self, producer: ProducerId, *, committed: bool) -> None:
+        """End a transaction. Its markers are written afterwards."""
+        request = EndTxnRequest(
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            committed=committed,
+            max_version=3,
+        )
+        self._ask_transactions(producer.transactional_id, request)
+
     def open_transactions(self, pattern: re.Pattern[str]) -> set[str]:
         """The transactional ids that match and have an open transaction, on all brokers."""
         found: set[str] = set()
         for broker in self._connection.client.cluster.brokers():
-            request = ListTransactionsRequest(state_filters=["Ongoing"], producer_id_filters=[])
-            answer = self._connection.ask_broker(request, broker.node_id, _TIMEOUT_MS)
+            request = ListTransactionsRequest(state_filters=[ONGOING], producer_id_filters=[])
+            answer = self._connection.ask_broker(request, broker.node_id, REQUEST_TIMEOUT_MS)
             raise_for(answer.error_code)
             ids = (state.transactional_id for state in answer.transaction_states)
             found.update(transactional_id for transactional_id in ids if pattern.fullmatch(transactional_id))
@@ -167,11 +215,53 @@ class TransactionConnection:
             return set()
         return {member.client_id for member in members}
 
-    def take_over(self, transactional_id: str, timeout_ms: int) -> None:
+    def take_over(self, transactional_id: str, timeout_ms: int) -> ProducerId:
         """Fence the producer with this id. Returns when its open transaction is aborted in all partitions."""
+
+        def read(response: Any) -> ProducerId:
+            raise_for(response.error_code, transactional_id)
+            return ProducerId(transactional_id, response.producer_id, response.producer_epoch)
+
         request = InitProducerIdRequest(
             transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, max_version=5
         )
+        return self._ask(transactional_id, CoordinatorType.TRANSACTION, request, read)
+
+    def wait_for_end(self, transactional_id: str, timeout_ms: int) -> LastTransaction:
+        """Fence the producer with this id if its transaction is open, and return when its last transaction is over.
+        Unlike after ``take_over``, the coordinator still knows how it has ended."""
+        deadline = Deadline(SystemClock(), REQUEST_TIMEOUT_MS)
+        while True:
+            last = self.last_transaction(transactional_id)
+            if last.state in OVER or last.state in NOTHING:
+                return last
+            if deadline.expired():
+                raise errors.ConcurrentTransactionsError(f"{transactional_id}: {last.state}")
+            if last.state == ONGOING:
+                self._begin_abort(transactional_id, timeout_ms)
+            time.sleep(_PAUSE_S)
+
+    def _begin_abort(self, transactional_id: str, timeout_ms: int) -> None:
+        def read(response: Any) -> None:
+            # The answer if the abort has begun. It would be another one if the transaction were over by now.
+            if response.error_code != errors.ConcurrentTransactionsError.errno:
+                raise_for(response.error_code, transactional_id)
+
+        request = InitProducerIdRequest(
+            transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, max_version=5
+        )
+        self._ask(transactional_id, CoordinatorType.TRANSACTION, request, read)
+
+    def ask_broker(self, request: Any, node: int | None, timeout_ms: float) -> Any:
+        """Send a request to one broker (None: to any), once."""
+        return self._connection.ask_broker(request, node, timeout_ms)
+
+    def refresh(self) -> None:
+        """Ask for the brokers again: one of them may be gone."""
+        cluster, manager = self._connection.client.cluster, self._connection.client._manager
+        self._connection.run(manager.wait_for, cluster.request_update(), _REFRESH_TIMEOUT_MS)
+
+    def _ask_transactions(self, transactional_id: str, request: Any) -> None:
         self._ask(
             transactional_id,
             CoordinatorType.TRANSACTION,
@@ -179,14 +269,16 @@ class TransactionConnection:
             lambda response: raise_for(response.error_code, transactional_id),
         )
 
-    def refresh(self) -> None:
-        """Ask for the brokers again: one of them may be gone."""
-        cluster, manager = self._connection.client.cluster, self._connection.client._manager
-        self._connection.run(manager.wait_for, cluster.request_update(), _REFRESH_TIMEOUT_MS)
-
-    def _ask(self, key: str, kind: int, request: Any, read: Callable[[Any], T]) -> T:
+    def _ask(
+        self,
+        key: str,
+        kind: int,
+        request: Any,
+        read: Callable[[Any], T],
+        timeout_ms: float = REQUEST_TIMEOUT_MS,
+    ) -> T:
         """Send a request to the coordinator of a key until it does not refuse it only for now."""
-        deadline = Deadline(SystemClock(), _TIMEOUT_MS)
+        deadline = Deadline(SystemClock(), timeout_ms)
         while True:
             try:
                 node = self._coordinator(key, kind, deadline)
@@ -209,6 +301,12 @@ class TransactionConnection:
         node: int = found.node_id
         self._nodes[key, kind] = node
         return node
+
+
+def _check_partitions(response: Any) -> None:
+    for topic in response.results_by_topic_v3_and_below:
+        for partition in topic.results_by_partition:
+            raise_for(partition.partition_error_code, f"{topic.name}-{partition.partition_index}")
 
 
 def _check_offsets(response: Any) -> None:

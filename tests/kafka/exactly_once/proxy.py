@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-#: The requests of a commit, and the one that finds the brokers, by their numbers in the protocol.
+#: The requests of a commit (also that of a broker to itself), and the one that finds the brokers, by their numbers in
+#: the protocol.
 APIS = {
     "Metadata": 3,
     "Produce": 0,
@@ -23,6 +24,7 @@ APIS = {
     "AddPartitionsToTxn": 24,
     "AddOffsetsToTxn": 25,
     "EndTxn": 26,
+    "WriteTxnMarkers": 27,
     "TxnOffsetCommit": 28,
 }
 
@@ -86,6 +88,9 @@ class Proxy:
     def add(self, fault: Fault) -> Fault:
         self._faults.append(fault)
         return fault
+
+    def remove(self, fault: Fault) -> None:
+        self._faults.remove(fault)
 
     def cut(self) -> None:
         """End all connections, as a broker does that is killed."""

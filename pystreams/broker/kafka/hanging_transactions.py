@@ -1,0 +1,221 @@
+"""Ends transactions that hang: they are over for their coordinator, but not in all of their partitions.
+
+When a transaction is over, its coordinator has a marker written to each of its partitions. A broker (seen with Kafka
+4.3) takes a partition that has no leader at that moment for a deleted one, and forgets it. So if the only broker that
+has a partition is killed just after a commit, the partition may never get its marker: the group's offsets stay
+unstable, and readers of committed records read no further. Worse, the producer's next transaction would take these
+records over, and lose them if it is aborted. (Java: ``TransactionMarkerChannelManager``, to which a partition without a
+leader has no endpoint.)
+
+The partition tells that a producer's transaction is open there, and the coordinator how it has ended. The cure is an
+empty transaction of the same transactional id in these partitions, which ends in the same way: its markers end both.
+Source: KIP-664, for the request that asks a partition.
+
+What is not found: a transaction whose successor had begun before the broker was killed, and is in the same partitions.
+"""
+
+# pyright knows an older kafka-python by heart.
+# pyright: reportAttributeAccessIssue=false
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kafka import errors
+from kafka.protocol.admin import DescribeProducersRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from pystreams.broker.kafka.coordination import by_topic, raise_for
+from pystreams.broker.kafka.transaction_coordination import (
+    COMMITTED,
+    NOTHING,
+    ONGOING,
+    OVER,
+    REQUEST_TIMEOUT_MS,
+    ProducerId,
+    TransactionConnection,
+)
+from pystreams.broker.port import TransactionContent
+from pystreams.clock import Deadline, SystemClock
+from pystreams.ids import TopicPartition
+from pystreams.nearest import listing
+
+log = logging.getLogger(__name__)
+
+_OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+
+@dataclass(slots=True)
+class _Found:
+    """Partitions by what their leaders say about a producer."""
+
+    open: set[TopicPartition] = field(default_factory=set)
+    #: Those of which the login is told nothing: they may be open, too.
+    hidden: set[TopicPartition] = field(default_factory=set)
+
+
+class HangingTransactions:
+    """Those of one transactional id. Its methods raise kafka-python's errors; afterwards they may be called again."""
+
+    def __init__(
+        self, transactional_id: str, transaction_timeout_ms: int, content: TransactionContent, where: str
+    ) -> None:
+        self._id = transactional_id
+        self._timeout_ms = transaction_timeout_ms
+        self._content = content
+        self._where = where
+        #: The outcome of a transaction of a producer id that may still hang, although the coordinator has forgotten it.
+        self._outcome: tuple[int, bool] | None = None
+        #: Who may have an empty transaction open.
+        self._empty: ProducerId | None = None
+
+    def end(self, connection: TransactionConnection) -> None:
+        """End what hangs of the last transaction, after it is over itself: it is aborted if it is ongoing. Whoever has
+        the transactional id is fenced in both cases."""
+        deadline = Deadline(SystemClock(), REQUEST_TIMEOUT_MS)
+        look_at_hidden = True
+        while (over := self._wait_for_end(connection)) is not None:
+            producer, committed = over
+            found = self._ask_leaders(connection, producer, REQUEST_TIMEOUT_MS)
+            if not found.open and not (look_at_hidden and found.hidden):
+                break
+            if deadline.expired():
+                raise errors.KafkaTimeoutError(
+                    f"a transaction still hangs in {listing(map(str, found.open))}"
+                )
+            if not self._end(connection, producer, found, committed=committed):
+                break
+            look_at_hidden = False
+        self._outcome = self._empty = None
+
+    def hang(self, connection: TransactionConnection, producer: ProducerId, timeout_ms: float) -> bool:
+        """Whether something is left open of the last transaction of a producer that has none at the moment. Changes
+        nothing."""
+        last = connection.last_transaction(self._id, timeout_ms)
+        if last.producer != producer or last.state in NOTHING:
+            return False
+        if last.state not in OVER:
+            raise errors.ConcurrentTransactionsError(f"{self._id}: {last.state}")
+        found = self._ask_leaders(connection, producer, timeout_ms)
+        return bool(found.open or found.hidden)
+
+    def _wait_for_end(self, connection: TransactionConnection) -> tuple[ProducerId, bool] | None:
+        """The last transaction's producer, and whether it was committed; None if nothing of it can hang."""
+        try:
+            last = connection.last_transaction(self._id)
+            if self._empty is not None and last == (self._empty, ONGOING) and self._outcome is not None:
+                connection.end(self._empty, committed=self._outcome[1])
+            last = connection.wait_for_end(self._id, self._timeout_ms)
+        except errors.TransactionalIdNotFoundError:
+            return None
+        if last.state in OVER:
+            return last.producer, last.state == COMMITTED
+        if self._outcome is not None and self._outcome[0] == last.producer.producer_id:
+            return last.producer, self._outcome[1]
+        return None
+
+    def _end(
+        self, connection: TransactionConnection, last: ProducerId, found: _Found, *, committed: bool
+    ) -> bool:
+        self._outcome = last.producer_id, committed
+        producer = connection.take_over(self._id, self._timeout_ms)
+        if producer.producer_id != last.producer_id:
+            # After 32,767 take-overs the coordinator gives a new producer id, whose markers end nothing of the old one.
+            self._report_unmended(last, found)
+            return False
+        self._empty = producer
+        for partitions in _in_requests(found):
+            with suppress(errors.TopicAuthorizationFailedError):
+                connection.add_partitions(producer, partitions)
+        if any(partition.topic == _OFFSETS_TOPIC for partition in (*found.open, *found.hidden)):
+            connection.announce_offsets(producer, self._content.group)
+        with suppress(errors.InvalidTxnStateError):  # if no partition could be added, nothing has begun
+            connection.end(producer, committed=committed)
+        if found.open:
+            log.warning(
+                "%s: the last transaction was %s, but a broker had left it open in %s: it is ended there, too",
+                self._where,
+                "committed" if committed else "aborted",
+                listing(map(str, found.open)),
+            )
+        return True
+
+    def _report_unmended(self, last: ProducerId, found: _Found) -> None:
+        for partition in sorted(found.open):
+            log.error(
+                "%s: a transaction of producer id %d hangs in %s, and cannot be ended from here; who administers the "
+                "cluster can: kafka-transactions.sh find-hanging and abort, with this topic and partition",
+                self._where,
+                last.producer_id,
+                partition,
+            )
+
+    def _ask_leaders(
+        self, connection: TransactionConnection, producer: ProducerId, timeout_ms: float
+    ) -> _Found:
+        """Ask the leaders of all partitions. Raises an error if one of them has no leader."""
+        found = _Found()
+        leaders = _leaders(connection, {*self._content.topics, _OFFSETS_TOPIC}, timeout_ms, found)
+        for node, partitions in leaders.items():
+            topic = DescribeProducersRequest.TopicRequest
+            request = DescribeProducersRequest(
+                topics=[
+                    topic(name=name, partition_indexes=numbers)
+                    for name, numbers in by_topic(partitions).items()
+                ]
+            )
+            for described in connection.ask_broker(request, node, timeout_ms).topics:
+                for partition in described.partitions:
+                    _sort(
+                        TopicPartition(described.name, partition.partition_index), partition, producer, found
+                    )
+        return found
+
+
+def _leaders(
+    connection: TransactionConnection, topics: Collection[str], timeout_ms: float, found: _Found
+) -> dict[int, list[TopicPartition]]:
+    """The partitions of topics by the node ids of their leaders. Topics that do not exist are left out."""
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(topics)],
+        allow_auto_topic_creation=False,
+        min_version=4,
+    )
+    leaders: dict[int, list[TopicPartition]] = defaultdict(list)
+    for topic in connection.ask_broker(request, None, timeout_ms).topics:
+        if topic.error_code == errors.UnknownTopicOrPartitionError.errno:
+            continue
+        if topic.error_code == errors.TopicAuthorizationFailedError.errno:
+            # The number of partitions is not told; of the group's offsets it does not matter.
+            if topic.name == _OFFSETS_TOPIC:
+                found.hidden.add(TopicPartition(_OFFSETS_TOPIC, 0))
+            continue
+        raise_for(topic.error_code, topic.name)
+        for partition in topic.partitions:
+            raise_for(partition.error_code, f"{topic.name}-{partition.partition_index}")
+            leaders[partition.leader_id].append(TopicPartition(topic.name, partition.partition_index))
+    return leaders
+
+
+def _sort(partition: TopicPartition, described: Any, producer: ProducerId, found: _Found) -> None:
+    code = described.error_code
+    if code == errors.TopicAuthorizationFailedError.errno:
+        found.hidden.add(partition)
+    elif code != errors.UnknownTopicOrPartitionError.errno:
+        raise_for(code, str(partition))
+        for active in described.active_producers:
+            if active.producer_id == producer.producer_id and active.current_txn_start_offset >= 0:
+                found.open.add(partition)
+
+
+def _in_requests(found: _Found) -> list[list[TopicPartition]]:
+    """The partitions with records, in as few requests as possible: one for those that certainly may be written, and one
+    for each topic of the others."""
+    requests = [sorted(partition for partition in found.open if partition.topic != _OFFSETS_TOPIC)]
+    hidden = by_topic([partition for partition in found.hidden if partition.topic != _OFFSETS_TOPIC])
+    requests += [[TopicPartition(name, number) for number in numbers] for name, numbers in hidden.items()]
+    return [request for request in requests if request]
