@@ -169,6 +169,7 @@ class SnapshotFetcher:
         while not self._stop.is_set() and (fetch := self._jobs.get()) is not None:
             try:
                 self._fetch(fetch)
+                self._moved()
             except StoppedError:
                 log.debug("the snapshot of task %s is not needed any more", fetch.task_id)
             except Exception as error:  # noqa: BLE001 - file systems raise what they like
@@ -182,7 +183,6 @@ class SnapshotFetcher:
             finally:
                 with self._mutex:
                     fetch.done = True
-                self._moved()
 
     def _fetch(self, fetch: _Fetch) -> None:
         of_task = task_folder(self._fitting.application_id, fetch.task_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from pystreams.clock import ManualClock
 from pystreams.errors import BrokerUnavailableError
+from pystreams.ids import TaskId
 from pystreams.metrics import names
 from pystreams.runtime.snapshots.fetching import PATIENCE_MS
 from pystreams.state.snapshots.manifest import FILES_FOLDER, task_folder
@@ -176,6 +178,30 @@ def test_a_storage_that_never_answers_is_not_waited_for_for_ever(
     folder.released.set()
     client.fetcher.close()
     assert task.state.changelog_offset("counts") is None
+
+
+def test_a_storage_that_fails_for_one_task_does_not_keep_the_next_waiting_for_as_long_again(
+    start: Start, tmp_path: Path, clock: ManualClock
+) -> None:
+    class FailsForTheFirst(Hanging):
+        def names(self, folder: str) -> dict[str, int]:
+            if folder == OF_TASK:
+                first_fails.wait(60)
+                raise ConnectionError("no route to the storage")
+            return super().names(folder)
+
+    first_fails, other = threading.Event(), TaskId(0, 1)
+    folder = FailsForTheFirst(str(tmp_path / "snapshots"))
+    client = start(folder=folder)
+    assert not client.fetcher.is_here(TASK)
+    assert not client.fetcher.is_here(other)
+    clock.advance_ms(PATIENCE_MS - 1)
+    first_fails.set()
+    come(client)
+    assert not client.fetcher.is_here(other)
+    clock.advance_ms(1)
+    assert client.fetcher.is_here(other)
+    folder.released.set()
 
 
 def test_a_storage_that_does_not_answer_keeps_only_its_task_waiting(start: Start, tmp_path: Path) -> None:
