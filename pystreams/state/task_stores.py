@@ -508,7 +508,7 @@ class TaskStores:
         self._database.checkpoint(path)
 
     def close(self) -> None:
-        """Close the stores and release the directory. Uncommitted writes are dropped; nothing is flushed."""
+        """Close the stores and release the directory. Uncommitted writes are dropped; no cache is flushed."""
         if self._closed:
             return
         self._closed = True
@@ -518,7 +518,7 @@ class TaskStores:
                 if isinstance(part.table, MemoryTable):
                     part.table.close(part.spec.name)
             if self._database is not None:
-                self._database.close()
+                self._database.close(flush=False)
                 self.restore_checkpoint()
         finally:
             if self._lock is not None:
