@@ -21,25 +21,23 @@ from tests.live.support import eventually
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
-@pytest.fixture
-def proxy() -> Iterator[Proxy]:
+@pytest.fixture(scope="module")
+def proxy(server: KafkaServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """A broker that clients reach only through this. (``server`` is asked for because it knows whether Kafka can be
+    had.)"""
     with closing(Proxy()) as proxy:
+        listeners = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"}
+        broker = KafkaServer(tmp_path_factory.mktemp("proxied"), properties=listeners)
+        proxy.target_port = broker.port
+        broker.start()
         yield proxy
+        broker.stop()
 
 
 @pytest.fixture
-def cluster(server: KafkaServer, proxy: Proxy, tmp_path: Path) -> Iterator[Cluster]:
-    """A broker that clients reach only through the proxy."""
-    broker = KafkaServer(
-        tmp_path / "proxied", properties={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"}
-    )
-    proxy.target_port = broker.port
-    broker.start()
-    try:
-        with closing(Cluster(f"127.0.0.1:{proxy.port}", tmp_path)) as cluster:
-            yield cluster
-    finally:
-        broker.stop()
+def cluster(proxy: Proxy, tmp_path: Path) -> Iterator[Cluster]:
+    with closing(Cluster(f"127.0.0.1:{proxy.port}", tmp_path)) as cluster:
+        yield cluster
 
 
 def without_brokers(frame: bytes) -> bytes:
@@ -82,10 +80,11 @@ def test_a_consumer_reads_on(cluster: Cluster, proxy: Proxy, noticed: str, monke
     cluster.write("t", [("k", b"1", 1)], value=bytes)
     (partition,) = cluster.partitions("t")
     broker = cluster.broker_with(client_settings={"metadata.max.age.ms": "300"})
-    with closing(broker.consumer("reader")) as reader:
+    name = f"reader-{noticed}"
+    with closing(broker.consumer(name)) as reader:
         reader.assign({partition: 0})
         assert read(reader, 1) == [b"1"]
-        fault = lose_brokers(proxy, "reader")
+        fault = lose_brokers(proxy, name)
         eventually(lambda: reader.poll(50) or fault.hits >= 1)
         end = time.monotonic() + 2
         while time.monotonic() < end:
