@@ -213,8 +213,9 @@ class Supervision:
         return bool(running) and all(worker.report.caught_up for worker in running)
 
     def _idle(self, now_ms: float) -> list[Instruction]:
-        """A note, once, when all workers run, all tasks are assigned, and some workers have had none for a while: there
-        are more workers than tasks."""
+        """A note, once, when all workers run, all tasks are assigned, and there have been more workers than tasks for a
+        while. While one worker has several, others may still get some of them: a broker that assigns tasks takes
+        seconds to have them given up."""
         workers = list(self.workers.values())
         idle = [worker.number for worker in workers if not worker.report.tasks]
         tasks = sum(worker.report.tasks for worker in workers)
@@ -222,7 +223,8 @@ class Supervision:
             w.state is WorkerState.RUNNING and w.report.state == "running" and w.report.all_tasks == tasks
             for w in workers
         )
-        if self._idle_noted or not settled or not idle or len(idle) == len(workers):
+        too_many = tasks and len(idle) == len(workers) - tasks
+        if self._idle_noted or not settled or not idle or not too_many:
             self._idle_since_ms = None
             return []
         if self._idle_since_ms is None:

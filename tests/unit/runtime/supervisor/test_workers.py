@@ -291,6 +291,15 @@ def test_tasks_that_change_hands_make_nobody_idle(state):
         assert scene.advance(IDLE_MS) == []
 
 
+@pytest.mark.parametrize("workers", [2, 3])
+def test_who_has_no_task_while_another_has_several_may_still_get_one(workers: int):
+    scene = Scene(workers)
+    for _ in range(10):
+        scene.run(1, report=Report("running", tasks=2, all_tasks=2))
+        scene.run(*range(2, workers + 1), report=Report("running", all_tasks=2))
+        assert scene.advance(IDLE_MS) == []
+
+
 @pytest.mark.parametrize("dead", [True, False])
 def test_the_lag_is_not_known_while_tasks_may_be_nobodys(dead):
     scene = Scene()
