@@ -26,6 +26,7 @@ from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Metrics
 from pystreams.record import Headers, RecordBatch
 from pystreams.state.cache.thread_cache import ThreadCache
+from pystreams.state.departed import position_name
 from pystreams.state.disk.rocksdb_memory import RocksResources
 from pystreams.state.iterators import StoreIterator
 from pystreams.topology.built import BuiltTopology
@@ -172,8 +173,17 @@ class GlobalState:
 
     def positions(self) -> dict[TopicPartition, int]:
         """The offsets up to which the persistent stores contain their partitions; unknown ones are left out."""
-        found = {p: self._state.metadata(_name(p)) for p in self.partitions if p.topic in self._persistent}
+        found = {
+            p: self._state.metadata(self._name(p)) for p in self.partitions if p.topic in self._persistent
+        }
         return {partition: offset for partition, offset in found.items() if isinstance(offset, int)}
+
+    def without_position(self) -> list[str]:
+        """Persistent stores with content that nobody knows how far it goes: they were filled from another topic, or a
+        crash has interrupted their first commit."""
+        known = {partition.topic for partition in self.positions()}
+        unknown = [self.store_of[topic] for topic in sorted(self._persistent - known)]
+        return [store for store in unknown if not self._state.is_empty(store)]
 
     def start(self, positions: Mapping[TopicPartition, int]) -> None:
         """Begin to process at ``positions``. Raises ``ProcessingError`` if a processor's ``init`` does."""
@@ -198,7 +208,10 @@ class GlobalState:
 
     def _positions(self) -> Mapping[str, int]:
         """The next offset of each partition, which is written together with the stores."""
-        return {_name(p): position.offset for p, position in self._task.positions().items()}
+        return {self._name(p): position.offset for p, position in self._task.positions().items()}
+
+    def _name(self, partition: TopicPartition) -> str:
+        return position_name(self.store_of[partition.topic], partition)
 
     def interrupt(self) -> None:
         """Make ``apply`` stop after the current record, and process nothing more. May be called from any thread."""
@@ -213,10 +226,6 @@ class GlobalState:
                 self._state.wipe()
             else:
                 self._state.close()
-
-
-def _name(partition: TopicPartition) -> str:
-    return f"position/{partition.topic}/{partition.partition}"
 
 
 def _settings(config: StreamsConfig) -> StreamsConfig:

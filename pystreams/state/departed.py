@@ -1,5 +1,5 @@
 """Deletes the local content of stores that have left a task: they were removed from the topology, are kept in memory
-now, or belong to another sub-topology.
+now, or belong to another sub-topology. Global stores are those of one task.
 
 This happens at the first commit with the new topology. If the old version returns, it restores the stores from their
 topics. Content that no topic restores stays: it is deleted only when the user has accepted its loss (``begun``).
@@ -11,20 +11,30 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from pystreams.ids import TopicPartition
 from pystreams.state.disk.rocksdb import RocksDatabase
 
 log = logging.getLogger(__name__)
 
 #: The prefix of the entry that exists while a store is being deleted.
 _DEPARTING: Final = b"departing/"
+#: The prefix of the entries of a global store: the offsets up to which it holds its topic's partitions.
+_POSITION: Final = "position"
 #: Entries with these prefixes do not describe the content of a store.
 _OF_TASK: Final = b"int", b"bytes", b"begun"
+
+
+def position_name(store: str, partition: TopicPartition) -> str:
+    """The name under which a global store's position in a partition of its topic is committed."""
+    return f"{_POSITION}/{store}/{partition.topic}/{partition.partition}"
 
 
 def departed(database: RocksDatabase, stored: Mapping[bytes, bytes]) -> list[str]:
     """The stores with content on the disk that were not opened, and that a topic restores. ``stored`` is the database's
     metadata."""
-    return [store for store in database.unopened() if b"offset/" + store.encode() in stored]
+    restored = {key.removeprefix(b"offset/") for key in stored if key.startswith(b"offset/")}
+    restored |= {store for key in stored if (store := _global_store(key)) is not None}
+    return [store for store in database.unopened() if store.encode() in restored]
 
 
 def delete_departed(database: RocksDatabase, stores: Sequence[str]) -> None:
@@ -59,5 +69,12 @@ def _marks(store: str, stored: Iterable[bytes]) -> Iterable[bytes]:
     """The metadata entries that describe the content of a store."""
     for key in stored:
         kind, _, name = key.partition(b"/")
-        if name == store.encode() and kind not in _OF_TASK:
+        if (name == store.encode() and kind not in _OF_TASK) or _global_store(key) == store.encode():
             yield key
+
+
+def _global_store(key: bytes) -> bytes | None:
+    """The global store whose position an entry holds; None for other entries."""
+    kind, _, name = key.partition(b"/")
+    what, _, of = name.partition(b"/")
+    return of.partition(b"/")[0] if kind == b"int" and what == _POSITION.encode() else None

@@ -465,6 +465,14 @@ class TaskStores:
         """Whether the store's entries expire, and its changelog deletes by time."""
         return self._parts[store].spec.kind in EXPIRING_KINDS
 
+    def is_empty(self, store: str) -> bool:
+        """Whether nothing was ever committed to the store, or all of it was deleted."""
+        entries = self._parts[store].table.walk(b"")
+        try:
+            return next(entries, None) is None
+        finally:
+            entries.close()
+
     def keeps_versions(self, store: str) -> bool:
         """Whether the store's content depends on several records of a key, not only on the last one."""
         return self._parts[store].spec.kind == "versioned"

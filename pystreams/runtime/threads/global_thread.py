@@ -173,7 +173,14 @@ class GlobalThread:
         )
 
     def _check(self, state: GlobalState) -> None:
-        """Raise ``StateCorruptedError`` for stores that lie outside of what their topics hold."""
+        """Raise ``StateCorruptedError`` for stores that lie outside of what their topics hold, or may do so."""
+        for store in state.without_position():
+            raise StateCorruptedError(
+                f"it is not known which records the local state of global store {store} contains",
+                where=f"state directory {self._context.directory.path / self._directory_name}",
+                why="it was filled from another topic, or a crash has interrupted its first commit",
+                hint="the store is deleted and read anew",
+            )
         positions = state.positions()
         beginnings = self._context.admin.beginning_offsets(list(positions))
         ends = self._context.admin.end_offsets(list(positions))
@@ -210,6 +217,8 @@ class GlobalThread:
             deadline = Deadline(clock, patience_ms) if read else deadline
             if deadline.expired():
                 raise _silent(state, missing)
+        # Also deletes stores that have left the topology.
+        state.apply()
         if listener is not None:
             for p in partitions:
                 listener.on_restore_end(p, state.store_of[p.topic], counts[p])
@@ -265,12 +274,15 @@ class GlobalStores:
 
     def __init__(self, built: BuiltTopology, on_failure: Callable[[BaseException], None]) -> None:
         self._wanted = bool(built.global_stores)
+        self._on_disk = any(one.spec.persistent for one in built.global_stores)
         self._on_failure = on_failure
         self._thread: GlobalThread | None = None
 
     def fill(self, context: ClientContext, stopped: Callable[[], bool]) -> bool:
         """Start the thread and wait until the stores are filled. False if ``stopped`` came first. Raises what goes
         wrong."""
+        if not self._on_disk:
+            context.directory.wipe_globals()
         if not self._wanted:
             return True
         config = context.config

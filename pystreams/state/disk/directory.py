@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import logging
 import os
 import shutil
 import uuid
@@ -25,6 +26,8 @@ from typing import Any, NoReturn
 from pystreams.clock import Clock, SystemClock
 from pystreams.errors import StateCorruptedError, StateError, StateLockedError, reason, summarize
 from pystreams.ids import TaskId
+
+log = logging.getLogger(__name__)
 
 #: The format version of all files in the state directory. A directory with another version is refused.
 FORMAT_VERSION = 1
@@ -257,6 +260,17 @@ class StateDirectory:
     def wipe_global(self, name: str) -> None:
         """Delete the global stores of one client. Raises ``StateLockedError`` if they are open."""
         DirectoryLock(self.path / name).delete()
+
+    def wipe_globals(self) -> None:
+        """Delete the global stores of all clients that do not have them open. What cannot be deleted stays."""
+        for path in sorted(self.path.glob("global-*")):
+            try:
+                DirectoryLock(path).delete()
+                log.info("the global stores that have left the topology are deleted: %s", path)
+            except StateLockedError:
+                log.debug("%s is in use", path)
+            except StateError as error:
+                log.warning("global stores that have left the topology stay on the disk: %s", error)
 
     def clean_up(self, unused_ms: int, clock: Clock | None = None) -> list[TaskId]:
         """Delete the state of tasks that are not open and did not change for ``unused_ms``. Returns their ids."""
