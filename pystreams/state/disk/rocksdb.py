@@ -19,7 +19,9 @@ SLICE_ENTRIES = 1000
 
 _PREFIX = "store-"
 _MEMTABLE_BYTES = 16 * 1024 * 1024
-_UNSORTED_BUFFERS_MAX = 4
+#: Together they take what the two of a sorted store may take.
+_UNSORTED_MEMTABLES_MAX = 4
+_UNSORTED_MEMTABLE_BYTES = 8 * 1024 * 1024
 #: The first write to a store takes this much of the budget for write buffers. RocksDB's default is 1 MiB: 65 stores
 #: would exceed the budget with nearly empty buffers, and each commit would write a file.
 _ARENA_BYTES = 4 * 1024
@@ -390,9 +392,10 @@ def _options(resources: RocksResources) -> Any:
 
 def _unsorted(options: Any) -> Any:
     """A write costs about a seventh of one that sorts, if keys come in no order. RocksDB's threads sort when they write
-    to files, which then takes longer than filling the memory: so more of it may wait for them."""
+    to files, which then takes longer than filling the memory: so more of it may wait for them, in smaller parts."""
     options.set_memtable_factory(rocksdict.MemtableFactory.vector())
-    options.set_max_write_buffer_number(_UNSORTED_BUFFERS_MAX)
+    options.set_write_buffer_size(_UNSORTED_MEMTABLE_BYTES)
+    options.set_max_write_buffer_number(_UNSORTED_MEMTABLES_MAX)
     return options
 
 
