@@ -188,6 +188,8 @@ def _leaders(
     leaders: dict[int, list[TopicPartition]] = defaultdict(list)
     for topic in connection.ask_broker(request, None, timeout_ms).topics:
         if topic.error_code == errors.UnknownTopicOrPartitionError.errno:
+            if topic.name == _OFFSETS_TOPIC:
+                raise _not_ready(topic.name)  # every transaction has offsets
             continue
         if topic.error_code == errors.TopicAuthorizationFailedError.errno:
             # The number of partitions is not told; of the group's offsets it does not matter.
@@ -205,11 +207,18 @@ def _sort(partition: TopicPartition, described: Any, producer: ProducerId, found
     code = described.error_code
     if code == errors.TopicAuthorizationFailedError.errno:
         found.hidden.add(partition)
-    elif code != errors.UnknownTopicOrPartitionError.errno:
-        raise_for(code, str(partition))
-        for active in described.active_producers:
-            if active.producer_id == producer.producer_id and active.current_txn_start_offset >= 0:
-                found.open.add(partition)
+        return
+    if code == errors.UnknownTopicOrPartitionError.errno:
+        raise _not_ready(str(partition))
+    raise_for(code, str(partition))
+    for active in described.active_producers:
+        if active.producer_id == producer.producer_id and active.current_txn_start_offset >= 0:
+            found.open.add(partition)
+
+
+def _not_ready(what: str) -> errors.KafkaError:
+    """The error for a broker that does not know what others know: it is only starting."""
+    return errors.LeaderNotAvailableError(what)
 
 
 def _in_requests(found: _Found) -> list[list[TopicPartition]]:

@@ -22,6 +22,7 @@ with warnings.catch_warnings():
 
 OUT, OFFSETS = TopicPartition("out", 0), TopicPartition("__consumer_offsets", 0)
 FORBIDDEN = errors.TopicAuthorizationFailedError.errno
+UNKNOWN = errors.UnknownTopicOrPartitionError.errno
 
 
 class Cluster:
@@ -33,6 +34,9 @@ class Cluster:
         self.open: set[TopicPartition] = set()
         self.hidden: set[TopicPartition] = set()
         self.leaderless = False
+        #: Topics that a broker that is only starting does not know: when asked where they are, or about producers.
+        self.unlisted: set[str] = set()
+        self.unknown: set[str] = set()
         self.read_only = False
         self.next_producer_id = 5
         #: How all that has been open was ended.
@@ -95,6 +99,8 @@ class Cluster:
 
     def _topic(self, name: str) -> Answer:
         code = errors.LeaderNotAvailableError.errno if self.leaderless else 0
+        if name in self.unlisted:
+            return Answer(error_code=UNKNOWN, name=name, partitions=[])
         return Answer(
             error_code=0, name=name, partitions=[Answer(error_code=code, partition_index=0, leader_id=1)]
         )
@@ -103,7 +109,7 @@ class Cluster:
         partition = TopicPartition(name, 0)
         others = Answer(producer_id=77, current_txn_start_offset=3)
         own = Answer(producer_id=5, current_txn_start_offset=9 if partition in self.open else -1)
-        code = FORBIDDEN if partition in self.hidden else 0
+        code = FORBIDDEN if partition in self.hidden else UNKNOWN if name in self.unknown else 0
         return Answer(partition_index=0, error_code=code, active_producers=[] if code else [others, own])
 
 
@@ -143,6 +149,21 @@ def test_the_outcome_is_not_forgotten_while_a_partition_has_no_leader(cluster, h
     cluster.leaderless = False
     hanging.end(cluster)
     assert cluster.ended == {OUT: True}
+
+
+@pytest.mark.parametrize("answer", ["unlisted", "unknown"])
+def test_a_broker_that_is_only_starting_is_asked_again(cluster, hanging, answer: str):
+    cluster.open = {OUT}
+    setattr(cluster, answer, {OFFSETS.topic})
+    with pytest.raises(errors.LeaderNotAvailableError):
+        hanging.end(cluster)
+    assert cluster.state == "CompleteCommit"
+
+
+def test_a_topic_that_was_deleted_holds_nothing_back(cluster, hanging):
+    cluster.open, cluster.unlisted = {OUT}, {OUT.topic}
+    hanging.end(cluster)
+    assert cluster.ended == {}
 
 
 @pytest.mark.parametrize("lost", ["take_over", "add_partitions", "announce_offsets", "end"])
