@@ -18,7 +18,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
@@ -28,22 +28,21 @@ from pystreams.errors import OffsetOutOfRangeError, StateCorruptedError, Streams
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.record import RecordBatch
 from pystreams.runtime.restoring.group_commits import COMMITS_INTERVAL_MS, GroupCommits
+from pystreams.runtime.restoring.progress_log import ProgressLog
 from pystreams.runtime.restoring.restorable import Followable, Restorable
 from pystreams.runtime.restoring.restore_listener import RestoreListener
 from pystreams.runtime.restoring.store_restore import StoreRestore, cut_short, outside, planned
+from pystreams.runtime.restoring.task_restores import TaskRestore, TaskRestores
+from pystreams.runtime.restoring.undone import UndoneStretches
 
 log = logging.getLogger(__name__)
 
-#: Partitions that are read at the same time; a task is read with all of its partitions.
-PARTITIONS_READ_MAX: Final = 16
 #: A store with at least so many offsets to go is filled in a way that costs little. To begin and end that takes time.
 FILL_OFFSETS_MIN: Final = 500_000
 #: How often followed tasks checkpoint.
 CHECKPOINT_INTERVAL_MS: Final = 10_000
-_PROGRESS_LOG_INTERVAL_MS: Final = 10_000
-#: How long to wait for the offsets of a standby, and after a failure before it is tried again.
+#: How long to wait for the offsets of a standby.
 _STANDBY_ANSWER_TIMEOUT_MS: Final = 2_000.0
-STANDBY_PAUSE_MS: Final = 10_000.0
 #: After so long without records the ends of changelogs are asked for anew: they may lie lower.
 _STALLED_MS: Final = 5_000
 
@@ -56,19 +55,6 @@ class RestoreOutcome:
     finished: list[TaskId] = field(default_factory=list)
     corrupted: dict[TaskId, StateCorruptedError] = field(default_factory=dict)
     failure: BaseException | None = None
-
-
-@dataclass(slots=True)
-class _TaskRestore:
-    """A task with the restores of its stores. One that is followed is never complete."""
-
-    task: Restorable | Followable
-    stores: list[StoreRestore]
-    follows: bool = False
-
-    @property
-    def left(self) -> int:
-        return sum(restore.left for restore in self.stores)
 
 
 class Restorer:
@@ -89,27 +75,17 @@ class Restorer:
         self._listener = listener
         #: Guards what follows up to the blank line; notified when there is something to do.
         self._mutex = threading.Condition()
-        #: Tasks that were submitted, or are to be followed, whose offsets are not known yet.
-        self._submitted: dict[TaskId, Restorable | Followable] = {}
-        #: When to try again (monotonic, ms) to begin with standbys that have failed.
-        self._aside: dict[TaskId, float] = {}
-        #: The tasks that are to be followed, begun with or not.
-        self._followed: dict[TaskId, Followable] = {}
-        self._tasks: dict[TaskId, _TaskRestore] = {}
-        self._stores: dict[TopicPartition, StoreRestore] = {}
-        #: The consumer is perhaps to read something else than it reads.
-        self._adjust = False
+        self._tasks = TaskRestores(clock)
         self._outcome = RestoreOutcome()
-        #: Offsets whose records are passed over, by partition: each from a start to an end (exclusive).
-        self._left_out: dict[TopicPartition, list[tuple[int, int]]] = {}
+        self._undone = UndoneStretches()
         self._closed = False
 
         #: What the consumer reads.
         self._read: dict[TopicPartition, StoreRestore] = {}
         #: Calls of the listener, which is called without the mutex.
         self._to_tell: deque[Callable[[], None]] = deque()
-        self._since_ms = self._logged_ms = self._moved_ms = clock.monotonic_ms()
-        self._restored = 0
+        self._moved_ms = clock.monotonic_ms()
+        self._progress = ProgressLog(clock)
         #: When followed tasks are next told of the group's commits, and when to checkpoint.
         self._next_commits_ms = self._next_checkpoint_ms = 0.0
 
@@ -117,34 +93,30 @@ class Restorer:
 
     def progress(self) -> list[StoreRestore]:
         """Copies of the restores under way, without those of followed tasks."""
-        return [replace(restore) for restore in list(self._stores.values()) if not restore.follows]
+        return self._tasks.progress()
 
     def lags(self) -> dict[TaskId, int]:
         """How many offsets the stores of each followed task are behind; nothing of those not begun with."""
-        lags: dict[TaskId, int] = {}
-        for restore in list(self._stores.values()):
-            if restore.follows:
-                lags[restore.task_id] = lags.get(restore.task_id, 0) + restore.left
-        return lags
+        return self._tasks.lags()
 
     def submit(self, task: Restorable) -> None:
         """Fill a task's stores. From now on only the restoring thread uses them, until the task is drained or
         withdrawn. A task without stores is complete at once."""
         with self._mutex:
-            if not self.restores:
-                self._since_ms = self._logged_ms = self._moved_ms = self._clock.monotonic_ms()
-                self._restored = 0
+            if not self._tasks.waiting:
+                self._progress.begin()
+                self._moved_ms = self._clock.monotonic_ms()
             if not task.to_restore():
                 task.restored({})
                 self._outcome.finished.append(task.task_id)
                 return
-            self._submitted[task.task_id] = task
+            self._tasks.submitted[task.task_id] = task
             self._mutex.notify_all()
 
     def follow(self, task: Followable) -> None:
         """Keep a task's stores filled until it is withdrawn, or drained because it is corrupt."""
         with self._mutex:
-            self._submitted[task.task_id] = self._followed[task.task_id] = task
+            self._tasks.submitted[task.task_id] = self._tasks.followed[task.task_id] = task
             self._next_commits_ms = 0.0
             self._mutex.notify_all()
 
@@ -152,10 +124,7 @@ class Restorer:
         """Stop restoring or following a task; nothing happens if that is not done. Afterwards the restorer does not use
         the task's stores any more, and ``drain`` does not return the task. Waits for one batch at most."""
         with self._mutex:
-            self._submitted.pop(task_id, None)
-            self._aside.pop(task_id, None)
-            self._forget(task_id)
-            self._followed.pop(task_id, None)
+            self._tasks.withdraw(task_id)
             if task_id in self._outcome.finished:
                 self._outcome.finished.remove(task_id)
             self._outcome.corrupted.pop(task_id, None)
@@ -172,16 +141,12 @@ class Restorer:
     def leave_out(self, partition: TopicPartition, start_offset: int, end_offset: int) -> None:
         """Pass over a stretch of a changelog from now on: it holds what was undone."""
         with self._mutex:
-            stretches = self._left_out.setdefault(partition, [])
-            if stretches and stretches[-1][1] == start_offset:
-                start_offset = stretches.pop()[0]
-            stretches.append((start_offset, end_offset))
+            self._undone.add(partition, start_offset, end_offset)
 
     def know_nothing_of(self, partitions: Iterable[TopicPartition]) -> None:
         """Pass over no stretch of these changelogs any more: others may write to them from now on."""
         with self._mutex:
-            for partition in partitions:
-                self._left_out.pop(partition, None)
+            self._undone.forget(partitions)
 
     def close(self) -> None:
         """Let ``wait_for_work`` return at once."""
@@ -199,12 +164,12 @@ class Restorer:
 
     @property
     def _has_work(self) -> bool:
-        return bool(self._submitted or self._tasks or self._adjust)
+        return bool(self._tasks.task_ids or self._tasks.changed)
 
     def task_ids(self) -> list[TaskId]:
         """The tasks that are being restored or followed."""
         with self._mutex:
-            return sorted({*self._submitted, *self._tasks})
+            return self._tasks.task_ids
 
     def fail(self, error: BaseException) -> None:
         """Hand an error to the owner of the tasks."""
@@ -256,47 +221,42 @@ class Restorer:
         with self._mutex:
             partitions = list(self._read)
             self._read.clear()
-            self._adjust = True
+            self._tasks.changed = True
             self._consumer.unassign(partitions)
 
     def _wait_for_change(self, wait_ms: float) -> None:
         """Where all that is followed has been read as far as the group has committed it, and where tasks that have read
         all are not settled."""
         with self._mutex:
-            if (self._followed or self._tasks) and not self._due() and not self._closed:
+            if self._tasks.task_ids and not self._tasks.due() and not self._closed:
                 self._mutex.wait(wait_ms / 1000)
 
     @property
     def restores(self) -> bool:
         """Whether a task waits for its stores."""
         with self._mutex:
-            return (self._submitted.keys() | self._tasks.keys()) > self._followed.keys()
+            return self._tasks.waiting
 
     def _learn_commits(self) -> None:
         """Tell followed tasks how far the group has come."""
         now_ms = self._clock.monotonic_ms()
         with self._mutex:
-            if now_ms < self._next_commits_ms or not any(t.needs_commits for t in self._followed.values()):
+            followed = self._tasks.followed.values()
+            if now_ms < self._next_commits_ms or not any(task.needs_commits for task in followed):
                 return
         committed = self._commits.read()
         with self._mutex:
             self._next_commits_ms = now_ms + COMMITS_INTERVAL_MS
-            for task_id, task in self._followed.items():
-                limits = task.group_committed(committed)
-                begun = self._tasks.get(task_id)
-                for restore in begun.stores if begun is not None else ():
-                    if restore.store in limits:
-                        restore.end_offset = max(restore.position, limits[restore.store])
-                        self._adjust = True
+            self._tasks.group_committed(committed)
 
     def _checkpoint(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        if not self._followed or now_ms < self._next_checkpoint_ms:
+        if not self._tasks.followed or now_ms < self._next_checkpoint_ms:
             return
         self._next_checkpoint_ms = now_ms + CHECKPOINT_INTERVAL_MS
         with self._mutex:
-            for task_id, task in list(self._followed.items()):
-                begun = self._tasks.get(task_id)
+            for task_id, task in list(self._tasks.followed.items()):
+                begun = self._tasks.begun.get(task_id)
                 if begun is None:
                     continue
                 try:
@@ -304,12 +264,12 @@ class Restorer:
                 except StateCorruptedError as error:
                     self._corrupt({task_id: error})
                 except StreamsError as error:
-                    self._put_aside(task_id, error)
+                    self._tasks.put_aside(task_id, error)
 
-    def _is_complete(self, followed: _TaskRestore) -> bool:
+    def _is_complete(self, followed: TaskRestore) -> bool:
         """Whether a followed task has all that there is to read. Ends that were seen some time ago do not count: those
         of changelogs that are not being read, and the group's commits while other tasks are restored."""
-        if self.restores:
+        if self._tasks.waiting:
             return False
         return all(
             not each.left and (not each.open_ended or each.partition in self._read)
@@ -319,9 +279,9 @@ class Restorer:
     def adjust_reading(self) -> None:
         """Have the consumer read what is to be read now, and nothing else."""
         with self._mutex:
-            if not self._adjust and all(restore.goes_on for restore in self._read.values()):
+            if not self._tasks.changed and all(restore.goes_on for restore in self._read.values()):
                 return
-            wanted = self._to_read()
+            wanted = self._tasks.to_read(commits_known=self._next_commits_ms > 0)
             gone = [p for p, restore in self._read.items() if wanted.get(p) is not restore]
             new = {p: restore for p, restore in wanted.items() if self._read.get(p) is not restore}
             if gone:
@@ -331,35 +291,14 @@ class Restorer:
             if new:
                 self._consumer.assign({p: restore.position for p, restore in new.items()})
                 self._read |= new
-            self._adjust = False
-
-    def _to_read(self) -> dict[TopicPartition, StoreRestore]:
-        """The partitions of the tasks with the fewest offsets to go; if there are none, those of followed tasks."""
-        restored = [of_task for of_task in self._tasks.values() if not of_task.follows and of_task.left]
-        if not restored:
-            return {
-                p: restore
-                for p, restore in self._stores.items()
-                if restore.goes_on and self._may_follow(restore)
-            }
-        chosen: dict[TopicPartition, StoreRestore] = {}
-        for of_task in sorted(restored, key=lambda of_task: of_task.left):
-            if len(chosen) >= PARTITIONS_READ_MAX:
-                break
-            chosen |= {restore.partition: restore for restore in of_task.stores if restore.left}
-        return chosen
-
-    def _may_follow(self, restore: StoreRestore) -> bool:
-        """Whether all is known that a followed task has to know of the group's commits."""
-        task = self._followed.get(restore.task_id)
-        return task is not None and (self._next_commits_ms > 0 or not task.needs_commits)
+            self._tasks.changed = False
 
     def _begin(self) -> None:
         """Begin to restore the tasks that were submitted: one request asks for the offsets of all of them. Standbys
         come after them one by one, because none may keep others waiting for long."""
         with self._mutex:
-            due = self._due()
-            standbys = {task_id: task for task_id, task in due.items() if task_id in self._followed}
+            due = self._tasks.due()
+            standbys = {task_id: task for task_id, task in due.items() if task_id in self._tasks.followed}
         tasks = {task_id: task for task_id, task in due.items() if task_id not in standbys}
         self._begin_with(tasks, ANSWER_TIMEOUT_MS)
         for task_id, task in standbys.items():
@@ -368,35 +307,18 @@ class Restorer:
             except StreamsError as error:
                 with self._mutex:
                     # It may have been withdrawn meanwhile, and its task submitted.
-                    if self._submitted.get(task_id) is task:
-                        self._put_aside(task_id, error)
+                    if self._tasks.submitted.get(task_id) is task:
+                        self._tasks.put_aside(task_id, error)
                 # The next ones come with the next step: what is read goes on between them.
                 break
         self._tell()
-
-    def _due(self) -> dict[TaskId, Restorable | Followable]:
-        """The tasks to begin with now."""
-        now_ms = self._clock.monotonic_ms()
-        return {
-            task_id: task
-            for task_id, task in self._submitted.items()
-            if self._aside.get(task_id, now_ms) <= now_ms
-        }
-
-    def _put_aside(self, task_id: TaskId, error: StreamsError) -> None:
-        """Begin again with a followed task after a pause. Tasks and other standbys can do without it."""
-        pause_s = STANDBY_PAUSE_MS / 1000
-        log.warning("a standby of task %s is tried again in %.0f s: %s", task_id, pause_s, error)
-        self._forget(task_id)
-        self._submitted[task_id] = self._followed[task_id]
-        self._aside[task_id] = self._clock.monotonic_ms() + STANDBY_PAUSE_MS
 
     def _begin_with(self, submitted: Mapping[TaskId, Restorable | Followable], timeout_ms: float) -> None:
         with self._mutex:
             wanted = {
                 task_id: task.to_restore()
                 for task_id, task in submitted.items()
-                if self._submitted.get(task_id) is task
+                if self._tasks.submitted.get(task_id) is task
             }
         if not wanted:
             return
@@ -405,25 +327,22 @@ class Restorer:
         ends = self._admin.end_offsets(partitions, timeout_ms)
         with self._mutex:
             for task_id, of_task in wanted.items():
-                if self._submitted.get(task_id) is not submitted[task_id]:
+                if self._tasks.submitted.get(task_id) is not submitted[task_id]:
                     # It was withdrawn meanwhile.
                     continue
-                task = self._submitted.pop(task_id)
-                follows = task_id in self._followed
+                follows = task_id in self._tasks.followed
                 try:
                     restores = [
                         planned(task_id, one, beginnings[one.partition], ends[one.partition], follows=follows)
                         for one in of_task
                     ]
                     if not follows:
-                        self._prepare(task, restores)
+                        self._prepare(submitted[task_id], restores)
                 except StateCorruptedError as error:
-                    self._followed.pop(task_id, None)
+                    self._tasks.withdraw(task_id)
                     self._outcome.corrupted[task_id] = error
                     continue
-                self._tasks[task_id] = _TaskRestore(task, restores, follows)
-                self._stores |= {restore.partition: restore for restore in restores}
-                self._adjust = True
+                self._tasks.begin(task_id, restores)
                 if self._listener is not None and not follows:
                     started = self._listener.on_restore_start
                     self._to_tell.extend(
@@ -440,32 +359,23 @@ class Restorer:
         while self._to_tell:
             self._to_tell.popleft()()
 
-    def _forget(self, task_id: TaskId) -> None:
-        of_task = self._tasks.pop(task_id, None)
-        if of_task is not None:
-            for restore in of_task.stores:
-                del self._stores[restore.partition]
-            self._adjust = True
-
     def _corrupt(self, corrupted: Mapping[TaskId, StateCorruptedError]) -> None:
         with self._mutex:
             for task_id, error in corrupted.items():
-                if task_id in self._tasks:
-                    self._forget(task_id)
-                    self._followed.pop(task_id, None)
+                if task_id in self._tasks.begun:
+                    self._tasks.withdraw(task_id)
                     self._outcome.corrupted[task_id] = error
 
     def _apply(self, batch: RecordBatch) -> None:
         with self._mutex:
-            restore = self._stores.get(TopicPartition(batch.topic, batch.partition))
+            restore = self._tasks.stores.get(TopicPartition(batch.topic, batch.partition))
             if restore is None or self._read.get(restore.partition) is not restore:
                 return
             if not restore.open_ended:
                 # An input goes on behind what was committed.
                 batch = batch.before(restore.end_offset)
-            for start_offset, end_offset in self._left_out.get(restore.partition, ()):
-                batch = batch.without(start_offset, end_offset)
-            task = self._tasks[restore.task_id].task
+            batch = self._undone.without(restore.partition, batch)
+            task = self._tasks.begun[restore.task_id].task
             try:
                 task.restore(restore.store, batch)
             except StateCorruptedError as error:
@@ -474,12 +384,12 @@ class Restorer:
             except StreamsError as error:
                 if not restore.follows:
                     raise
-                self._put_aside(restore.task_id, error)
+                self._tasks.put_aside(restore.task_id, error)
                 return
             restore.records += len(batch)
             if restore.follows:
                 return
-            self._restored += len(batch)
+            self._progress.add(len(batch))
             if self._listener is not None:
                 told = self._listener.on_batch_restored
                 self._to_tell.append(
@@ -502,8 +412,8 @@ class Restorer:
     def _finish(self) -> None:
         """Hand over the tasks whose stores are complete."""
         with self._mutex:
-            done: dict[TaskId, _TaskRestore] = {}
-            for task_id, of_task in list(self._tasks.items()):
+            done: dict[TaskId, TaskRestore] = {}
+            for task_id, of_task in list(self._tasks.begun.items()):
                 if of_task.follows or of_task.left:
                     continue
                 restored: Any = of_task.task
@@ -524,8 +434,8 @@ class Restorer:
         with self._mutex:
             for task_id, of_task in done.items():
                 # It may have been withdrawn, and even submitted again, while the listener was told.
-                if self._tasks.get(task_id) is of_task:
-                    self._forget(task_id)
+                if self._tasks.begun.get(task_id) is of_task:
+                    self._tasks.forget(task_id)
                     self._outcome.finished.append(task_id)
 
     def _out_of_range(self, error: OffsetOutOfRangeError) -> dict[TaskId, StateCorruptedError]:
@@ -559,18 +469,6 @@ class Restorer:
         }
 
     def _log_progress(self) -> None:
-        now = self._clock.monotonic_ms()
-        if len(self._tasks) == len(self._followed) or now - self._logged_ms < _PROGRESS_LOG_INTERVAL_MS:
-            return
-        self._logged_ms = now
-        left = sum(restore.left for restore in self.progress())
-        rate = self._restored / max(1e-3, (now - self._since_ms) / 1000)
-        log.info(
-            "restoring %d stores of %d tasks: %d records restored, %d offsets to go, %d records/s, ETA %s",
-            len(self.progress()),
-            len(self._tasks) - len(self._followed),
-            self._restored,
-            left,
-            rate,
-            f"{left / rate:.0f} s" if rate else "unknown",
-        )
+        tasks = len(self._tasks.begun) - len(self._tasks.followed)
+        if tasks != 0 and self._progress.due:
+            self._progress.write(self.progress(), tasks)

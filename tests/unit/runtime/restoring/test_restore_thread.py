@@ -31,11 +31,10 @@ from pystreams.runtime.restoring.restorable import ToRestore
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import (
     CHECKPOINT_INTERVAL_MS,
-    PARTITIONS_READ_MAX,
-    STANDBY_PAUSE_MS,
     RestoreOutcome,
     Restorer,
 )
+from pystreams.runtime.restoring.task_restores import PARTITIONS_READ_MAX, STANDBY_PAUSE_MS
 from tests.unit.runtime.tasks.log_kit import MemoryConsumer, MemoryLog
 
 TIMEOUT_S = 30.0

@@ -1,0 +1,34 @@
+"""What was undone in changelogs: restores pass it over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pystreams.ids import TopicPartition
+from pystreams.record import RecordBatch
+
+
+class UndoneStretches:
+    """Of one restorer, whose mutex guards them."""
+
+    def __init__(self) -> None:
+        #: Ascending, each from a start to an end (exclusive).
+        self._stretches: dict[TopicPartition, list[tuple[int, int]]] = {}
+
+    def add(self, partition: TopicPartition, start_offset: int, end_offset: int) -> None:
+        """What a changelog holds from a start to an end (exclusive) was undone."""
+        stretches = self._stretches.setdefault(partition, [])
+        if stretches and stretches[-1][1] == start_offset:
+            start_offset = stretches.pop()[0]
+        stretches.append((start_offset, end_offset))
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Pass over nothing of these any more."""
+        for partition in partitions:
+            self._stretches.pop(partition, None)
+
+    def without(self, partition: TopicPartition, batch: RecordBatch) -> RecordBatch:
+        """A batch without what was undone."""
+        for start_offset, end_offset in self._stretches.get(partition, ()):
+            batch = batch.without(start_offset, end_offset)
+        return batch
