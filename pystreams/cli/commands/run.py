@@ -22,7 +22,7 @@ from pystreams.cli.options import (
 )
 from pystreams.cli.terminal.last_line import log_last_line
 from pystreams.cli.terminal.logs import LogFormat, LogOptions, command_log, log_to_stderr
-from pystreams.cli.terminal.progress import Display, Meter, display_for
+from pystreams.cli.terminal.progress import Display, Meter, Standbys, display_for
 from pystreams.clock import SystemClock
 from pystreams.errors import ConfigError
 
@@ -220,7 +220,8 @@ def _show(display: Display, streams: Streams, progress: Progress) -> None:
     state = "restoring" if progress.restoring else streams.state.value.replace("_", " ")
     has_tasks = any(thread.tasks for thread in progress.threads)
     lag = progress.lag if has_tasks else None
-    display.update(state, progress.records, lag, streams.left_out)
+    standbys = Standbys(len(progress.standbys), progress.standby_lag)
+    display.update(state, progress.records, lag, streams.left_out, standbys)
 
 
 def _text(path: Path | None) -> str | None:

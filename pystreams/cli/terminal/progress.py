@@ -6,7 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Final, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self, TypeAlias
 
 from pystreams.cli.terminal.console import messages
 from pystreams.cli.terminal.logs import LogOptions, command_log
@@ -30,6 +30,16 @@ _WORKING: Final = frozenset({"restoring", "running"})
 #: The number of records that were left out, by what became of them.
 LeftOut: TypeAlias = Mapping[str, int]
 NONE: Final[LeftOut] = MappingProxyType({})
+
+
+class Standbys(NamedTuple):
+    """How many standbys there are, and how many changelog offsets they lack; None while that is unknown."""
+
+    number: int = 0
+    lag: int | None = 0
+
+
+NO_STANDBYS: Final = Standbys()
 
 
 class Meter:
@@ -69,7 +79,14 @@ class Display(Protocol):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    def update(self, state: str, processed: int, lag: int | None, left_out: LeftOut = NONE) -> None:
+    def update(
+        self,
+        state: str,
+        processed: int,
+        lag: int | None,
+        left_out: LeftOut = NONE,
+        standbys: Standbys = NO_STANDBYS,
+    ) -> None:
         """``lag``: the number of records that wait to be processed; None while it is unknown."""
         ...
 
@@ -108,7 +125,14 @@ class BarDisplay:
         if self._progress is not None:
             self._progress.stop()
 
-    def update(self, state: str, processed: int, lag: int | None, left_out: LeftOut = NONE) -> None:
+    def update(
+        self,
+        state: str,
+        processed: int,
+        lag: int | None,
+        left_out: LeftOut = NONE,
+        standbys: Standbys = NO_STANDBYS,
+    ) -> None:
         """Redraw the line."""
         self._meter.update(processed)
         if self._progress is None or self._task is None:
@@ -118,7 +142,7 @@ class BarDisplay:
             description=state,
             completed=processed,
             total=None if lag is None else max(processed + lag, 1),
-            numbers=_numbers(processed, self._meter.rate(), lag, left_out),
+            numbers=_numbers(processed, self._meter.rate(), lag, left_out, standbys),
         )
 
 
@@ -133,7 +157,14 @@ class NoDisplay:
     ) -> None:
         """Nothing to take down."""
 
-    def update(self, state: str, processed: int, lag: int | None, left_out: LeftOut = NONE) -> None:
+    def update(
+        self,
+        state: str,
+        processed: int,
+        lag: int | None,
+        left_out: LeftOut = NONE,
+        standbys: Standbys = NO_STANDBYS,
+    ) -> None:
         """Nothing to show."""
 
 
@@ -143,12 +174,19 @@ class LineDisplay(NoDisplay):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._states: set[str] = set()
-        self._shown: tuple[str, int, int | None, dict[str, int]] = ("", 0, None, {})
+        self._shown: tuple[str, int, int | None, dict[str, int], Standbys] = ("", 0, None, {}, NO_STANDBYS)
         self._shown_ms = clock.monotonic_ms()
 
-    def update(self, state: str, processed: int, lag: int | None, left_out: LeftOut = NONE) -> None:
+    def update(
+        self,
+        state: str,
+        processed: int,
+        lag: int | None,
+        left_out: LeftOut = NONE,
+        standbys: Standbys = NO_STANDBYS,
+    ) -> None:
         """Print a line if it is time for one."""
-        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag, dict(left_out))
+        now_ms, now = self._clock.monotonic_ms(), (state, processed, lag, dict(left_out), standbys)
         elapsed_ms = now_ms - self._shown_ms
         # A client does not know its lag yet when it starts.
         begins = state in _WORKING and state not in self._states
@@ -159,16 +197,23 @@ class LineDisplay(NoDisplay):
         self._states.add(state)
         self._shown, self._shown_ms = now, now_ms
         fields = {"state": state, "records": processed, "records_per_s": round(rate), "lag": lag}
-        fields |= {"left_out": dict(left_out)}
-        numbers = _numbers(processed, rate, lag, left_out)
+        fields |= {"left_out": dict(left_out), "standbys": standbys.number, "standby_lag": standbys.lag}
+        numbers = _numbers(processed, rate, lag, left_out, standbys)
         command_log.info("%-11s %s", state, numbers, extra={"fields": fields})
 
 
-def _numbers(processed: int, rate: float, lag: int | None, left_out: LeftOut) -> str:
-    waiting = "?" if lag is None else f"{lag:,}"
+def _numbers(processed: int, rate: float, lag: int | None, left_out: LeftOut, standbys: Standbys) -> str:
     records = "record " if processed == 1 else "records"
-    without = totals_text(left_out)
-    return f"{processed:>11,} {records}  {rate:>9,.0f}/s  lag {waiting:>9}{f'  {without}' if without else ''}"
+    parts = [f"{processed:>11,} {records}  {rate:>9,.0f}/s  lag {known(lag):>9}"]
+    if standbys.number:
+        several = "" if standbys.number == 1 else "s"
+        parts.append(f"{standbys.number:,} standby{several}, lag {known(standbys.lag)}")
+    return "  ".join(filter(None, (*parts, totals_text(left_out))))
+
+
+def known(number: int | None) -> str:
+    """The number; a question mark if it is not known."""
+    return "?" if number is None else f"{number:,}"
 
 
 def display_for(options: LogOptions, meter: Meter, clock: Clock) -> Display:

@@ -62,12 +62,14 @@ Instruction: TypeAlias = Start | Stop | Kill | Note
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """All workers together. ``lag`` is None while it is not known."""
+    """All workers together. Lags are None while they are not known."""
 
     state: str
     records: int
     lag: int | None
     tasks: int
+    standbys: int
+    standby_lag: int | None
     restarts: int
     left_out: Mapping[str, int]
     late: Sequence[LateRecords]
@@ -186,6 +188,8 @@ class Supervision:
             records=sum(worker.records for worker in self.workers.values()),
             lag=self._lag(),
             tasks=sum(worker.report.tasks for worker in self.workers.values()),
+            standbys=sum(worker.report.standbys for worker in self.workers.values()),
+            standby_lag=_sum_known([worker.report.standby_lag for worker in self.workers.values()]),
             restarts=sum(worker.restarts for worker in self.workers.values()),
             left_out=sum((worker.left_out for worker in self.workers.values()), Counter()),
             late=add_up(late for worker in self.workers.values() for late in worker.late),
@@ -193,8 +197,8 @@ class Supervision:
 
     def _lag(self) -> int | None:
         lags = [worker.report.lag for worker in self.workers.values() if worker.report.tasks]
-        unknown = any(worker.between_assignments for worker in self.workers.values()) or None in lags
-        return None if unknown or not lags else sum(lag for lag in lags if lag is not None)
+        unknown = any(worker.between_assignments for worker in self.workers.values())
+        return None if unknown or not lags else _sum_known(lags)
 
     def _state(self) -> str:
         """One word where all are in the same state, else how many run."""
@@ -233,3 +237,8 @@ class Supervision:
             return []
         self._idle_noted = True
         return [Note(idle_note(idle, tasks), serious=False)]
+
+
+def _sum_known(numbers: Sequence[int | None]) -> int | None:
+    """The sum; None if a number is not known."""
+    return None if None in numbers else sum(number for number in numbers if number is not None)

@@ -50,15 +50,17 @@ _ALIVE = frozenset({_S.STARTING, _S.RUNNING, _S.STOPPING})
 class Report(msgspec.Struct, frozen=True, tag=True):
     """The report that a worker sends a few times a second. ``state`` is its client's; ``records`` counts the records
     that its process has processed; ``lag`` is None while it is not known. ``tasks`` are its own, ``all_tasks`` those of
-    the application, and ``caught_up`` is about the whole application. The group considers a worker dead that is silent
-    for ``patience_ms`` (None: never). ``left_out`` counts the records that its process has left out, by their fate,
-    ``late`` those of them that were too late."""
+    the application, ``standby_lag`` is that of all its ``standbys`` (None: not known), and ``caught_up`` is about the
+    whole application. The group considers a worker dead that is silent for ``patience_ms`` (None: never). ``left_out``
+    counts the records that its process has left out, by their fate, ``late`` those of them that were too late."""
 
     state: str
     records: int = 0
     lag: int | None = None
     tasks: int = 0
     all_tasks: int = 0
+    standbys: int = 0
+    standby_lag: int | None = 0
     caught_up: bool = False
     patience_ms: int | None = None
     left_out: dict[str, int] = {}

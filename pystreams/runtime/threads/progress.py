@@ -76,6 +76,12 @@ class Progress:
         return tuple(standby for thread in self.threads for standby in thread.standbys)
 
     @property
+    def standby_lag(self) -> int | None:
+        """Changelog offsets that all standbys lack, None while some are not known."""
+        lags = [standby.lag for standby in self.standbys]
+        return None if None in lags else sum(lag for lag in lags if lag is not None)
+
+    @property
     def restoring(self) -> tuple[RestoreProgress, ...]:
         return tuple(restore for thread in self.threads for restore in thread.restoring)
 

@@ -7,7 +7,14 @@ import json
 import pytest
 
 from pystreams.cli.terminal.logs import LogFormat, LogOptions, log_to_stderr, take_down_logs
-from pystreams.cli.terminal.progress import BarDisplay, LineDisplay, Meter, NoDisplay, display_for
+from pystreams.cli.terminal.progress import (
+    BarDisplay,
+    LineDisplay,
+    Meter,
+    NoDisplay,
+    Standbys,
+    display_for,
+)
 from pystreams.clock import ManualClock
 
 
@@ -94,6 +101,17 @@ def test_what_was_left_out_is_told_while_it_runs(capsys):
         assert capsys.readouterr().err.endswith("lag         5  left out: 2 skipped, 1,000 dropped\n")
 
 
+def test_standbys_and_what_they_lack_are_told(capsys):
+    clock = ManualClock()
+    with LineDisplay(clock) as display:
+        for standbys in (Standbys(1, None), Standbys(2, 1_500)):
+            display.update("running", 10, 5, {"skipped": 2}, standbys)
+            clock.advance_ms(30_000)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("lag         5  1 standby, lag ?  left out: 2 skipped")
+    assert second.endswith("lag         5  2 standbys, lag 1,500  left out: 2 skipped")
+
+
 def test_a_start_that_lasts_is_told(capsys):
     clock = ManualClock()
     with LineDisplay(clock) as display:
@@ -106,10 +124,11 @@ def test_a_start_that_lasts_is_told(capsys):
 def test_lines_for_programs_have_the_figures(capsys):
     log_to_stderr(LogOptions(format=LogFormat.JSON))
     with LineDisplay(ManualClock()) as display:
-        display.update("running", 1_234, 0, {"dropped": 3})
+        display.update("running", 1_234, 0, {"dropped": 3}, Standbys(2, None))
     told = json.loads(capsys.readouterr().err)
     assert (told["level"], told["state"], told["records"], told["lag"]) == ("INFO", "running", 1_234, 0)
     assert told["left_out"] == {"dropped": 3}
+    assert (told["standbys"], told["standby_lag"]) == (2, None)
 
 
 @pytest.mark.parametrize("lag", [None, 0, 50])

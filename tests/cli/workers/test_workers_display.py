@@ -72,3 +72,18 @@ def test_a_file_gets_lines(capsys):
         display.update(supervision, {})
     take_down_logs()
     assert capsys.readouterr().err.split() == ["running", "15", "records", "0/s", "lag", "2"]
+
+
+def test_standbys_are_shown_where_there_are_any(capsys):
+    clock, supervision = scene()
+    supervision.heard(1, Report("running", lag=0, tasks=1, standbys=2, standby_lag=1_200))
+    supervision.heard(2, Report("running", lag=0, tasks=1, standbys=1, standby_lag=34))
+    painted = rows(WorkersTable(Meter(clock), clock), supervision, {})
+    assert [painted[row][-2:] for row in ("1", "2", "all")] == [["2", "1,200"], ["1", "34"], ["3", "1,234"]]
+    log_to_stderr(LogOptions())
+    with workers_display_for(LogOptions(), Meter(clock), clock) as display:
+        display.update(supervision, {})
+    take_down_logs()
+    assert capsys.readouterr().err.endswith("3 standbys, lag 1,234\n")
+    supervision.heard(2, Report("running", lag=0, tasks=1, standbys=1, standby_lag=None))
+    assert rows(WorkersTable(Meter(clock), clock), supervision, {})["all"][-2:] == ["3", "?"]

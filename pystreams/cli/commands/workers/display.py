@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from pystreams.cli.terminal.console import messages
 from pystreams.cli.terminal.logs import LogOptions
-from pystreams.cli.terminal.progress import Display, Meter, display_for
+from pystreams.cli.terminal.progress import Display, Meter, Standbys, display_for, known
 from pystreams.clock import Clock, Deadline
-from pystreams.runtime.supervisor.supervision import Supervision
-from pystreams.runtime.supervisor.worker import Worker
+from pystreams.runtime.supervisor.supervision import Summary, Supervision
+from pystreams.runtime.supervisor.worker import Report, Worker
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -54,7 +54,8 @@ class WorkersLines:
         summary = supervision.summary()
         # There is nothing to show before the first report of a worker, and after the request to stop.
         if supervision.has_run and not supervision.stopping:
-            self._lines.update(summary.state, summary.records, summary.lag, summary.left_out)
+            standbys = Standbys(summary.standbys, summary.standby_lag)
+            self._lines.update(summary.state, summary.records, summary.lag, summary.left_out, standbys)
 
 
 class WorkersTable:
@@ -101,16 +102,21 @@ class WorkersTable:
             table.add_column(name)
         for name in ("tasks", "records", "records/s", "lag", "left out", "restarts"):
             table.add_column(name, justify="right")
-        for worker in supervision.workers.values():
-            table.add_row(*self._row(worker, pids.get(worker.number)))
         summary = supervision.summary()
+        if summary.standbys:
+            for name in ("standbys", "their lag"):
+                table.add_column(name, justify="right")
+        for worker in supervision.workers.values():
+            row = self._row(worker, pids.get(worker.number))
+            table.add_row(*row[: len(table.columns)])
         self._meter.update(summary.records)
         left_out = sum(summary.left_out.values())
         totals = _figures(
             summary.tasks, summary.records, self._meter, summary.lag, left_out, summary.restarts
         )
         table.add_section()
-        table.add_row("all", "", summary.state, *totals)
+        row = "all", "", summary.state, *totals, *_of_standbys(summary)
+        table.add_row(*row[: len(table.columns)])
         return table
 
     def _row(self, worker: Worker, pid: int | None) -> tuple[str, ...]:
@@ -123,14 +129,18 @@ class WorkersTable:
             "" if pid is None else str(pid),
             worker.shown_state,
             *_figures(report.tasks, worker.records, meter, lag, worker.left_out.total(), worker.restarts),
+            *_of_standbys(report),
         )
 
 
 def _figures(
     tasks: int, records: int, meter: Meter, lag: int | None, left_out: int, restarts: int
 ) -> tuple[str, ...]:
-    waiting = "?" if lag is None else f"{lag:,}"
-    return str(tasks), f"{records:,}", f"{meter.rate():,.0f}", waiting, f"{left_out:,}", str(restarts)
+    return str(tasks), f"{records:,}", f"{meter.rate():,.0f}", known(lag), f"{left_out:,}", str(restarts)
+
+
+def _of_standbys(figures: Report | Summary) -> tuple[str, str]:
+    return str(figures.standbys), known(figures.standby_lag)
 
 
 def workers_display_for(options: LogOptions, meter: Meter, clock: Clock) -> WorkersDisplay:

@@ -102,6 +102,8 @@ class Reporter:
                 lag=progress.lag,
                 tasks=sum(len(thread.tasks) for thread in progress.threads),
                 all_tasks=self._streams.task_count,
+                standbys=len(progress.standbys),
+                standby_lag=progress.standby_lag,
                 caught_up=self._caught_up,
                 patience_ms=config.session_timeout_ms,
                 left_out=self._streams.left_out,
