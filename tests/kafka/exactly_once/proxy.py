@@ -79,10 +79,11 @@ class Proxy:
         #: Late requests that the broker has got.
         self.delivered_late = 0
         self._links: set[_Link] = set()
+        self._serving: set[asyncio.Future[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._server = self._run(asyncio.start_server(self._connected, "127.0.0.1", 0))
+        self._server = self._run(asyncio.start_server(self._accepted, "127.0.0.1", 0))
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     def add(self, fault: Fault) -> Fault:
@@ -110,20 +111,29 @@ class Proxy:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
 
     async def _close(self) -> None:
+        # A server of asyncio that is closed while it accepts a connection forgets to close it.
+        for listening in self._server.sockets:
+            self._loop.remove_reader(listening.fileno())
+        await _rounds()
         self._server.close()
-        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for serving in self._serving:
+            serving.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+        await _rounds()
+
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a client. As a coroutine it might be cancelled before it begins, and the connection would stay open."""
+        serving = asyncio.ensure_future(self._connected(reader, writer))
+        # Kept, because the event loop alone does not.
+        self._serving.add(serving)
+        serving.add_done_callback(lambda _: (writer.close(), self._serving.discard(serving)))
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             from_broker, to_broker = await asyncio.open_connection("127.0.0.1", self.target_port)
         except OSError:
-            writer.close()
             return
         link = _Link(self, reader, writer, from_broker, to_broker)
-        # Kept, because the event loop alone does not.
         self._links.add(link)
         try:
             await link.run()
@@ -214,6 +224,12 @@ class _Link:
 def _request(frame: bytes) -> Request:
     api, _, correlation_id, length = struct.unpack_from(">hhih", frame)
     return Request(api, correlation_id, frame[10 : 10 + max(0, length)].decode())
+
+
+async def _rounds() -> None:
+    """Let the event loop do what it has to do."""
+    for _ in range(5):
+        await asyncio.sleep(0)
 
 
 async def _frame(reader: asyncio.StreamReader) -> bytes | None:
