@@ -4,8 +4,9 @@ There are two clients, because neither can do both: see the decision "Kafka thro
 which opens the clients, and ``settings``, which gives both the same settings under Java's names.
 
 - Data: ``consumer``; ``producer`` (at least once) and ``exactly_once``, which send with ``sending``; ``transactions``
-  (all or nothing, for hand-overs). ``refused_records`` remembers records that the broker refused, ``fencing`` ends the
-  open transactions of members that are gone, with the requests of ``transaction_coordination``.
+  (all or nothing, for hand-overs). ``refused_records`` remembers records that the broker refused. ``fencing`` ends the
+  open transactions of members that are gone, ``hanging_transactions`` what brokers have left open of those that are
+  over, both with the requests of ``transaction_coordination``.
 - Membership: ``member`` is what a thread uses; ``coordinator`` drives kafka-python's protocol machine,
   ``coordination`` sends single requests, ``group_commit`` commits offsets for a group without members,
   ``java_members`` waits for a Java member that has not left yet, ``known_topics`` checks the topics that it reads.
