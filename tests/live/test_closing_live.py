@@ -16,6 +16,8 @@ PARTITIONS = 2
 MINUTE = 60_000
 #: Longer than the test waits for anything.
 COMMIT_INTERVAL_MS = int(2_000 * TIMEOUT_S)
+#: Where the machine is so busy that a task seems to lag, all commit often for a while, and nothing is shown.
+ATTEMPTS = 5
 
 
 @pytest.mark.kafka
@@ -39,20 +41,27 @@ def test_a_window_closes_with_the_record_that_is_later(cluster: Log, monkeypatch
     assert context is not None
     watch = context.watch
     assert watch is not None
-    eventually(lambda: watch.seen is not None and not watch.seen.view.commit_often, "nothing lags")
-    eventually(lambda: cluster.all_committed("live", "in", "live-by-value-repartition"), "all is committed")
-    committed = offsets(cluster)
-    for minute in (1, 2, 3):
-        for partition in range(PARTITIONS):
-            cluster.write("in", [("k", 1, now + minute * MINUTE)], partition=partition)
-        # A thread may read the next minute before the other has read this one, which is late then.
-        grouped = 10 * PARTITIONS + minute * PARTITIONS
+    for attempt in range(ATTEMPTS):
+        eventually(lambda: watch.seen is not None and not watch.seen.view.commit_often, "nothing lags")
         eventually(
-            lambda n=grouped: len(cluster.read("live-by-value-repartition")) == n, f"all of minute {minute}"
+            lambda: cluster.all_committed("live", "in", "live-by-value-repartition"), "all is committed"
         )
-        eventually(lambda minute=minute: len(cluster.read("out")) == minute, f"window {minute}")
-    assert [record.value for record in cluster.read("out")] == [20, 2, 2]
-    assert offsets(cluster) == committed
+        committed = offsets(cluster)
+        for minute in range(3 * attempt + 1, 3 * attempt + 4):
+            for partition in range(PARTITIONS):
+                cluster.write("in", [("k", 1, now + minute * MINUTE)], partition=partition)
+            # A thread may read the next minute before the other has read this one, which is late then.
+            grouped = 10 * PARTITIONS + minute * PARTITIONS
+            eventually(
+                lambda n=grouped: len(cluster.read("live-by-value-repartition")) == n,
+                f"all of minute {minute}",
+            )
+            eventually(lambda minute=minute: len(cluster.read("out")) == minute, f"window {minute}")
+        if offsets(cluster) == committed:
+            break
+    else:
+        pytest.fail("windows closed only with a commit")
+    assert [record.value for record in cluster.read("out")] == [20, *[2] * (3 * attempt + 2)]
 
 
 def offsets(log: Log) -> dict[TopicPartition, int]:

@@ -9,6 +9,7 @@ from pystreams.engine.codegen import CompiledCode, compile_nodes
 from pystreams.engine.new_task import new_task
 from pystreams.engine.overflow_writer import OverflowTopics, OverflowWriter
 from pystreams.engine.stream_task import TaskServices
+from pystreams.errors import StateCorruptedError, StateError, StateLockedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.metrics import Counter, names
 from pystreams.record import Headers
@@ -117,12 +118,12 @@ class TaskOpener:
         open.
 
         Raises ``StateLockedError`` while another thread or process has the directory, ``StateCorruptedError`` if its
-        content cannot be read.
+        content cannot be read, ``StateError`` for other trouble with the disk.
         """
         context, task_id = self._context, task.task_id
         sub = context.subtopology(task_id)
-        task.opened(
-            new_task(
+        try:
+            hosted = new_task(
                 task_id,
                 sub.nodes,
                 sub.stores,
@@ -137,7 +138,12 @@ class TaskOpener:
                 age=self._age_of(task),
                 code=self._compiled(task_id),
             )
-        )
+        except (StateLockedError, StateCorruptedError):
+            raise
+        except StateError as error:
+            error.extend(where=f"task {task_id}")
+            raise
+        task.opened(hosted)
         if context.snapshots is not None:
             context.snapshots.fetcher.opened(task_id)
 

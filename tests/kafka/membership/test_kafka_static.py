@@ -48,12 +48,13 @@ def two(join, broker: KafkaBroker | None = None) -> tuple[Follower, Follower]:
     return first, second
 
 
-def test_who_comes_back_in_time_has_its_partitions_again_and_nobody_else_notices(join):
-    first, second = two(join)
+def test_who_comes_back_in_time_has_its_partitions_again_and_nobody_else_notices(join, cluster: Cluster):
+    patient = cluster.broker_with(session_timeout_ms=LONG_SESSION_MS)
+    first, second = two(join, patient)
     held, seen = second.held, len(first.events)
     second.member.close()
-    back = join("b", "two")
-    follow_until(lambda: back.held == held, back, first, timeout_s=SESSION_TIMEOUT_MS / 1000)
+    back = join("b", "two", patient)
+    follow_until(lambda: back.held == held, back, first)
     assert len(first.events) == seen
     back.member.commit({TopicPartition("t", p): CommittedOffset(3) for p in held})
 
