@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 from pystreams.ids import TaskId
 from pystreams.runtime.group.even_spread import spread_evenly
@@ -76,6 +77,14 @@ def spread_over_threads(
     return Assignment(threads.active, threads.standbys, threads.warm_ups, threads.coming)
 
 
+class _Begun(IntEnum):
+    """What a process does with a task that it should run, and is not ready for."""
+
+    NOTHING = 0
+    TO_FOLLOW = 1
+    TO_RUN = 2
+
+
 class _Moves:
     """The way from where the tasks are to where they should be."""
 
@@ -102,12 +111,9 @@ class _Moves:
             for task in sorted(situation.facts.replicable)
             if self.active[task] not in situation.ready(task)
         ]
-        # A warm-up that has begun goes on. Then come the tasks that have the fewest places to run.
-        begun = {
-            task: any(self.active[task] == m.process_id for m in situation.standby_holders.get(task, ()))
-            for task in waiting
-        }
-        for task in sorted(waiting, key=lambda task: (not begun[task], len(situation.ready(task)), task)):
+        begun = {task: self._begun(task) for task in waiting}
+        # What has begun goes on. Then come the tasks that have the fewest places to run.
+        for task in sorted(waiting, key=lambda task: (-begun[task], len(situation.ready(task)), task)):
             wanted, process = self.active[task], self._stand_in(task)
             self.coming[task] = wanted
             self.pending = True
@@ -117,7 +123,18 @@ class _Moves:
                 self.standbys[task].remove(process)
                 self.standbys[task].append(wanted)
             else:
-                self._warm_up(task, wanted)
+                self._warm_up(task, wanted, goes_on=begun[task] is _Begun.TO_RUN)
+
+    def _begun(self, task: TaskId) -> _Begun:
+        """How far the process that should have a task prepares for it."""
+        holders = [
+            holder
+            for holder in self._situation.standby_holders.get(task, ())
+            if holder.process_id == self.active[task]
+        ]
+        if any(task in holder.coming for holder in holders):
+            return _Begun.TO_RUN
+        return _Begun.TO_FOLLOW if holders else _Begun.NOTHING
 
     def _stand_in(self, task: TaskId) -> str:
         """The process that has the task; else one that is to have a standby of it; else the one with the fewest."""
@@ -150,8 +167,10 @@ class _Moves:
                     self.standbys[task].append(spare.pop(0))
                     self._warm_up(task, process)
 
-    def _warm_up(self, task: TaskId, process: str) -> None:
-        if self._warm_ups_left:
+    def _warm_up(self, task: TaskId, process: str, *, goes_on: bool = False) -> None:
+        """Have a process prepare for a task, unless too many do so. One that already did ``goes_on``, also if it was the
+        place of a standby so far, which has another one now: to begin anew would cost more."""
+        if self._warm_ups_left > 0 or goes_on:
             self._warm_ups_left -= 1
             self.warm_ups[task].append(process)
 
