@@ -168,8 +168,8 @@ class _Moves:
                     self._warm_up(task, process)
 
     def _warm_up(self, task: TaskId, process: str, *, goes_on: bool = False) -> None:
-        """Have a process prepare for a task, unless too many do so. One that already did ``goes_on``, also if it was the
-        place of a standby so far, which has another one now: to begin anew would cost more."""
+        """Have a process prepare for a task, unless too many do so. One that already did so ``goes_on``, also if it was
+        the place of a standby, which has another one now: to begin anew would cost more."""
         if self._warm_ups_left > 0 or goes_on:
             self._warm_ups_left -= 1
             self.warm_ups[task].append(process)

@@ -1,12 +1,18 @@
 """The law: whatever the speed of each task, however they commit, are killed and change hands, no record reaches a task
 that has gone further than the record's time, by more than the record's partition is out of order; and all come to the
-end of what was there."""
+end of what was there.
+
+Results that are held back until their window has closed wait for the next record of their partition. If it is much
+later, they are late for the next step even if all comes in the order of time: such a result may find the next task at
+the time of that record, less what is held back.
+"""
 
 from __future__ import annotations
 
 import math
 import random
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, note, settings
@@ -20,6 +26,14 @@ from tests.unit.runtime.catching_up.group_kit import Group
 
 OUT_OF_ORDER_MS = 20
 WINDOW_MS = 100
+HOLD_BACK_MS = WINDOW_MS + OUT_OF_ORDER_MS
+
+
+class Sent(NamedTuple):
+    """A record, and the time to which the task that gets it may have gone."""
+
+    timestamp: int
+    due: int
 
 
 @dataclass
@@ -30,6 +44,7 @@ class Done:
     time: int = -1
     seen: int = -1
     held: list[int] = field(default_factory=list)
+    arrived: list[int] = field(default_factory=list)
 
 
 class Task:
@@ -50,32 +65,41 @@ class Task:
         """Go on from the last commit."""
         done = self.done
         self.position, self.time, self.seen, self.held = done.position, done.time, done.seen, [*done.held]
+        self.arrived = [*done.arrived]
         self.bound = self.time if self.task_id.subtopology else TIME_MAX
         self.pending = PendingBounds()
 
-    def limit(self, bound: int) -> list[int]:
+    def limit(self, bound: int) -> list[Sent]:
         """A bound comes into force; what becomes final."""
         self.bound = bound
         self.time = max(self.time, min(self.seen, bound))
         return self._final()
 
-    def process(self, timestamp: int) -> list[int]:
-        late = self.time - timestamp
-        assert late <= OUT_OF_ORDER_MS, f"{self.task_id}: a record of {timestamp} at {self.time}"
+    def process(self, timestamp: int, due: int) -> list[Sent]:
+        late = self.time - due
+        assert late <= OUT_OF_ORDER_MS, f"{self.task_id}: a record of {timestamp}, due {due}, at {self.time}"
         self.position += 1
         self.seen = max(self.seen, timestamp)
         self.time = max(self.time, min(self.seen, self.bound))
         if not self.holds_back:
-            return [timestamp]
+            return [Sent(timestamp, timestamp)]
         self.held.append(timestamp)
+        self.arrived.append(timestamp)
         return self._final()
 
-    def _final(self) -> list[int]:
-        final = [
-            t for t in self.held if t // WINDOW_MS * WINDOW_MS + WINDOW_MS + OUT_OF_ORDER_MS <= self.time
-        ]
+    def _final(self) -> list[Sent]:
+        final = [t for t in self.held if _closed_at(t) <= self.time]
         self.held = [t for t in self.held if t not in final]
-        return final
+        return [Sent(t, max(t, self._closing(t) - HOLD_BACK_MS)) for t in final]
+
+    def _closing(self, timestamp: int) -> int:
+        """The time of the first record, in the order of time, that closes the window of another one."""
+        return min(t for t in self.arrived if t >= _closed_at(timestamp))
+
+
+def _closed_at(timestamp: int) -> int:
+    """The time at which the window of a record has closed."""
+    return timestamp // WINDOW_MS * WINDOW_MS + HOLD_BACK_MS
 
 
 class World:
@@ -84,16 +108,16 @@ class World:
     def __init__(self, seed: int, hops: int, partitions: int, *, atomic: bool, holds_back: bool) -> None:
         self.random = random.Random(seed)
         self.hops, self.partitions, self.atomic = hops, partitions, atomic
-        hold_back = dict.fromkeys(range(1, hops), WINDOW_MS + OUT_OF_ORDER_MS) if holds_back else {}
+        hold_back = dict.fromkeys(range(1, hops), HOLD_BACK_MS) if holds_back else {}
         writers = {hop: {hop - 1} if hop else set[int]() for hop in range(hops + 1)}
         self.group = Group(writers, partitions, hold_back=hold_back, wait_max_ms=math.inf)
         self.tasks = {
             task_id: Task(task_id, holds_back and 0 < task_id.subtopology < hops)
             for task_id in self.group.inputs
         }
-        self.records: dict[TopicPartition, list[int]] = {p: [] for p in self.group.ends}
+        self.records: dict[TopicPartition, list[Sent]] = {p: [] for p in self.group.ends}
         #: What was sent since the last commit, where commits are atomic.
-        self.sent: dict[TaskId, list[tuple[TopicPartition, int]]] = {task_id: [] for task_id in self.tasks}
+        self.sent: dict[TaskId, list[tuple[TopicPartition, Sent]]] = {task_id: [] for task_id in self.tasks}
         self.watches: dict[TaskId, GroupLag] = {
             task_id: Group(writers, partitions, hold_back=hold_back, wait_max_ms=math.inf).lag
             for task_id in self.tasks
@@ -104,26 +128,27 @@ class World:
             now = self.random.randrange(1_000)
             for _ in range(self.random.choice((0, 20, 60))):
                 now += self.random.choice((1, 20, 50, 1_000))
-                self._append(TopicPartition("t0", partition), now - self.random.randrange(OUT_OF_ORDER_MS))
+                timestamp = now - self.random.randrange(OUT_OF_ORDER_MS)
+                self._append(TopicPartition("t0", partition), Sent(timestamp, timestamp))
 
-    def _append(self, partition: TopicPartition, timestamp: int) -> None:
-        self.records[partition].append(timestamp)
+    def _append(self, partition: TopicPartition, record: Sent) -> None:
+        self.records[partition].append(record)
         self.group.ends[partition] += 1
 
-    def _send(self, task: Task, timestamps: list[int]) -> None:
+    def _send(self, task: Task, records: list[Sent]) -> None:
         hop = task.task_id.subtopology
         if hop == self.hops:
             return
-        for timestamp in timestamps:
+        for record in records:
             to = TopicPartition(f"t{hop + 1}", self.random.randrange(self.partitions))
             if self.atomic:
-                self.sent[task.task_id].append((to, timestamp))
+                self.sent[task.task_id].append((to, record))
             else:
-                self._append(to, timestamp)
+                self._append(to, record)
 
     def process(self, task: Task, most: int) -> None:
-        for timestamp in self.records[task.input][task.position :][:most]:
-            self._send(task, task.process(timestamp))
+        for record in self.records[task.input][task.position :][:most]:
+            self._send(task, task.process(*record))
 
     def bound(self, task: Task) -> None:
         bound = task.pending.passed(lambda _: task.position)
@@ -133,10 +158,10 @@ class World:
     def commit(self, task: Task) -> None:
         if task.done.position == task.position and task.done.time == task.time:
             return
-        for to, timestamp in self.sent[task.task_id]:
-            self._append(to, timestamp)
+        for to, record in self.sent[task.task_id]:
+            self._append(to, record)
         self.sent[task.task_id].clear()
-        task.done = Done(task.position, task.time, task.seen, [*task.held])
+        task.done = Done(task.position, task.time, task.seen, [*task.held], [*task.arrived])
         seen = task.seen if task.seen > task.time else None
         self.group.commit(*task.task_id, task.position, time=task.time, seen=seen)
 
