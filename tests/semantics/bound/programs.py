@@ -64,8 +64,9 @@ def with_itself(builder: StreamsBuilder) -> None:
 
 
 def with_rows_of_their_time(builder: StreamsBuilder) -> None:
-    """A stream whose records wait for late rows of a table that keeps versions."""
-    rows = builder.table("other", key=str, value=str, name="rows", history=100)
+    """A stream whose records wait for late rows of a table that keeps versions. A record waits until a later one of the
+    stream comes: so long is the history that the table still knows the row of its time then."""
+    rows = builder.table("other", key=str, value=str, name="rows", history=1_000)
     stream = builder.stream("in", key=str, value=str)
     pairs = stream.left_join(rows, lambda one, row: f"{one}+{row}", value=str, grace=GRACE)
     pairs.to("out", key=str, value=str)
