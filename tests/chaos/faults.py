@@ -79,7 +79,13 @@ class Faults:
 
     def kill_at(self, point: str, passing: int) -> Fault:
         """A process is stopped, and the next one in its slot kills itself at a passing of a point."""
-        worker = yield from self._take()
+        killed = yield from self._killed_at(point, passing)
+        yield self._choose.uniform(0, 1.5 * SESSION_S)
+        self._workers.start(killed.slot)
+        return ["killed at a point of a commit or an assignment"]
+
+    def _killed_at(self, point: str, passing: int, *, alone: bool = False) -> Generator[float, None, Worker]:
+        worker = yield from self._take(alone=alone)
         yield from self._stop(worker)
         while True:
             aimed = self._workers.start(worker.slot, f"{point}:{passing}")
@@ -88,9 +94,14 @@ class Faults:
             if not self._workers.could_not_start(aimed):
                 break
         assert aimed.process.returncode == -signal.SIGKILL, aimed
-        yield self._choose.uniform(0, 1.5 * SESSION_S)
-        self._workers.start(worker.slot)
-        return ["killed at a point of a commit or an assignment"]
+        return aimed
+
+    def lose_machine_at(self, point: str, passing: int) -> Fault:
+        """A process kills itself at a passing of a point, and another one comes without its state and its identity."""
+        killed = yield from self._killed_at(point, passing, alone=True)
+        shutil.rmtree(killed.state)
+        self._workers.start(killed.slot)
+        return ["killed at a point, and its state directory deleted"]
 
     def lose_machine(self) -> Fault:
         """It is killed, and another one comes without its state and its identity."""

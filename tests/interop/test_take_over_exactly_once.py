@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -47,19 +48,40 @@ def killed_with_an_open_transaction(words: WordCounts, process) -> None:
     """Kill a process after its first commit, while a transaction of its is open."""
     admin = words.cluster.admin
     eventually(lambda: READ[1] in admin.partition_counts(), "its topics are there")
-    before = words.cluster.committed(APPLICATION)
     words.write(500)
-    eventually(lambda: words.cluster.committed(APPLICATION) != before, "a commit")
     repartition = words.cluster.partitions(READ[1])
 
-    def open_transaction() -> bool:
-        words.write(20)
+    def is_open() -> bool:
         return admin.end_offsets(repartition) != admin.stable_end_offsets(repartition)
 
-    eventually(open_transaction, "an open transaction")
-    process.send_signal(signal.SIGKILL)
+    def written_and_open() -> bool:
+        words.write(20)
+        return is_open()
+
+    def stays_open() -> bool:
+        """Nothing that was under way when the process was stopped ends the transaction."""
+        end = time.monotonic() + 0.5
+        while time.monotonic() < end:
+            if not is_open():
+                return False
+        return True
+
+    def stopped_with_an_open_transaction() -> bool:
+        """Shortly after a commit, which leaves most of the interval until the next one ends the transaction."""
+        before = words.cluster.committed(APPLICATION)
+        words.write(20)
+        eventually(lambda: words.cluster.committed(APPLICATION) != before, "a commit")
+        eventually(written_and_open, "an open transaction")
+        process.send_signal(signal.SIGSTOP)
+        if stays_open():
+            return True
+        process.send_signal(signal.SIGCONT)
+        return False
+
+    eventually(stopped_with_an_open_transaction, "a process stopped with an open transaction")
+    process.kill()
     process.wait()
-    assert admin.end_offsets(repartition) != admin.stable_end_offsets(repartition)
+    assert is_open()
     words.cluster.remove_members(APPLICATION)
 
 

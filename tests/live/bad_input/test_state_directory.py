@@ -17,6 +17,8 @@ import pytest
 from pystreams.app import App
 from pystreams.errors import StateError
 from pystreams.ids import TopicPartition
+from pystreams.state.disk.rocksdb import RocksDatabase
+from pystreams.state.disk.rocksdb_memory import RocksResources
 from tests.live.bad_input.kit import failure_of
 from tests.live.support import Log, caught_up, eventually, run_to_the_end
 
@@ -37,8 +39,10 @@ def written(log: Log) -> dict[str, str]:
     log.create("in", "out", partitions=2)
     rows = {f"key-{i}": f"{i}-{'x' * 200}" for i in range(2_000)}
     log.write("in", [(key, value, 1) for key, value in rows.items()], value=str)
-    # Buffers of this size are written to files at once.
-    run_to_the_end(log, last(log, rocksdb_write_buffer_bytes=65_536))
+    run_to_the_end(log, last(log))
+    for task in ("0_0", "0_1"):
+        # A run that ends may leave the last changes to RocksDB's log; this writes them to files.
+        RocksDatabase(task_directory(log, task) / "rocksdb", ["last"], RocksResources()).close()
     return rows
 
 
