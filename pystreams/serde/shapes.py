@@ -88,13 +88,19 @@ def type_name(type_: Any) -> str:
     return type_.__qualname__ if isinstance(type_, type) and not hasattr(type_, "__args__") else repr(type_)
 
 
+def plain_class(cls: Any) -> Any:
+    """The class itself, if a type is a generic one with its parameters: ``Box`` of ``Box[int]``."""
+    return getattr(cls, "__origin__", cls)
+
+
 def _outer(root: kinds.Type) -> type | None:
     if isinstance(root, kinds.DictType | kinds.TypedDictType):
         return dict
     if isinstance(root, kinds.ListType):
         return list
     if isinstance(root, kinds.StructType | kinds.DataclassType | kinds.CustomType):
-        return root.cls
+        outer: type = plain_class(root.cls)
+        return outer
     return None
 
 
@@ -129,7 +135,7 @@ def _is_immutable(kind: kinds.Type, assumed: set[int]) -> bool:
     if isinstance(kind, _LEAVES) or id(kind) in assumed:
         return True
     if isinstance(kind, kinds.StructType):
-        frozen = bool(kind.cls.__struct_config__.frozen)
+        frozen = bool(plain_class(kind.cls).__struct_config__.frozen)
     else:
         frozen = isinstance(kind, _IMMUTABLE_CONTAINERS)
     return frozen and all(_is_immutable(part, assumed | {id(kind)}) for part in _parts(kind))

@@ -14,6 +14,7 @@ import msgspec
 import msgspec.inspect as kinds
 
 from pystreams.serde.schemas.finding import Schema
+from pystreams.serde.shapes import plain_class
 
 _LEAVES: dict[type[kinds.Type], str] = {
     kinds.AnyType: "any",
@@ -109,7 +110,7 @@ class TypeSchemas:
         of_struct = isinstance(kind, kinds.StructType)
         closed = kind.forbid_unknown_fields if of_struct else isinstance(kind, kinds.NamedTupleType)
         as_array = kind.array_like if of_struct else closed
-        omits = of_struct and kind.cls.__struct_config__.omit_defaults and not as_array
+        omits = of_struct and plain_class(kind.cls).__struct_config__.omit_defaults and not as_array
         return {
             "form": "array" if as_array else "object",
             "fields": [self._field(field, omits=omits) for field in kind.fields],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import enum
-from typing import Any, Literal, NamedTuple
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 import pydantic
@@ -24,6 +24,8 @@ from pystreams.serde import (
     TimeWindowedSerde,
     serde_for,
 )
+
+T = TypeVar("T")
 
 
 class Leg(msgspec.Struct, frozen=True):
@@ -46,6 +48,10 @@ class HoldsLoose(msgspec.Struct, frozen=True):
 
 class Anything(msgspec.Struct, frozen=True):
     it: Any
+
+
+class Box(msgspec.Struct, Generic[T], frozen=True):
+    it: T
 
 
 class Pair(NamedTuple):
@@ -75,6 +81,7 @@ IMMUTABLE = [
     bool,
     float,
     Leg,
+    Box[Leg],
     tuple[Leg, ...],
     tuple[int, str],
     Pair,
@@ -88,6 +95,7 @@ MUTABLE = [
     Loose,
     HoldsList,
     HoldsLoose,
+    Box[Loose],
     Anything,
     tuple[list[int], ...],
     tuple,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import uuid
-from typing import NotRequired, TypedDict
+from typing import Generic, NotRequired, TypedDict, TypeVar
 
 import msgspec
 import pytest
@@ -33,6 +33,8 @@ from pystreams.serde import (
 )
 from pystreams.windowed import Windowed
 
+T = TypeVar("T")
+
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
@@ -40,6 +42,10 @@ INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 class Leg(msgspec.Struct, frozen=True):
     origin: str
     minutes: int
+
+
+class Box(msgspec.Struct, Generic[T]):
+    it: T
 
 
 class Trip(msgspec.Struct):
@@ -72,6 +78,7 @@ STRUCTURED = {
     dict[str, Leg]: st.dictionaries(TEXT, LEGS),
     tuple[Leg, ...]: st.lists(LEGS).map(tuple),
     Leg: LEGS,
+    Box[Leg]: st.builds(Box, LEGS),
     Trip: st.builds(Trip, st.lists(LEGS, max_size=3), st.sets(TEXT, max_size=3), st.none() | TIMES),
     Order: st.builds(Order, st.uuids(), st.dictionaries(TEXT, INT64), st.none() | LEGS),
     Reading: st.fixed_dictionaries(
