@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pystreams import agg
 from pystreams.app import App
 from pystreams.config import StreamsConfig
 from pystreams.distribution import __version__ as __version__
@@ -63,7 +64,8 @@ __all__ = [
     "SessionWindowedCogroupedKStream", "SessionWindowedKStream", "SessionWindowedSerde", "SessionWindows",
     "SlidingWindows", "Stores", "Streams", "StreamsBuilder", "StreamsConfig", "StreamsError", "Suppressed",
     "TimeWindowedCogroupedKStream", "TimeWindowedKStream", "TimeWindowedSerde", "TimeWindows", "Topology",
-    "TopologyError", "TopologyTestDriver", "UnlimitedWindows", "ValueTransformer", "WhenFull", "Windowed", "open_log",
+    "TopologyError", "TopologyTestDriver", "UnlimitedWindows", "ValueTransformer", "WhenFull", "Windowed", "agg",
+    "open_log",
 ]
 # fmt: on
 

@@ -51,6 +51,8 @@ class UserFunction:
     location: str
     #: The function takes the record's context (``processor.RecordContext``) after key and value.
     takes_context: bool = False
+    #: The function takes the record's timestamp (ms) after aggregate and value.
+    takes_time: bool = False
 
     @classmethod
     def of(cls, function: Callable[..., Any], form: Form, step: str) -> UserFunction:

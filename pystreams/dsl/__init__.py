@@ -3,7 +3,7 @@
 Begin with ``builder``: topics become streams (``stream``) and tables (``table``, ``global_table``).
 
 - Grouping and aggregating: ``grouped``, ``windowed``, ``session_windowed``, ``table_grouped``, ``cogroup``;
-  ``windows`` and ``suppressed`` say when results are emitted.
+  ``windows`` and ``suppressed`` say when results are emitted; ``aggregates/`` has those of ``pystreams.agg``.
 - Joins: ``stream_join_methods`` has the methods of streams, ``table_join_methods`` those of tables. ``stream_joins``
   (with ``join_windows``) builds joins of two streams, ``table_joins`` of two tables, ``foreign_key_joins`` of tables
   with different keys; ``table_grace`` lets a stream's records wait for their table. ``global_table`` builds joins with

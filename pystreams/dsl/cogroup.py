@@ -8,6 +8,7 @@ from functools import reduce
 from typing import Any, Generic, TypeAlias, TypeVar, Unpack, overload
 
 from pystreams.dsl import grouped, table
+from pystreams.dsl.aggregates.declaring import refuse
 from pystreams.dsl.context import Context, Place
 from pystreams.dsl.materialized import (
     AnyTimeWindows,
@@ -191,6 +192,7 @@ class _Build:
         self._parents = cogrouped._parents
         first = next(iter(self._aggregators))._place
         self._step = step
+        refuse(store, "a cogroup", "give an initializer, and an aggregator for each stream")
         self._context: Context = first.context
         self.options = StoreOptions.of("aggregate", store)
         self.key: AnySerde = first.key

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl import cogroup, session_windowed, table, windowed
+from pystreams.dsl.aggregates import declaring
+from pystreams.dsl.aggregates.declaring import declared, split
 from pystreams.dsl.context import Place
+from pystreams.dsl.durations import Duration
 from pystreams.dsl.materialized import AnyTimeWindows, StoreArguments, StoreName, StoreOptions
 from pystreams.dsl.operators.aggregate import Aggregate, Reduce
 from pystreams.dsl.operators.folding import ONE_MORE, ZERO
 from pystreams.dsl.origins import AggregateOrigin, WindowedAggregate
 from pystreams.dsl.prefixes import AGGREGATE, REDUCE
 from pystreams.dsl.repartition import repartition_node
-from pystreams.dsl.serdes import aggregate_serde
+from pystreams.dsl.serdes import TypeOrSerde, aggregate_serde
 from pystreams.dsl.windows import SessionWindows, checked_windows
 from pystreams.functions import UserFunction
 from pystreams.serde import INT
@@ -86,22 +89,47 @@ class KGroupedStream(Generic[K, V]):
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> table.KTable[K, A]: ...
+    @overload
     def aggregate(
         self,
-        initializer: Callable[[], Any],
-        aggregator: Callable[..., Any],
+        *,
+        step: str | None = ...,
+        name: str = ...,
+        was: str = ...,
+        key: TypeOrSerde[Any] = ...,
+        cached: bool = ...,
+        logged: bool = ...,
+        persistent: bool = ...,
+        changelog_config: Mapping[str, str] = ...,
+        history: Duration = ...,
+        history_segment: Duration = ...,
+        max_entries: int = ...,
+        **fields: declaring.Aggregate,
+    ) -> table.KTable[K, Any]: ...
+    def aggregate(
+        self,
+        initializer: Any = None,
+        aggregator: Any = None,
         *,
         step: str | None = None,
-        **store: Unpack[StoreArguments],
+        **store: Any,
     ) -> table.KTable[K, Any]:
         """Aggregate the values of each key: ``aggregator(aggregate, value)`` returns the next aggregate.
 
         The first aggregate is ``initializer()``. None deletes the row: a function that changes its aggregate in place
         must also return it. ``value=`` is the type of the aggregate; it is not needed if ``initializer`` is that type
         (``int``, ``dict``).
+
+        Instead of the functions, keyword arguments may declare the fields of the aggregate: ``total=agg.sum("cents")``
+        (``pystreams.agg``).
         """
-        options = StoreOptions.of("aggregate", store)
+        fields, arguments = split(store, step, initializer=initializer, aggregator=aggregator)
+        options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._place.context, AGGREGATE)
+        if fields:
+            rows, stored, shown = declared(fields, options, name, self._place.value)
+            adding = Aggregate(name.name, rows.initializer, rows.aggregator)
+            return self._aggregated(adding, AGGREGATE, step, options, name, stored, shown)
         operation = Aggregate(
             name.name,
             UserFunction.of(initializer, "supply", f"aggregate {name.name}"),
@@ -141,9 +169,11 @@ class KGroupedStream(Generic[K, V]):
         options: StoreOptions,
         store: StoreName,
         value: AnySerde,
+        shown: AnySerde | None = None,
     ) -> table.KTable[K, Any]:
         spec = options.key_value(store.name, self._place.key, value)
-        return self._table(operation, spec, spec.key_serde, prefix, step, store_by_user=store.by_user)
+        by_user = store.by_user
+        return self._table(operation, spec, spec.key_serde, prefix, step, shown, store_by_user=by_user)
 
     def _table(
         self,
@@ -152,12 +182,14 @@ class KGroupedStream(Generic[K, V]):
         key: AnySerde,
         prefix: str,
         step: str | None,
+        shown: AnySerde | None = None,
         *,
         store_by_user: bool,
     ) -> table.KTable[Any, Any]:
         """Add an aggregation to the stream, after a repartition topic if the key was changed, and return its table.
 
-        ``key`` is the serde of the table's keys, which may be windowed; ``spec`` is the store.
+        ``key`` is the serde of the table's keys, which may be windowed; ``spec`` is the store; ``shown`` is the serde
+        of the table's values, if it is not that of the store.
         """
         place = self._place
         name = place.context.names.step(prefix, step)
@@ -165,7 +197,7 @@ class KGroupedStream(Generic[K, V]):
             place = self._repartitioned(spec.name, store_by_user)
         node = ProcessorGraphNode(name, operation, spec)
         place.add(node)
-        behind = Place(place.context, name, node, place.sources, key, spec.value_serde)
+        behind = Place(place.context, name, node, place.sources, key, shown or spec.value_serde)
         origin = AggregateOrigin(operation, history_ms=spec.history_ms)
         return table.KTable(behind, origin, spec, queryable=store_by_user)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl import grouped, table
+from pystreams.dsl.aggregates.declaring import Aggregate, declared, split
+from pystreams.dsl.durations import Duration
 from pystreams.dsl.materialized import StoreName, StoreOptions, WindowStoreArguments
 from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, SUM, ZERO, aggregator_of
 from pystreams.dsl.operators.session_aggregate import SessionAggregate
 from pystreams.dsl.prefixes import AGGREGATE, REDUCE
-from pystreams.dsl.serdes import aggregate_serde
+from pystreams.dsl.serdes import TypeOrSerde, aggregate_serde
 from pystreams.dsl.windows import EmitStrategy, SessionWindows, emits_on_close
 from pystreams.functions import UserFunction
 from pystreams.serde import INT, SessionWindowedSerde
@@ -119,22 +121,42 @@ class SessionWindowedKStream(Generic[K, V]):
         step: str | None = ...,
         **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], A]: ...
+    @overload
     def aggregate(
         self,
-        initializer: Callable[[], Any],
-        aggregator: Callable[..., Any],
-        merger: Callable[..., Any],
+        *,
+        step: str | None = ...,
+        name: str = ...,
+        was: str = ...,
+        key: TypeOrSerde[Any] = ...,
+        cached: bool = ...,
+        logged: bool = ...,
+        persistent: bool = ...,
+        changelog_config: Mapping[str, str] = ...,
+        retention: Duration = ...,
+        **fields: Aggregate,
+    ) -> table.KTable[Windowed[K], Any]: ...
+    def aggregate(
+        self,
+        initializer: Any = None,
+        aggregator: Any = None,
+        merger: Any = None,
         *,
         step: str | None = None,
-        **store: Unpack[WindowStoreArguments],
+        **store: Any,
     ) -> table.KTable[Windowed[K], Any]:
         """Aggregate the values of each key and session, as ``KGroupedStream.aggregate``.
 
         ``merger(one, two)``, or with the key first, merges two aggregates: that of the new session, which starts with
         ``initializer()``, and those of the sessions that it replaces, in the order of their ends.
         """
-        options = StoreOptions.of("aggregate", store)
+        fields, arguments = split(store, step, initializer=initializer, aggregator=aggregator, merger=merger)
+        options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._grouped._place.context, AGGREGATE)
+        if fields:
+            rows, stored, shown = declared(fields, options, name, self._grouped._place.value)
+            begin, add, merge = rows.initializer, rows.aggregator, rows.merger
+            return self._aggregated(begin, add, merge, AGGREGATE, step, options, name, stored, shown)
         start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
         function = UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}")
         merging = UserFunction.of(merger, "merge", f"aggregate {name.name}")
@@ -151,12 +173,14 @@ class SessionWindowedKStream(Generic[K, V]):
         options: StoreOptions,
         store: StoreName,
         value: AnySerde,
+        shown: AnySerde | None = None,
     ) -> table.KTable[Windowed[K], Any]:
         windows, on_close = self._windows, self._on_close
         spec = options.session(store.name, self._grouped._place.key, value, windows, on_close=on_close)
         operation = session_operation(store.name, windows, initializer, aggregator, merger, on_close=on_close)
         key = session_key(spec)
-        return self._grouped._table(operation, spec, key, prefix, step, store_by_user=store.by_user)
+        by_user = store.by_user
+        return self._grouped._table(operation, spec, key, prefix, step, shown, store_by_user=by_user)
 
 
 def session_operation(

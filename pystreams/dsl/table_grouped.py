@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl import table
+from pystreams.dsl.aggregates.declaring import refuse
 from pystreams.dsl.context import Place
 from pystreams.dsl.materialized import StoreArguments, StoreName, StoreOptions
 from pystreams.dsl.operators.table_aggregate import TableAggregate, TableReduce
@@ -110,9 +111,9 @@ class KGroupedTable(Generic[K, V]):
     ) -> table.KTable[K, A]: ...
     def aggregate(
         self,
-        initializer: Callable[[], Any],
-        adder: Callable[..., Any],
-        subtractor: Callable[..., Any],
+        initializer: Any = None,
+        adder: Any = None,
+        subtractor: Any = None,
         *,
         step: str | None = None,
         **store: Unpack[StoreArguments],
@@ -122,6 +123,7 @@ class KGroupedTable(Generic[K, V]):
         ``value=`` is the type of the aggregate; it is not needed if ``initializer`` is that type, as in
         ``aggregate(int, ...)``.
         """
+        refuse(store, "a grouped table", "its rows are also removed: give initializer, adder and subtractor")
         options = StoreOptions.of("aggregate", store)
         name = options.named(self._place.context, _STORE_PREFIX)
         operation = TableAggregate(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar, Unpack, overload
 
 from pystreams.dsl import grouped, table
+from pystreams.dsl.aggregates.declaring import Aggregate, declared, split
+from pystreams.dsl.durations import Duration
 from pystreams.dsl.materialized import AnyTimeWindows, StoreName, StoreOptions, WindowStoreArguments
 from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, ZERO, aggregator_of
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
 from pystreams.dsl.prefixes import AGGREGATE, REDUCE
-from pystreams.dsl.serdes import aggregate_serde
+from pystreams.dsl.serdes import TypeOrSerde, aggregate_serde
 from pystreams.dsl.windows import EmitStrategy, SlidingWindows, UnlimitedWindows, emits_on_close
 from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
@@ -108,17 +110,37 @@ class TimeWindowedKStream(Generic[K, V]):
         step: str | None = ...,
         **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], A]: ...
+    @overload
     def aggregate(
         self,
-        initializer: Callable[[], Any],
-        aggregator: Callable[..., Any],
+        *,
+        step: str | None = ...,
+        name: str = ...,
+        was: str = ...,
+        key: TypeOrSerde[Any] = ...,
+        cached: bool = ...,
+        logged: bool = ...,
+        persistent: bool = ...,
+        changelog_config: Mapping[str, str] = ...,
+        retention: Duration = ...,
+        **fields: Aggregate,
+    ) -> table.KTable[Windowed[K], Any]: ...
+    def aggregate(
+        self,
+        initializer: Any = None,
+        aggregator: Any = None,
         *,
         step: str | None = None,
-        **store: Unpack[WindowStoreArguments],
+        **store: Any,
     ) -> table.KTable[Windowed[K], Any]:
         """Aggregate the values of each key and window, as ``KGroupedStream.aggregate``."""
-        options = StoreOptions.of("aggregate", store)
+        fields, arguments = split(store, step, initializer=initializer, aggregator=aggregator)
+        options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._grouped._place.context, AGGREGATE)
+        if fields:
+            rows, stored, shown = declared(fields, options, name, self._grouped._place.value)
+            begin, add = rows.initializer, rows.aggregator
+            return self._aggregated(begin, add, AGGREGATE, step, options, name, stored, shown)
         start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
         function = UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}")
         value = aggregate_serde(start, name.name)
@@ -133,12 +155,14 @@ class TimeWindowedKStream(Generic[K, V]):
         options: StoreOptions,
         store: StoreName,
         value: AnySerde,
+        shown: AnySerde | None = None,
     ) -> table.KTable[Windowed[K], Any]:
         windows, on_close = self._windows, self._on_close
         spec = options.window(store.name, self._grouped._place.key, value, windows, on_close=on_close)
         operation = window_operation(store.name, windows, initializer, aggregator, on_close=on_close)
         key = windowed_key(spec, windows)
-        return self._grouped._table(operation, spec, key, prefix, step, store_by_user=store.by_user)
+        by_user = store.by_user
+        return self._grouped._table(operation, spec, key, prefix, step, shown, store_by_user=by_user)
 
 
 def window_operation(

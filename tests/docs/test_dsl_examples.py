@@ -243,7 +243,7 @@ def signatures(text: str) -> Iterator[tuple[str, dict[str, bool]]]:
 
 
 #: What only some overloads of a method take, and where a required argument is an optional one of the whole method.
-OF_OVERLOADS = {"join", "left_join", "outer_join", "to_stream"}
+OF_OVERLOADS = {"aggregate", "join", "left_join", "outer_join", "to_stream"}
 
 
 def fits(written: dict[str, bool], function: Any) -> bool:

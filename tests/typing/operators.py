@@ -27,6 +27,7 @@ from pystreams import (
     Topology,
     UnlimitedWindows,
     Windowed,
+    agg,
 )
 from pystreams.dsl.branches import BranchedKStream
 from pystreams.processor import RecordContext
@@ -152,6 +153,11 @@ def lengths(found: list[int], value: str) -> list[int]:
 
 
 assert_type(grouped.aggregate(list[int], lengths), KTable[int, list[int]])
+assert_type(
+    grouped.aggregate(n=agg.count(), longest=agg.max(len), name="rows", cached=False), KTable[int, Any]
+)
+assert_type(grouped.aggregate(top=agg.top(3, by=lambda value: value[:1]), history=10), KTable[int, Any])
+grouped.aggregate(n=3)  # type: ignore[call-overload]
 
 # Windows
 tumbling = grouped.windowed_by(TimeWindows.tumbling(10))
@@ -163,6 +169,9 @@ assert_type(tumbling.emit_strategy(EmitStrategy.on_window_close()), TimeWindowed
 assert_type(tumbling.count(), KTable[Windowed[int], int])
 assert_type(tumbling.reduce(lambda one, other: one + other), KTable[Windowed[int], str])
 assert_type(tumbling.reduce(lambda key, one, other: one * key + other), KTable[Windowed[int], str])
+assert_type(
+    tumbling.aggregate(last=agg.last(), distinct=agg.approx_distinct(len)), KTable[Windowed[int], Any]
+)
 assert_type(tumbling.aggregate(float, add), KTable[Windowed[int], float])
 assert_type(tumbling.aggregate(float, add_with_key), KTable[Windowed[int], float])
 sessions = grouped.windowed_by(SessionWindows.of(5))
@@ -171,6 +180,7 @@ assert_type(sessions.emit_strategy(EmitStrategy.on_window_update()), SessionWind
 assert_type(sessions.count(), KTable[Windowed[int], int])
 assert_type(sessions.reduce(lambda one, other: one + other), KTable[Windowed[int], str])
 assert_type(sessions.reduce(lambda key, one, other: one * key + other), KTable[Windowed[int], str])
+assert_type(sessions.aggregate(n=agg.count(), retention=90), KTable[Windowed[int], Any])
 assert_type(sessions.aggregate(float, add, both), KTable[Windowed[int], float])
 assert_type(sessions.aggregate(float, add_with_key, both_with_key), KTable[Windowed[int], float])
 assert_type(sessions.aggregate(float, add_with_key, both), KTable[Windowed[int], float])

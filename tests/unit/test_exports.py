@@ -16,7 +16,7 @@ EXPORTED = """
     SessionWindowedCogroupedKStream SessionWindowedKStream SessionWindowedSerde SessionWindows SlidingWindows Stores
     Streams StreamsBuilder StreamsConfig StreamsError Suppressed TimeWindowedCogroupedKStream TimeWindowedKStream
     TimeWindowedSerde TimeWindows Topology TopologyError TopologyTestDriver UnlimitedWindows ValueTransformer
-    WhenFull Windowed open_log
+    WhenFull Windowed agg open_log
 """
 
 

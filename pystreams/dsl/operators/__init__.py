@@ -5,7 +5,8 @@ Begin with ``base``: the interface between an operator and compiled code. Steps 
 
 - Aggregations: ``aggregate``, ``window_aggregate``, ``session_aggregate``, ``sliding_aggregate``, and
   ``table_aggregate`` for regrouped tables. ``folding`` makes counts and reductions of them, ``in_place`` and
-  ``forgotten`` look after aggregators that change their argument; ``window_close`` emits a window once, at its end.
+  ``forgotten`` look after aggregators that change their argument; ``record_time`` gives declared aggregates the time of
+  records; ``window_close`` emits a window once, at its end.
 - Tables: ``table``, ``transform_values``, ``suppress``, ``pass_through``. ``changes`` decides when a change is
   forwarded, ``value_getter`` reads the current value of a table that may have no store.
 - Joins: ``stream_table_join``, ``stream_join`` (two streams), ``table_join``, ``foreign_key_join``,

@@ -9,6 +9,7 @@ from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvi
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
+from pystreams.dsl.operators.record_time import with_record_time
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
@@ -30,7 +31,7 @@ class Aggregate(ObjectOperation):
         store = environment.store(self.store)
         initialize = self.initializer.call
         copy = copier(environment, store, needed=self.send_old_values and not store.cached)
-        aggregator = on_a_copy(self.aggregator, copy)
+        aggregator = on_a_copy(with_record_time(self.aggregator, environment), copy)
         aggregate, takes_key = aggregator.call, aggregator.takes_key
         encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
         drop = environment.drop

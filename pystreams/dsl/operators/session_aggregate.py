@@ -9,6 +9,7 @@ from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvi
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_sessions
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, merging_a_copy
+from pystreams.dsl.operators.record_time import with_record_time
 from pystreams.dsl.operators.window_close import emit_sessions, time_that_closes
 from pystreams.functions import UserFunction
 from pystreams.record import NO_HEADERS, Headers
@@ -39,7 +40,8 @@ class SessionAggregate(ObjectOperation):
         store = environment.store(self.store)
         gap, close_after = self.gap_ms, self.gap_ms + self.grace_ms
         initialize = self.initializer.call
-        aggregate, takes_key = self.aggregator.call, self.aggregator.takes_key
+        aggregator = with_record_time(self.aggregator, environment)
+        aggregate, takes_key = aggregator.call, aggregator.takes_key
         encode_key, encode_value = store.encode_key, store.encode_value
         sessions, write, delete = store.sessions, store.write, store.delete
         drop, drop_late = environment.drop, environment.drop_late

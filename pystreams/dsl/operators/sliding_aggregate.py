@@ -9,6 +9,7 @@ from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvi
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
+from pystreams.dsl.operators.record_time import with_record_time
 from pystreams.dsl.operators.window_close import emit_sliding_windows, time_that_closes
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
@@ -110,7 +111,8 @@ class _Windows:
         self._difference, self._grace = operation.difference_ms, operation.grace_ms
         self._initialize = operation.initializer.call
         # An aggregate of a window may also become the start of the next window's aggregate.
-        aggregator = on_a_copy(operation.aggregator, copier(environment, self._store, needed=True))
+        copy = copier(environment, self._store, needed=True)
+        aggregator = on_a_copy(with_record_time(operation.aggregator, environment), copy)
         self._aggregate, self._takes_key = aggregator.call, aggregator.takes_key
         self._forward, self._send_old = change_forwarder(environment), operation.send_old_values
         self._forwards = forwards

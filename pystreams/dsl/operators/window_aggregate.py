@@ -10,6 +10,7 @@ from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvi
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
+from pystreams.dsl.operators.record_time import with_record_time
 from pystreams.dsl.operators.window_close import EmitClosed, emit_time_windows, time_that_closes
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
@@ -155,7 +156,7 @@ class _Parts:
         #: Whether changes are forwarded at once, not when a cache is flushed or a window closes.
         self.forwards = self.emit is None and not store.cached
         copy = copier(environment, store, needed=self.forwards and operation.send_old_values)
-        aggregator = on_a_copy(operation.aggregator, copy)
+        aggregator = on_a_copy(with_record_time(operation.aggregator, environment), copy)
         self.aggregate, self.takes_key = aggregator.call, aggregator.takes_key
         self.forward_change = change_forwarder(environment)
         self.gave_none = none_warning(environment, operation.aggregator)

@@ -1,0 +1,9 @@
+"""Declared aggregates: what ``pystreams.agg`` returns, bound to the values of a stream.
+
+Begin with ``aggregate``: the interface of one aggregate.
+
+- ``numbers``, ``ordered``, ``timed``, ``distinct``: its kinds; ``hyperloglog`` is the sketch of the last.
+- ``selectors`` choose of each value what is aggregated; ``value_types`` knows the fields of values.
+- ``rows`` puts several aggregates into one row, and has the serdes of rows; ``declaring`` makes rows of the arguments
+  of a step.
+"""

@@ -1,0 +1,194 @@
+"""Selectors: what is aggregated of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isnan
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from pystreams.dsl.aggregates.value_types import part_of, settled, type_of_values
+from pystreams.dsl.annotations import returned_type
+from pystreams.errors import TopologyError
+from pystreams.functions import UserFunction
+from pystreams.serde.base import AnySerde
+from pystreams.serde.shapes import type_name
+
+#: What users give: the name of a field, a function of the value, or None for the value itself.
+Of: TypeAlias = str | Callable[[Any], Any] | None
+
+#: The type of what is chosen, where it is not known: JSON gives such values back as they were.
+SCALAR: Final = int | float | str | bool
+
+#: Checks what is chosen, and returns it as it is kept; None: it is ignored.
+_Check: TypeAlias = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """``choose`` returns what is aggregated of a value (not None), or None. ``type`` is the type of its results (None:
+    unknown), ``field`` the name of the field, if it is one."""
+
+    choose: Callable[[Any], Any]
+    type: Any
+    field: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selecting:
+    """Makes the selectors of one declared aggregate. ``what`` names it for people; ``values`` is the serde of what it
+    aggregates."""
+
+    what: str
+    values: AnySerde
+
+    def anything(self, of: Of) -> Selector:
+        """Any value, as it is."""
+        return self._selector(of)
+
+    def numbers(self, of: Of) -> Selector:
+        """Numbers. Raises ``TopologyError`` for a type of others."""
+        selector = self._selector(of)
+        if selector.type not in _NUMBERS:
+            raise TopologyError(
+                f"{self.what} adds numbers, not values of type {type_name(selector.type)}",
+                where="" if selector.field is None else f"field {selector.field}",
+                hint="choose a field of numbers (int, float, Decimal), or give a function that returns a number",
+            )
+        return _checking(selector, _NUMBERS[selector.type](self.what))
+
+    def comparable(self, of: Of) -> Selector:
+        """Values that have an order. Raises ``TopologyError`` for a type of others."""
+        selector = self._selector(of)
+        if not _has_order(selector.type):
+            raise TopologyError(
+                f"{self.what} compares values, and those of type {type_name(selector.type)} have no order",
+                hint="choose a field with an order (numbers, text, times), or give a function that returns one",
+            )
+        return _kept(selector, self.what, (int, float, str))
+
+    def kept(self, of: Of) -> Selector:
+        """Values that are stored."""
+        return _kept(self._selector(of), self.what, (int, float, str, bool))
+
+    def _selector(self, of: Of) -> Selector:
+        values = type_of_values(self.values)
+        if of is None:
+            return Selector(_itself, values, None)
+        if isinstance(of, str):
+            type_, read = part_of(values, of, self.what)
+            return Selector(read, type_, of)
+        function = UserFunction.of(of, "predicate", self.what)
+        if function.takes_key:
+            raise TopologyError(
+                f"{self.what} got a function of two arguments",
+                where=function.location,
+                hint="it is called with the value alone",
+            )
+        kind: Any = function.call
+        type_ = kind if isinstance(kind, type) and kind in _NUMBERS else settled(returned_type(function.call))
+        return Selector(function.call, type_, None)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _checking(selector: Selector, check: _Check) -> Selector:
+    choose = selector.choose
+
+    def chosen(value: Any) -> Any:
+        found = choose(value)
+        return None if found is None else check(found)
+
+    return Selector(chosen, selector.type, selector.field)
+
+
+def _kept(selector: Selector, what: str, scalars: tuple[type, ...]) -> Selector:
+    if selector.type is float:
+        return _checking(selector, _floats(what))
+    if selector.type is not None:
+        return selector
+    finite = _floats(what)
+
+    def check(value: Any) -> Any:
+        if isinstance(value, float):
+            return finite(value)
+        if value.__class__ not in scalars:
+            names = ", ".join(one.__name__ for one in scalars)
+            raise TypeError(
+                f"{what} cannot keep {value!r}, because the type of its values is not known: without a type they are "
+                f"{names}; annotate what the function returns, or name a field of a typed model"
+            )
+        return value
+
+    return _checking(selector, check)
+
+
+def _floats(what: str) -> _Check:
+    """Floats that JSON has: NaN is ignored, -0.0 is 0.0, infinity raises ``ValueError``."""
+
+    def check(value: Any) -> float | None:
+        number = float(value) + 0.0
+        if number - number == 0.0:
+            return number
+        if isnan(number):
+            return None
+        raise ValueError(f"{what} cannot keep {value!r}: JSON has no infinity")
+
+    return check
+
+
+def _integers(what: str) -> _Check:
+    def check(value: Any) -> int:
+        if not isinstance(value, int):
+            raise TypeError(f"{what} adds values of type int, not {value!r}")
+        return int(value)
+
+    return check
+
+
+def _decimals(what: str) -> _Check:
+    def check(value: Any) -> Decimal | None:
+        number = Decimal(value)
+        if number.is_finite():
+            return number
+        if number.is_nan():
+            return None
+        raise ValueError(f"{what} cannot add {value!r}")
+
+    return check
+
+
+def _any_numbers(what: str) -> _Check:
+    finite = _floats(what)
+
+    def check(value: Any) -> int | float | None:
+        if isinstance(value, int):
+            return int(value)
+        if isinstance(value, float):
+            number: float | None = finite(value)
+            return number
+        decimal = ": annotate what the function returns" if isinstance(value, Decimal) else ""
+        raise TypeError(f"{what} adds numbers, not {value!r}{decimal}")
+
+    return check
+
+
+_NUMBERS: Final[dict[Any, Callable[[str], _Check]]] = {
+    None: _any_numbers,
+    int: _integers,
+    float: _floats,
+    Decimal: _decimals,
+}
+
+
+def _has_order(type_: Any) -> bool:
+    if not isinstance(type_, type):
+        return True
+    if issubclass(type_, msgspec.Struct):
+        return bool(type_.__struct_config__.order)
+    return type_ is not dict and getattr(type_, "__lt__", None) is not object.__lt__  # type: ignore[operator]
