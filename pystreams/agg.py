@@ -47,7 +47,7 @@ def count(of: Of = None) -> Aggregate:
 
 def sum(of: Of = None) -> Aggregate:
     """The sum of numbers: int, float or Decimal, as they are."""
-    return Aggregate(_spelled("sum", of), lambda values: Sum(values.numbers(of)))
+    return Aggregate(_spelled("sum", of), lambda values: Sum(values.numbers(of, result=True)))
 
 
 def mean(of: Of = None) -> Aggregate:
@@ -57,24 +57,24 @@ def mean(of: Of = None) -> Aggregate:
 
 def min(of: Of = None) -> Aggregate:
     """The smallest value."""
-    return Aggregate(_spelled("min", of), lambda values: Min(values.comparable(of)))
+    return Aggregate(_spelled("min", of), lambda values: Min(values.comparable(of, result=True)))
 
 
 def max(of: Of = None) -> Aggregate:
     """The largest value."""
-    return Aggregate(_spelled("max", of), lambda values: Max(values.comparable(of)))
+    return Aggregate(_spelled("max", of), lambda values: Max(values.comparable(of, result=True)))
 
 
 def first(of: Of = None) -> Aggregate:
     """The value of the record with the smallest timestamp, even if it arrived later; of several with this timestamp,
     the one that was processed first."""
-    return Aggregate(_spelled("first", of), lambda values: First(values.kept(of)))
+    return Aggregate(_spelled("first", of), lambda values: First(values.kept(of, result=True)))
 
 
 def last(of: Of = None) -> Aggregate:
     """The value of the record with the greatest timestamp, even if others arrived later; of several with this
     timestamp, the one that was processed last."""
-    return Aggregate(_spelled("last", of), lambda values: Last(values.kept(of)))
+    return Aggregate(_spelled("last", of), lambda values: Last(values.kept(of, result=True)))
 
 
 def approx_distinct(of: Of = None) -> Aggregate:

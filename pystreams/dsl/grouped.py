@@ -97,6 +97,24 @@ class KGroupedStream(Generic[K, V]):
         name: str = ...,
         was: str = ...,
         key: TypeOrSerde[Any] = ...,
+        value: type[A],
+        cached: bool = ...,
+        logged: bool = ...,
+        persistent: bool = ...,
+        changelog_config: Mapping[str, str] = ...,
+        history: Duration = ...,
+        history_segment: Duration = ...,
+        max_entries: int = ...,
+        **fields: declaring.Aggregate,
+    ) -> table.KTable[K, A]: ...
+    @overload
+    def aggregate(
+        self,
+        *,
+        step: str | None = ...,
+        name: str = ...,
+        was: str = ...,
+        key: TypeOrSerde[Any] = ...,
         cached: bool = ...,
         logged: bool = ...,
         persistent: bool = ...,
@@ -127,7 +145,7 @@ class KGroupedStream(Generic[K, V]):
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._place.context, AGGREGATE)
         if fields:
-            rows, stored, shown = declared(fields, options, name, self._place.value)
+            rows, stored, shown, options = declared(fields, options, name, self._place.value)
             adding = Aggregate(name.name, rows.initializer, rows.aggregator)
             return self._aggregated(adding, AGGREGATE, step, options, name, stored, shown)
         operation = Aggregate(

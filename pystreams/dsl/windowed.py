@@ -118,6 +118,22 @@ class TimeWindowedKStream(Generic[K, V]):
         name: str = ...,
         was: str = ...,
         key: TypeOrSerde[Any] = ...,
+        value: type[A],
+        cached: bool = ...,
+        logged: bool = ...,
+        persistent: bool = ...,
+        changelog_config: Mapping[str, str] = ...,
+        retention: Duration = ...,
+        **fields: Aggregate,
+    ) -> table.KTable[Windowed[K], A]: ...
+    @overload
+    def aggregate(
+        self,
+        *,
+        step: str | None = ...,
+        name: str = ...,
+        was: str = ...,
+        key: TypeOrSerde[Any] = ...,
         cached: bool = ...,
         logged: bool = ...,
         persistent: bool = ...,
@@ -138,7 +154,7 @@ class TimeWindowedKStream(Generic[K, V]):
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._grouped._place.context, AGGREGATE)
         if fields:
-            rows, stored, shown = declared(fields, options, name, self._grouped._place.value)
+            rows, stored, shown, options = declared(fields, options, name, self._grouped._place.value)
             begin, add = rows.initializer, rows.aggregator
             return self._aggregated(begin, add, AGGREGATE, step, options, name, stored, shown)
         start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, assert_type
 
+from msgspec import Struct
+
 from pystreams import (
     App,
     CogroupedKStream,
@@ -148,6 +150,10 @@ assert_type(grouped.aggregate(float, add), KTable[int, float])
 assert_type(grouped.aggregate(float, add_with_key, name="a"), KTable[int, float])
 
 
+class Totals(Struct):
+    n: int
+
+
 def lengths(found: list[int], value: str) -> list[int]:
     return [*found, len(value)]
 
@@ -157,6 +163,7 @@ assert_type(
     grouped.aggregate(n=agg.count(), longest=agg.max(len), name="rows", cached=False), KTable[int, Any]
 )
 assert_type(grouped.aggregate(top=agg.top(3, by=lambda value: value[:1]), history=10), KTable[int, Any])
+assert_type(grouped.aggregate(n=agg.count(), value=Totals, name="totals"), KTable[int, Totals])
 grouped.aggregate(n=3)  # type: ignore[call-overload]
 
 # Windows
@@ -172,6 +179,7 @@ assert_type(tumbling.reduce(lambda key, one, other: one * key + other), KTable[W
 assert_type(
     tumbling.aggregate(last=agg.last(), distinct=agg.approx_distinct(len)), KTable[Windowed[int], Any]
 )
+assert_type(tumbling.aggregate(n=agg.count(), value=Totals, retention=90), KTable[Windowed[int], Totals])
 assert_type(tumbling.aggregate(float, add), KTable[Windowed[int], float])
 assert_type(tumbling.aggregate(float, add_with_key), KTable[Windowed[int], float])
 sessions = grouped.windowed_by(SessionWindows.of(5))
@@ -180,6 +188,7 @@ assert_type(sessions.emit_strategy(EmitStrategy.on_window_update()), SessionWind
 assert_type(sessions.count(), KTable[Windowed[int], int])
 assert_type(sessions.reduce(lambda one, other: one + other), KTable[Windowed[int], str])
 assert_type(sessions.reduce(lambda key, one, other: one * key + other), KTable[Windowed[int], str])
+assert_type(sessions.aggregate(n=agg.count(), value=Totals), KTable[Windowed[int], Totals])
 assert_type(sessions.aggregate(n=agg.count(), retention=90), KTable[Windowed[int], Any])
 assert_type(sessions.aggregate(float, add, both), KTable[Windowed[int], float])
 assert_type(sessions.aggregate(float, add_with_key, both_with_key), KTable[Windowed[int], float])

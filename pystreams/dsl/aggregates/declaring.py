@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import fields as fields_of
 from inspect import isfunction
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
 from pystreams.dsl.aggregates.aggregate import Aggregation
+from pystreams.dsl.aggregates.given_model import check_types, types_of_model
 from pystreams.dsl.aggregates.rows import Rows, RowSerde, StoredRowSerde, model_name
 from pystreams.dsl.aggregates.selectors import Selecting
 from pystreams.dsl.materialized import StoreName, StoreOptions
@@ -37,6 +38,8 @@ class Declared(NamedTuple):
     stored: AnySerde
     #: The serde of the table's values.
     shown: AnySerde
+    #: The options of the store, which has other values than the table.
+    options: StoreOptions
 
 
 _TAKEN = {*(option.name for option in fields_of(StoreOptions)), "step", "initializer", "aggregator", "merger"}
@@ -82,18 +85,18 @@ def declared(
     fields: Mapping[str, Aggregate], options: StoreOptions, store: StoreName, values: AnySerde
 ) -> Declared:
     """The rows with these fields. ``values`` is the serde of the stream's values."""
-    if options.value is not None:
-        raise TopologyError(
-            f"aggregate {store.name} got value= and declared aggregates",
-            why="the type of a row follows from its fields",
-            hint="leave out value=; to_stream().map_values(...) makes values of another type",
-        )
+    given = options.value
+    types: Mapping[str, Any] = dict.fromkeys(fields) if given is None else types_of_model(given, fields)
     bound = {
-        name: aggregate.bind(Selecting(f"{name}={aggregate!r}", values)) for name, aggregate in fields.items()
+        name: fields[name].bind(Selecting(f"{name}={fields[name]!r}", values, type_))
+        for name, type_ in types.items()
     }
-    rows = Rows(model_name(store.name) if store.by_user else "Rows", bound)
+    if given is not None:
+        check_types(given, types, bound)
+    rows = Rows(model_name(store.name) if store.by_user else "Rows", bound, given)
     shown = RowSerde(rows)
-    return Declared(rows, StoredRowSerde(rows) if rows.hide else shown, shown)
+    stored = StoredRowSerde(rows) if rows.hide else shown
+    return Declared(rows, stored, shown, replace(options, value=None))
 
 
 def _check(name: str, given: object, *, unnamed: bool) -> None:

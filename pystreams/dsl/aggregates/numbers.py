@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from math import isfinite
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -97,6 +96,7 @@ def _exact(selector: Selector) -> bool | None:
 
 def _added(one: Any, two: Any) -> Any:
     total = one + two
-    if total.__class__ is float and not isfinite(total):
+    # Only an infinite float is not 0 when it is subtracted from itself.
+    if total.__class__ is float and total - total != 0.0:
         raise OverflowError(f"the sum of {one!r} and {two!r} is too large for a float")
     return total

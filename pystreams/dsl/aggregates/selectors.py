@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import isnan
 from typing import Any, Final, TypeAlias
@@ -40,29 +40,35 @@ class Selector:
 @dataclass(frozen=True, slots=True)
 class Selecting:
     """Makes the selectors of one declared aggregate. ``what`` names it for people; ``values`` is the serde of what it
-    aggregates."""
+    aggregates; ``shown`` is the type of its results, if the user has given one.
+
+    ``result``: the results of the aggregate are some of what is chosen, or have its type.
+    """
 
     what: str
     values: AnySerde
+    shown: Any = None
 
     def anything(self, of: Of) -> Selector:
         """Any value, as it is."""
         return self._selector(of)
 
-    def numbers(self, of: Of) -> Selector:
+    def numbers(self, of: Of, *, result: bool = False) -> Selector:
         """Numbers. Raises ``TopologyError`` for a type of others."""
-        selector = self._selector(of)
+        selector = self._selector(of, result=result)
         if selector.type not in _NUMBERS:
             raise TopologyError(
                 f"{self.what} adds numbers, not values of type {type_name(selector.type)}",
                 where="" if selector.field is None else f"field {selector.field}",
                 hint="choose a field of numbers (int, float, Decimal), or give a function that returns a number",
             )
-        return _checking(selector, _NUMBERS[selector.type](self.what))
+        # An int is added as it is. A float may be NaN.
+        passes = int if selector.type in (int, None) else None
+        return _checking(selector, _NUMBERS[selector.type](self.what), passes=passes)
 
-    def comparable(self, of: Of) -> Selector:
+    def comparable(self, of: Of, *, result: bool = False) -> Selector:
         """Values that have an order. Raises ``TopologyError`` for a type of others."""
-        selector = self._selector(of)
+        selector = self._selector(of, result=result)
         if not _has_order(selector.type):
             raise TopologyError(
                 f"{self.what} compares values, and those of type {type_name(selector.type)} have no order",
@@ -70,11 +76,15 @@ class Selecting:
             )
         return _kept(selector, self.what, (int, float, str))
 
-    def kept(self, of: Of) -> Selector:
+    def kept(self, of: Of, *, result: bool = False) -> Selector:
         """Values that are stored."""
-        return _kept(self._selector(of), self.what, (int, float, str, bool))
+        return _kept(self._selector(of, result=result), self.what, (int, float, str, bool))
 
-    def _selector(self, of: Of) -> Selector:
+    def _selector(self, of: Of, *, result: bool = False) -> Selector:
+        found = self._found(of)
+        return replace(found, type=self.shown) if result and found.type is None else found
+
+    def _found(self, of: Of) -> Selector:
         values = type_of_values(self.values)
         if of is None:
             return Selector(_itself, values, None)
@@ -97,14 +107,17 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _checking(selector: Selector, check: _Check) -> Selector:
+def _checking(selector: Selector, check: _Check, *, passes: type | None = None) -> Selector:
+    """The selector with a check of what it chooses. Values of the class ``passes`` need none."""
     choose = selector.choose
 
     def chosen(value: Any) -> Any:
         found = choose(value)
-        return None if found is None else check(found)
+        if found is None or found.__class__ is passes:
+            return found
+        return check(found)
 
-    return Selector(chosen, selector.type, selector.field)
+    return replace(selector, choose=chosen)
 
 
 def _kept(selector: Selector, what: str, scalars: tuple[type, ...]) -> Selector:

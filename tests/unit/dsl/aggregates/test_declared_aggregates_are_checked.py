@@ -176,9 +176,26 @@ def test_a_field_has_a_name_of_python(name: str) -> None:
     assert "cannot be the name of a field" in told(grouped(), **{name: agg.count()})
 
 
-def test_the_type_of_a_row_is_not_given() -> None:
-    text = told(grouped().windowed_by(TimeWindows.tumbling(5)), n=agg.count(), value=dict)
-    assert "the type of a row follows from its fields" in text
+class ByName(msgspec.Struct, kw_only=True):
+    n: int
+
+
+class Totals(msgspec.Struct):
+    n: int
+    total: int
+
+
+def test_a_model_of_rows_is_a_struct_with_the_same_fields() -> None:
+    windows = grouped().windowed_by(TimeWindows.tumbling(5))
+    assert "their rows are values of a msgspec.Struct" in told(windows, n=agg.count(), value=dict)
+    assert "leave out kw_only=True" in told(windows, n=agg.count(), value=ByName)
+    text = told(windows, n=agg.count(), mean=agg.mean("cents"), value=Totals)
+    assert "Totals has no field mean; no aggregate is declared for its field total" in text
+
+
+def test_a_model_of_rows_has_the_types_that_are_computed() -> None:
+    text = told(grouped(), n=agg.first("city"), total=agg.mean("cents"), value=Totals)
+    assert "n is int, and str is computed; total is int, and float is computed" in text
 
 
 def test_tables_and_cogroups_take_functions() -> None:

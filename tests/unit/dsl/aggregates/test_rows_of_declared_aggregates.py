@@ -10,8 +10,11 @@ import pytest
 
 from pystreams import App, TopologyTestDriver, agg
 from pystreams.backfill.spark.shipping import shipped
+from pystreams.dsl.aggregates.declaring import declared
 from pystreams.dsl.aggregates.rows import RowSerde, StoredRowSerde, rows_of
+from pystreams.dsl.materialized import StoreName, StoreOptions
 from pystreams.errors import SerializationError
+from pystreams.serde import serde_for
 from pystreams.serde.schemas import Effect
 from pystreams.topology.changed_schemas import change_of_values
 from tests.unit.dsl.aggregates.kit import folded, rows_over
@@ -69,6 +72,40 @@ def test_a_row_of_another_origin_is_not_stored() -> None:
 @pytest.mark.parametrize("serde", [RowSerde, StoredRowSerde])
 def test_rows_may_stay_objects_in_caches(serde: Any) -> None:
     assert serde(rows_over(Order, ALL)).immutable
+
+
+class Totals(msgspec.Struct, frozen=True):
+    total: int
+    mean: float
+
+
+def test_rows_are_values_of_a_model_that_is_given() -> None:
+    app = App("given")
+    orders = app.stream("orders", key=str, value=Order).group_by_key()
+    totals = orders.aggregate(mean=agg.mean("cents"), total=agg.sum(lambda order: order.cents), value=Totals)
+    totals.to_stream().to("o")
+    again = totals.group_by(lambda row: (row.total, row), key=int, value=Totals)
+    again.reduce(lambda old, new: new, lambda old, gone: old).to_stream().to("again")
+    with TopologyTestDriver(pickle.loads(shipped(app))) as driver:
+        given = driver.create_input_topic("orders", key=str, value=Order)
+        given.pipe_input("a", Order("Rome", 5))
+        given.pipe_input("a", Order("Rome", 8))
+        found = driver.create_output_topic("o", key=str, value=Totals).read_values()
+        assert found == [Totals(5, 5.0), Totals(13, 6.5)]
+        assert len(driver.create_output_topic("again", key=int, value=Totals).read_values()) == 3
+
+
+def test_a_row_of_a_given_model_is_equal_to_others_of_it() -> None:
+    fields = {"total": agg.sum(lambda order: order.cents), "mean": agg.mean("cents")}
+    rows = declared(fields, StoreOptions(value=Totals), StoreName("totals", True), serde_for(Order)).rows
+    row, same = folded(rows, RECORDS), Totals(13, 6.5)
+    assert isinstance(row, Totals)
+    assert row == same
+    assert same == row
+    assert row != Totals(13, 7.0)
+    assert {row, same} == {same}
+    assert type(pickle.loads(pickle.dumps(row))) is Totals
+    assert rows.aggregations["total"].order_free
 
 
 def change(was: dict[str, Any], now: dict[str, Any]) -> Any:
