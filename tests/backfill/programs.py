@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from pystreams import App, JoinWindows, Stores, TimeWindows
+from pystreams import App, JoinWindows, SessionWindows, Stores, TimeWindows, agg
 from pystreams.partitioning import partition_for_key
 from pystreams.processor import Processor, ProcessorContext, PunctuationType
 from pystreams.record import Record
@@ -132,6 +132,31 @@ def joined_globally(**settings: Any) -> App:
     return app
 
 
+def declared(**settings: Any) -> App:
+    """Declared aggregates: behind a repartition, and of sessions that are merged."""
+    app = App("declared", **settings)
+    amounts = app.stream("amounts", key=str, value=int)
+    (
+        amounts.group_by(lambda amount: f"g{amount % 3}", key=str)
+        .aggregate(
+            mean=agg.mean(), last=agg.last(), distinct=agg.approx_distinct(), top=agg.top(3), name="rests"
+        )
+        .to_stream()
+        .to("rests")
+    )
+    (
+        amounts.group_by_key()
+        .windowed_by(SessionWindows.of(4, grace=50))
+        .aggregate(
+            n=agg.count(), total=agg.sum(), first=agg.first(), best=agg.top(2, by=abs), name="sessions"
+        )
+        .to_stream()
+        .map(lambda session, row: (session.key, row and row.total), key=str, value=int)
+        .to("totals")
+    )
+    return app
+
+
 PROGRAMS: dict[str, Callable[..., App]] = {
     "word count": word_count,
     "windowed sum": windowed_sum,
@@ -141,6 +166,7 @@ PROGRAMS: dict[str, Callable[..., App]] = {
     "joined streams": joined_streams,
     "joined versions": joined_versions,
     "joined globally": joined_globally,
+    "declared aggregates": declared,
 }
 
 

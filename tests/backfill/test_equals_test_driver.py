@@ -90,7 +90,15 @@ def test_recorded_scenarios(case: golden.Case, tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
-    "name", ["word count", "windowed sum", "two repartitions", "punctuated", "joined streams"]
+    "name",
+    [
+        "word count",
+        "windowed sum",
+        "two repartitions",
+        "punctuated",
+        "joined streams",
+        "declared aggregates",
+    ],
 )
 def test_programs_over_random_histories(name: str, seed: int, tmp_path: Any) -> None:
     found = compare(PROGRAMS[name], history(name, seed, partitions=1), tmp_path / "staging")
