@@ -11,6 +11,7 @@ The parts, in the order in which a backfill goes through them; each imports only
 - ``exchange/``: rows as Arrow: records, entries of stores, outcomes of tasks, and their order within a task.
 - ``plan/``: slices (a sub-topology at one visit) in an order that can be computed, the cut, and the manifest of both.
 - ``staging/``: the folder to which slices write their rows, and the manifest's files.
+- ``columns/``: the typed columns of stores and records, for tables.
 - ``compute/``: the driver, which computes slice after slice, and the task function, which runs one task with the
   live engine. Begin with ``compute.driver``.
 - ``handover/``: changelogs, offsets and records go to the live application, all of it or nothing.

@@ -8,7 +8,8 @@ From the whole to the single record:
 - ``external_input``, ``feeding``: records on their way to the task, in their order. ``producer``: the records that it
   sends, which become rows (``spill``: those that memory does not hold).
 - ``global_tables``: global stores, filled once on each machine. ``stored_entries``: the content of stores at the end.
-- ``result``: stores, sinks and offsets of a computed backfill, for those that take them elsewhere.
+- ``result``: stores, sinks and offsets of a computed backfill, for those that take them elsewhere; ``result_tables``:
+  stores and sinks as tables.
 
 Nothing here writes to a log.
 """

@@ -169,7 +169,15 @@ class _Run:
             manifest = manifest.advanced(Status.COMPUTED)
             self._staging.write_manifest(manifest)
         planned, staged = self._planned, self._staging.with_slices(manifest.folders)
-        return BackfillResult(planned.loaded, planned.plan, manifest, staged, self._executor, self._outcomes)
+        return BackfillResult(
+            planned.application,
+            planned.loaded,
+            planned.plan,
+            manifest,
+            staged,
+            self._executor,
+            self._outcomes,
+        )
 
     def _compute(self, one: Slice, staged: Staging) -> list[TaskOutcome]:
         """Report every task at its beginning and at its end, even if reports in between are lost."""

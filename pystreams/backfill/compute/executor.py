@@ -24,6 +24,16 @@ Report = Callable[[int, int, bool], None]
 PartitionFunction = Callable[[int, Iterator[Arrow]], bytes]
 
 
+class TableFunction(Protocol):
+    """Makes rows of a table of the staged rows of one partition, which come in order. May run more than once for a
+    partition, in any process, so it is pickled (cloudpickle)."""
+
+    @property
+    def schema(self) -> Arrow: ...
+
+    def __call__(self, batches: Iterator[Arrow]) -> Iterator[Arrow]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class CarriedState:
     """The state with which the tasks of a slice begin: that of an earlier slice, of this backfill or of an earlier one.
@@ -73,4 +83,9 @@ class Executor(Protocol):
 
         It is given the rows in the order of ``order.ORDER`` (a store's: by changelog key), batch by batch.
         """
+        ...
+
+    def table(self, staging: Staged, selection: Selection, function: TableFunction) -> Any:
+        """The rows of ``function`` over every partition as a table of this executor: a DataFrame of Spark, which is
+        computed when it is used; a ``pyarrow.Table`` in this process."""
         ...

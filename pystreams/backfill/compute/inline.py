@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from pystreams.backfill.application import Application, application_here
-from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob
+from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob, TableFunction
 from pystreams.backfill.compute.external_input import external_queues
 from pystreams.backfill.compute.global_tables import clear_global_tables
 from pystreams.backfill.compute.task import run_task
@@ -54,6 +56,14 @@ class InlineExecutor:
             function(partition, staging.rows(selection, partition))
             for partition in range(selection.partitions)
         ]
+
+    def table(self, staging: Staged, selection: Selection, function: TableFunction) -> Arrow:
+        batches = [
+            batch
+            for partition in range(selection.partitions)
+            for batch in function(staging.rows(selection, partition))
+        ]
+        return pa.Table.from_batches(batches, function.schema)
 
     def _own(self, staged: Staged) -> LocalStaging:
         return self.staging(staged.location).with_slices(staged.folders)

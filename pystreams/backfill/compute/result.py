@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pystreams.backfill.application import LoadedApplication
+from pystreams.backfill.application import Application, LoadedApplication
+from pystreams.backfill.columns.record_columns import RecordColumns
+from pystreams.backfill.columns.store_columns import StoreColumns
 from pystreams.backfill.compute.executor import Executor, PartitionFunction
+from pystreams.backfill.compute.result_tables import EmittedRows, StoreRows
 from pystreams.backfill.exchange.rows import (
     Arrow,
     Kind,
@@ -19,7 +22,7 @@ from pystreams.backfill.plan.slices import BackfillPlan, Slice
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.broker.port import CommittedOffset
 from pystreams.engine.offset_metadata import Overflow, encode_committed
-from pystreams.errors import StateError
+from pystreams.errors import StateError, TopicError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.nearest import not_among
 from pystreams.record import NO_HEADERS, Headers
@@ -54,6 +57,8 @@ class SinkRecord(NamedTuple):
 class BackfillResult:
     """Stores, sinks and offsets of a computed backfill, and the executor that can work on them."""
 
+    #: As the executor's processes get it.
+    application: Application
     loaded: LoadedApplication
     plan: BackfillPlan
     manifest: Manifest
@@ -61,6 +66,35 @@ class BackfillResult:
     executor: Executor
     #: The outcomes of tasks, by slice.
     outcomes: Mapping[int, Sequence[TaskOutcome]]
+
+    def table(self, store: str) -> Any:
+        """A store as a table with typed columns, ``StoreColumns`` without bytes: a DataFrame of Spark, or a
+        ``pyarrow.Table`` if the backfill ran in this process. Of a versioned store it has the latest versions.
+
+        A DataFrame reads the staging folder each time that it is computed: keep the folder as long. Raises
+        ``StateError`` if there is no such store; reading raises ``SerializationError`` for what is not of the type.
+        """
+        selection = self.store_rows(store)
+        [spec] = (spec for spec in self.loaded.built.stores if spec.name == store)
+        columns = StoreColumns.of(self.application, store, raw=False)
+        rows = StoreRows(store, columns, spec.headers, spec.kind == "versioned")
+        return self.executor.table(self.staging, selection, rows)
+
+    def emitted(self, topic: str) -> Any:
+        """The records that were written to a topic as a table with typed columns, ``RecordColumns``; as ``table``.
+
+        Raises ``TopicError`` if the application does not write to the topic.
+        """
+        known = {
+            *(topic for one in self.plan.slices for topic in one.sinks),
+            *(at.topic for at in self.written()),
+        }
+        if topic not in known:
+            raise TopicError(
+                f"the backfill has no records for topic {topic}", **not_among(topic, known, "it wrote to")
+            )
+        rows = EmittedRows(topic, RecordColumns.of(self.application, topic))
+        return self.executor.table(self.staging, self.sink_rows(topic), rows)
 
     def stores(self) -> dict[str, str | None]:
         """The application's stores by name, each with its changelog topic (None: it has none)."""

@@ -39,12 +39,13 @@ def open_snapshot(
     """
     staging = SnapshotStaging(Path(folder))
     manifest = staging.read_manifest()
-    loaded = application_here(application, settings or {}).load()
+    here = application_here(application, settings or {})
+    loaded = here.load()
     check_fingerprint(loaded, manifest.fingerprint)
     plan = make_plan(loaded.built, manifest.partitions)
     manifest.check_plan(plan)
     outcomes = {one.index: staging.outcomes(one.index) for one in plan.slices}
-    return BackfillResult(loaded, plan, manifest, staging, InlineExecutor(), outcomes)
+    return BackfillResult(here, loaded, plan, manifest, staging, InlineExecutor(), outcomes)
 
 
 class SnapshotStaging:

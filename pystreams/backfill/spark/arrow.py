@@ -5,16 +5,29 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from pystreams.backfill.exchange.rows import Arrow
 
 
-def mapped(rows: DataFrame, function: Callable[[Iterator[Arrow]], Iterator[Arrow]], ddl: str) -> DataFrame:
-    """``function`` over the Arrow batches of each partition; ``ddl`` are the columns that it gives."""
+def mapped(
+    rows: DataFrame, function: Callable[[Iterator[Arrow]], Iterator[Arrow]], columns: str | StructType
+) -> DataFrame:
+    """``function`` over the Arrow batches of each partition; ``columns`` are those that it gives."""
     with no_word_about_pandas():
-        return rows.mapInArrow(function, ddl)
+        return rows.mapInArrow(function, columns)
+
+
+def in_session(rows: DataFrame, session: SparkSession) -> DataFrame:
+    """The same rows in another session of the same Spark: its settings count, its views may refer to them."""
+    given: Any = rows
+    other: Any = session
+    plan = given._jdf.queryExecution().logical()
+    dataset = other._jvm.org.apache.spark.sql.classic.Dataset.ofRows(other._jsparkSession, plan)
+    return DataFrame(dataset, session)
 
 
 def table_of(rows: DataFrame) -> Arrow:

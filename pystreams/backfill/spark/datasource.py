@@ -5,7 +5,7 @@
     reader.options(store="counts", application="apps.wordcount").load()
 
 Options are those of ``tables.options.OPTIONS``; columns those of ``tables.log_tables.TopicTable``
-and ``tables.table.StoreColumns``.
+and ``columns.store_columns.StoreColumns``.
 """
 
 from __future__ import annotations

@@ -8,19 +8,20 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pystreams.backfill.application import Application, PickledApplication, application_here
-from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob
+from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob, TableFunction
 from pystreams.backfill.exchange.order import ORDER
 from pystreams.backfill.exchange.rows import Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.spark.arrow import mapped
+from pystreams.backfill.spark.arrow import in_session, mapped
 from pystreams.backfill.spark.failures import receiving_errors
 from pystreams.backfill.spark.packing import PACKED_DDL
 from pystreams.backfill.spark.progress import Reporter, addresses_of, listening
 from pystreams.backfill.spark.shipping import shipped
 from pystreams.backfill.spark.staging import SparkStaging
-from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall
+from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall, TableCall
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.errors import ConfigError
 
@@ -51,6 +52,7 @@ class SparkExecutor:
                 why="a session of Spark Connect cannot access the file system of the staging folder",
                 hint="run the backfill with spark-submit, or let it create its own session",
             )
+        self._users_session = session
         self._session = session.newSession()
         for name, value in _SETTINGS.items():
             self._session.conf.set(name, value)
@@ -86,6 +88,11 @@ class SparkExecutor:
         with receiving_errors():
             results = mapped(exchanged, PartitionCall(function), RESULT_DDL).collect()
         return [bytes(result) for _, result in sorted((row.partition, row.result) for row in results)]
+
+    def table(self, staging: Staged, selection: Selection, function: TableFunction) -> DataFrame:
+        rows = _exchanged(self._own(staging).selected(selection), selection.partitions)
+        table = mapped(rows, TableCall(function), from_arrow_schema(function.schema))
+        return in_session(table, self._users_session)
 
     def _own(self, staged: Staged) -> SparkStaging:
         return self.staging(staged.location).with_slices(staged.folders)

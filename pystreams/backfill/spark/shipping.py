@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import pickle
 from typing import Any
@@ -18,6 +19,9 @@ class _Pickler(cloudpickle.CloudPickler):
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, type) and _MSGSPEC in vars(obj):
             delattr(obj, _MSGSPEC)
+        if obj is dataclasses.MISSING:
+            # Dataclasses compare it by identity: a copy would be the default of fields that have none.
+            return getattr, (dataclasses, "MISSING")
         return super().reducer_override(obj)  # type: ignore[no-untyped-call]
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 import pyarrow as pa
 from pyspark import TaskContext
 
-from pystreams.backfill.compute.executor import PartitionFunction
+from pystreams.backfill.compute.executor import PartitionFunction, TableFunction
 from pystreams.backfill.compute.external_input import external_queues
 from pystreams.backfill.compute.task import TaskWork, run_task
 from pystreams.backfill.exchange.order import QueueId, in_order, merged
@@ -92,6 +92,17 @@ class PartitionCall:
                 pass
             columns = [pa.array([partition], pa.int32()), pa.array([result], pa.binary())]
             yield pa.record_batch(columns, names=["partition", "result"])
+
+
+@dataclass(frozen=True, slots=True)
+class TableCall:
+    """For ``mapInArrow``: the rows of a table of the packed rows of a partition, which come sorted."""
+
+    function: TableFunction
+
+    def __call__(self, batches: Iterator[Arrow]) -> Iterator[Arrow]:
+        with sending_errors():
+            yield from self.function(in_order((one.place, one.rows()) for one in unpacked(batches)))
 
 
 def plain_rows(batches: Iterator[Arrow]) -> Iterator[Arrow]:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from pystreams.backfill.columns.compacted import compacted_in
+from pystreams.backfill.columns.parts import Parts
+from pystreams.backfill.columns.store_columns import StoreColumns
+from pystreams.backfill.columns.typed import MOMENT, moments
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import Source
-from pystreams.backfill.tables.compacted import compacted_in
-from pystreams.backfill.tables.key_spans import split
-from pystreams.backfill.tables.table import MOMENT, ColumnTypes, StoreColumns, moments
 from pystreams.errors import TopicError
 from pystreams.ids import TopicPartition
 
@@ -24,7 +25,7 @@ class TopicTable:
 
     source: Source
     topic: str
-    types: ColumnTypes
+    types: Parts
 
     @property
     def schema(self) -> Arrow:
@@ -78,19 +79,15 @@ class ChangelogTable:
             for rows in self.source.read(part):
                 compacted.add(rows)
             oldest: int | None = None
-            if self.retention_ms and self.columns.spans:
-                times = (self._time_of(key, where) for key, _, _ in compacted.entries())
+            if self.retention_ms and self.columns.spans.kind:
+                times = (self.columns.spans.expires_at(key, where) for key, _, _ in compacted.entries())
                 oldest = max(times, default=0) - self.retention_ms
             visible = (
                 entry
                 for entry in compacted.entries()
-                if oldest is None or self._time_of(entry[0], where) > oldest
+                if oldest is None or self.columns.spans.expires_at(entry[0], where) > oldest
             )
             yield from self.columns.batches(visible, part.partition.partition, where)
-
-    def _time_of(self, key: bytes, where: str) -> int:
-        """By which an entry expires: the start of a window, the end of a session."""
-        return split(key, self.columns.spans, where)[1][-1]
 
 
 def ranges_of(source: Source, topic: str) -> list[InputRange]:

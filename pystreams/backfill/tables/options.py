@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pystreams.backfill.application import LoadedApplication, NamedApplication
+from pystreams.backfill.columns.key_spans import Kind, Spans, spans_of
+from pystreams.backfill.columns.parts import NamedPart, Part, Parts
+from pystreams.backfill.columns.store_columns import StoreColumns
 from pystreams.backfill.locations import absolute
 from pystreams.backfill.sources import EmbeddedSource, KafkaSource, ParquetSource, Source
-from pystreams.backfill.tables.key_spans import Spans, spans_of
 from pystreams.backfill.tables.log_tables import ChangelogTable, TopicTable
 from pystreams.backfill.tables.state_table import SnapshotTable, StateTable, is_snapshot
-from pystreams.backfill.tables.table import ColumnTypes, StoreColumns, Table
-from pystreams.backfill.tables.typed_columns import name_of
+from pystreams.backfill.tables.table import Table
 from pystreams.errors import ConfigError, StateError
 from pystreams.nearest import did_you_mean
 from pystreams.serde import BYTES
@@ -40,7 +41,7 @@ OPTIONS: Final[Mapping[str, str]] = {
 }
 
 #: By what the option ``windowed`` says.
-_SPANS: Final[Mapping[str, Spans]] = {"false": "", "true": "windows", "session": "sessions"}
+_SPANS: Final[Mapping[str, Kind]] = {"false": "", "true": "windows", "session": "sessions"}
 
 
 def table_of(options: Mapping[str, str]) -> Table:
@@ -59,7 +60,7 @@ def table_of(options: Mapping[str, str]) -> Table:
     if ("topic" in given) == ("store" in given):
         raise ConfigError("give one of the options topic and store")
     if "topic" in given:
-        return TopicTable(_source(given, "topic"), given["topic"], _types(given, ColumnTypes()))
+        return TopicTable(_source(given, "topic"), given["topic"], _parts(given, Parts()))
     return _store(given)
 
 
@@ -97,23 +98,28 @@ def _require_place(given: Mapping[str, str], of: str) -> None:
 class _Owner:
     """A store as its application has it."""
 
+    application: NamedApplication
     loaded: LoadedApplication
     sub: SubTopology
     spec: StoreSpec
 
     @property
-    def types(self) -> ColumnTypes:
-        return ColumnTypes(name_of(self.spec.key_serde), name_of(self.spec.value_serde))
+    def parts(self) -> Parts:
+        return Parts.of(self.application, "store", self.spec.name)
+
+    @property
+    def spans(self) -> Spans:
+        return spans_of(self.spec.kind, self.spec.window_size_ms)
 
 
 def _store(given: Mapping[str, str]) -> Table:
     owner = _owner(given)
-    types = _types(given, owner.types if owner else ColumnTypes())
+    parts = _parts(given, owner.parts if owner else Parts())
     if "path" in given:
         _require_place(given, "store")
     if "path" in given and is_snapshot(given["path"]):
-        return SnapshotTable.of(given["path"], given["store"], types)
-    columns = StoreColumns(types, _spans(given, owner))
+        return SnapshotTable.of(given["path"], given["store"], parts, owner.spans if owner else None)
+    columns = StoreColumns(parts, _spans(given) if owner is None else owner.spans)
     application_id = given.get("application_id") or (owner.loaded.config.application_id if owner else "")
     if not application_id:
         raise ConfigError(
@@ -147,11 +153,12 @@ def _owner(given: Mapping[str, str]) -> _Owner | None:
     if "application" not in given:
         return None
     settings = {"application_id": given["application_id"]} if "application_id" in given else {}
-    loaded = NamedApplication(given["application"], settings).load()
+    application = NamedApplication(given["application"], settings)
+    loaded = application.load()
     for sub in loaded.built.subtopologies:
         for spec in sub.stores:
             if spec.name == given["store"]:
-                return _Owner(loaded, sub, spec)
+                return _Owner(application, loaded, sub, spec)
     known = sorted(spec.name for spec in loaded.built.stores)
     for store in loaded.built.global_stores:
         if store.spec.name == given["store"]:
@@ -166,18 +173,21 @@ def _owner(given: Mapping[str, str]) -> _Owner | None:
     )
 
 
-def _spans(given: Mapping[str, str], owner: _Owner | None) -> Spans:
-    if owner is not None:
-        return spans_of(owner.spec.kind)
+def _spans(given: Mapping[str, str]) -> Spans:
     text = given.get("windowed", "false").lower()
     if text not in _SPANS:
         raise ConfigError(f"windowed cannot be {text!r}", hint="true, false or session")
-    return _SPANS[text]
+    return Spans(_SPANS[text])
 
 
-def _types(given: Mapping[str, str], known: ColumnTypes) -> ColumnTypes:
-    """``bytes`` leaves a column out that the application would name a type for."""
-    key, value = given.get("key_type", known.key), given.get("value_type", known.value)
-    types = ColumnTypes(None if key == "bytes" else key, None if value == "bytes" else value)
-    types.fields()
-    return types
+def _parts(given: Mapping[str, str], known: Parts) -> Parts:
+    """Types that are named count more than those of the application; ``bytes`` leaves a column out."""
+    parts = Parts(_part(given.get("key_type"), known.key), _part(given.get("value_type"), known.value))
+    parts.fields()
+    return parts
+
+
+def _part(name: str | None, known: Part | None) -> Part | None:
+    if name is None:
+        return known
+    return None if name == "bytes" else NamedPart(name)

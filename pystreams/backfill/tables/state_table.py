@@ -12,6 +12,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
+from pystreams.backfill.columns.compacted import compacted_in
+from pystreams.backfill.columns.key_spans import Spans, spans_of
+from pystreams.backfill.columns.parts import Parts
+from pystreams.backfill.columns.store_columns import StoreColumns, StoreRow, without_headers
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.store_entries import entries_of
 from pystreams.backfill.local_disks import linked_copy
@@ -19,9 +23,6 @@ from pystreams.backfill.plan.manifest import MANIFEST_FILE
 from pystreams.backfill.snapshot.format import StoredAs
 from pystreams.backfill.snapshot.reading import SnapshotStaging
 from pystreams.backfill.staging.port import Selection
-from pystreams.backfill.tables.compacted import compacted_in
-from pystreams.backfill.tables.key_spans import spans_of
-from pystreams.backfill.tables.table import ColumnTypes, StoreColumns, StoreRow
 from pystreams.clock import Deadline, SystemClock
 from pystreams.errors import StateError, StateLockedError
 from pystreams.ids import TaskId
@@ -29,7 +30,6 @@ from pystreams.record import ContextCell
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, StateDirectory
 from pystreams.state.spec import StoreSpec
 from pystreams.state.task_stores import TaskStores
-from pystreams.state.value_forms import headers_apart
 
 _LOCK_TIMEOUT_MS: Final = 5_000
 _LOCK_PAUSE_S: Final = 0.01
@@ -102,10 +102,11 @@ class SnapshotTable:
     columns: StoreColumns
 
     @classmethod
-    def of(cls, path: str, store: str, types: ColumnTypes) -> SnapshotTable:
-        """The snapshot knows whether it is a store of windows. Raises ``StateError`` if it has no such store."""
+    def of(cls, path: str, store: str, parts: Parts, spans: Spans | None) -> SnapshotTable:
+        """Without ``spans`` the snapshot tells whether it is a store of windows. Raises ``StateError`` if it has no
+        such store."""
         stored, _ = _stored(SnapshotStaging(Path(path)), store)
-        return cls(path, store, StoreColumns(types, spans_of(stored.format.kind)))
+        return cls(path, store, StoreColumns(parts, spans or spans_of(stored.format.kind)))
 
     @property
     def schema(self) -> Arrow:
@@ -129,7 +130,7 @@ class SnapshotTable:
             where = f"store {self.store}, {directory}"
             if not stored.versioned:
                 entries = chain.from_iterable(entries_of(some) for some in rows)
-                shown = _without_headers(entries) if stored.format.headers else entries
+                shown = without_headers(entries) if stored.format.headers else entries
                 yield from self.columns.batches(shown, partition, where)
                 return
             # In the order of time: the last version of a key is its latest.
@@ -144,11 +145,7 @@ class SnapshotTable:
 def _shown(store: Any) -> Iterator[StoreRow]:
     """The entries of a store; of a versioned one the latest versions."""
     entries: Iterator[StoreRow] = store.latest() if store.spec.kind == "versioned" else store.logged()
-    return _without_headers(entries) if store.spec.headers else entries
-
-
-def _without_headers(entries: Iterator[StoreRow]) -> Iterator[StoreRow]:
-    return ((key, headers_apart(both)[1], timestamp) for key, both, timestamp in entries)
+    return without_headers(entries) if store.spec.headers else entries
 
 
 def is_snapshot(path: str) -> bool:

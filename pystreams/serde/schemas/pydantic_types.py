@@ -65,7 +65,7 @@ class _Models:
         return self.types.numbered(cls, lambda: self._object(cls))
 
     def _object(self, cls: Any) -> Schema:
-        config = getattr(cls, "model_config", None) or getattr(cls, "__pydantic_config__", None) or {}
+        config = _config(cls)
         unknown = _UNKNOWN_FIELDS.get(config.get("extra", ""))
         return {
             "form": "object",
@@ -76,7 +76,7 @@ class _Models:
         }
 
     def _field(self, name: str, field: Any, config: Any) -> Schema:
-        written = (field.serialization_alias if config.get("serialize_by_alias") else None) or name
+        written = _name_written(name, field, config)
         also = [one for one in _names_read(name, field, config) if one != written]
         default = default_schema(
             field.default, field.default_factory, sys.modules["pydantic_core"].PydanticUndefined
@@ -92,8 +92,22 @@ class _Models:
         return {**self.of(field.annotation), **_limits(field.metadata)}
 
 
+def attribute_names(cls: Any) -> dict[str, str]:
+    """The attributes of a model by the names under which they are written."""
+    config = _config(cls)
+    return {_name_written(name, field, config): name for name, field in _fields(cls).items()}
+
+
 def _fields(cls: Any) -> dict[str, Any]:
     return dict(cls.__pydantic_fields__)
+
+
+def _config(cls: Any) -> Any:
+    return getattr(cls, "model_config", None) or getattr(cls, "__pydantic_config__", None) or {}
+
+
+def _name_written(name: str, field: Any, config: Any) -> str:
+    return str((field.serialization_alias if config.get("serialize_by_alias") else None) or name)
 
 
 def _names_read(name: str, field: Any, config: Any) -> list[str]:

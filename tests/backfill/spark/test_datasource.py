@@ -11,10 +11,12 @@ import pytest
 
 from pystreams.backfill.snapshot import write_snapshot
 from pystreams.backfill.sources import EmbeddedSource
+from pystreams.backfill.spark.arrow import table_of
 from pystreams.backfill.spark.datasource import PystreamsDataSource
-from tests.backfill.kit import Backfill
+from tests.backfill.kit import Backfill, memory
 from tests.backfill.live import append, create
 from tests.backfill.programs import history, word_count
+from tests.backfill.typed_program import typed, typed_history
 from tests.live.support import Log, run_to_the_end
 
 pytestmark = pytest.mark.live
@@ -57,6 +59,17 @@ def test_a_store_agrees_with_sql_over_its_input(pystreams: Any, spark: Any, log:
     for folder in (tmp_path / "snapshot", log.path / "state"):
         table = pystreams(**store, path=str(folder)).select("key", "value")
         assert sorted((row.key, row.value) for row in table.collect()) == expected
+
+
+def test_a_live_store_of_structs_has_struct_columns(pystreams: Any, tmp_path: Path) -> None:
+    past = typed_history()
+    result = Backfill(typed(), memory(past), tmp_path / "staging").run()
+    write_snapshot(result, tmp_path / "snapshot")
+    store = {"store": "revenue", "application": "tests.backfill.typed_program"}
+    found = table_of(pystreams(**store, path=str(tmp_path / "snapshot")).drop("key_bytes", "value_bytes"))
+    assert found.schema == result.table("revenue").schema
+    rows = result.table("revenue").to_pylist()
+    assert sorted(map(str, found.to_pylist())) == sorted(map(str, rows))
 
 
 def test_columns_are_what_sql_wants(pystreams: Any, log: Log) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -25,17 +25,20 @@ def test_classes_of_the_main_program_go_along() -> None:
     @dataclass
     class Word:
         text: str
+        letters: list[str] = field(default_factory=list)
+        language: str = "en"
 
     app = App("words")
     words = app.stream("lines", value=str).map_values(lambda line: Word(line.upper()), value=Word)
     words.to("words")
-    app.build().build("words")
+    fingerprint = app.build().build("words").fingerprint
     back = pickle.loads(shipped(app))
+    assert back.build().build("words").fingerprint == fingerprint
     # Both sides go on working: the original lost nothing that it needs.
     for one in (app, back):
         serde = one.build().build("words").subtopologies[0].nodes[-1].value_serde
         kind = serde.type
-        assert serde.serializer("words")(kind("x")) == b'{"text":"x"}'
+        assert serde.serializer("words")(kind("x")) == b'{"text":"x","letters":[],"language":"en"}'
 
 
 def test_what_cannot_be_sent_is_told() -> None:

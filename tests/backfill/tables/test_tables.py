@@ -12,11 +12,11 @@ import pytest
 
 from pystreams import App, SessionWindows
 from pystreams.backfill.archive.archive import archive
+from pystreams.backfill.columns.named_types import decoded, type_of
 from pystreams.backfill.snapshot import write_snapshot
 from pystreams.backfill.sources import EmbeddedSource
 from pystreams.backfill.tables.options import table_of
 from pystreams.backfill.tables.table import Table
-from pystreams.backfill.tables.typed_columns import decoded, type_of
 from pystreams.errors import ConfigError, SerializationError, StateError, TopicError
 from pystreams.ids import TopicPartition
 from pystreams.serde import BOOL, FLOAT, FLOAT32, INT, INT16, INT32, STR, UUID
@@ -25,6 +25,7 @@ from tests.backfill.kit import Backfill, lines
 from tests.backfill.live import append, create
 from tests.backfill.programs import PROGRAMS, history
 from tests.backfill.sources.files_kit import Rows, as_parquet, in_memory
+from tests.backfill.typed_program import typed, typed_history
 from tests.live.support import Line, Log, run_to_the_end
 
 NewLog = Callable[[str], Log]
@@ -101,7 +102,8 @@ def test_a_store_is_the_same_wherever_it_is_read(
     assert list(tmp_path.glob("pystreams-table-*")) == []
     run_to_the_end(log, PROGRAMS[program](**given))
     # A snapshot knows its stores without the application, a changelog by name.
-    raw = [{k: v for k, v in row.items() if k not in ("key", "value")} for row in changelog]
+    known_by_application = ("key", "value", "window_end")
+    raw = [{k: v for k, v in row.items() if k not in known_by_application} for row in changelog]
     assert by_key(rows_of(table_of({"store": store, "path": str(tmp_path / "snapshot")}), tmp_path)) == raw
     if program == "joined versions":
         # By name alone nobody knows that what came last need not be the latest version.
@@ -161,7 +163,7 @@ def test_a_store_has_its_types(new_log: NewLog, tmp_path: Path) -> None:
     run_to_the_end(log, PROGRAMS["word count"](**settings(log)))
     place = {"embedded_log": str(log.path / "log.db")}
     table = table_of({"store": "counts", "application": APPLICATION.format("words"), **place})
-    assert table.schema.names == ["partition", "timestamp", "key", "value", "key_bytes", "value_bytes"]
+    assert table.schema.names == ["key", "value", "timestamp", "partition", "key_bytes", "value_bytes"]
     found = {row["key"]: (row["value"], row["timestamp"].timestamp()) for row in rows_of(table, tmp_path)}
     assert found == {"to": (2, 0.005), "be": (3, 0.005), "or": (1, 0.005), "not": (1, 0.005)}
     typed = {"store": "counts", "application_id": "wc", "value_type": "int", **place}
@@ -172,6 +174,32 @@ def test_a_store_has_its_types(new_log: NewLog, tmp_path: Path) -> None:
     with pytest.raises(SerializationError, match="not int16") as raised:
         rows_of(table_of(wrong), tmp_path)
     assert "wc-counts-changelog-0" in raised.value.where
+
+
+@pytest.mark.live
+def test_a_live_store_has_the_columns_of_a_result(new_log: NewLog, tmp_path: Path) -> None:
+    log = new_log("log")
+    past = typed_history()
+    create(log, past, ["big-orders", "counts-per-minute", "sessions", "chosen-0", "chosen-1"])
+    append(log, past)
+    run_to_the_end(log, typed(**settings(log)))
+    place = str(log.path / "log.db")
+    result = Backfill(typed(**settings(log)), EmbeddedSource(place), tmp_path / "staging").run()
+    for store in ("revenue", "per-minute", "visits", "last-item", "own"):
+        expected = result.table(store)
+        options = {"store": store, "application": "tests.backfill.typed_program"}
+        for where in ({"embedded_log": place}, {"path": str(log.path / "state")}):
+            table = table_of({**options, **where})
+            named = [*expected.schema.names, "key_bytes", "value_bytes"]
+            assert table.schema.names == named
+            assert all(
+                table.schema.field(name) == expected.schema.field(name) for name in expected.schema.names
+            )
+            found = [{name: row[name] for name in expected.schema.names} for row in rows_of(table, tmp_path)]
+            if store == "visits" and "path" in where:
+                # A store of sessions does not keep the times of its entries.
+                found = [{**row, "timestamp": row["session_end"]} for row in found]
+            assert sorted(map(str, found)) == sorted(map(str, expected.to_pylist()))
 
 
 @pytest.mark.live

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from pystreams.backfill.columns.store_columns import StoreRow
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.exchange.store_entries import StoreEntry, entries_of
-from pystreams.backfill.tables.table import StoreRow
 from pystreams.state.disk.rocksdb import RocksDatabase
 from pystreams.state.disk.rocksdb_memory import shared_resources
 from pystreams.state.formats import TIMESTAMP_BYTES, pack_int64, unpack_int64

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pystreams.backfill.exchange.rows import Arrow, pc
 from pystreams.errors import ConfigError, SerializationError
-from pystreams.serde import BOOL, FLOAT, FLOAT32, INT, INT16, INT32, STR, UUID, AnySerde, JsonSerde
+from pystreams.serde.schemas import Schema
 
 #: By name: Arrow's type, and for numbers numpy's name of the bytes (big-endian, as Java writes them).
 _TYPES: Final[Mapping[str, tuple[Arrow, str]]] = {
@@ -25,15 +25,16 @@ _TYPES: Final[Mapping[str, tuple[Arrow, str]]] = {
     "float": (pa.float64(), ">f8"),
     "float32": (pa.float32(), ">f4"),
 }
-_SERDES: Final[Mapping[str, AnySerde]] = {
-    "str": STR,
-    "uuid": UUID,
-    "bool": BOOL,
-    "int": INT,
-    "int32": INT32,
-    "int16": INT16,
-    "float": FLOAT,
-    "float32": FLOAT32,
+#: By the format and the size in the schema of a serde's bytes.
+_FORMATS: Final[Mapping[tuple[str, int], str]] = {
+    ("text", 0): "str",
+    ("uuid", 0): "uuid",
+    ("bool", 0): "bool",
+    ("int", 8): "int",
+    ("int", 4): "int32",
+    ("int", 2): "int16",
+    ("float", 8): "float",
+    ("float", 4): "float32",
 }
 
 
@@ -48,11 +49,9 @@ def type_of(name: str) -> Arrow:
     return _TYPES[name][0]
 
 
-def name_of(serde: AnySerde) -> str | None:
-    """The name of a serde; None if its values fit into no column."""
-    if isinstance(serde, JsonSerde):
-        return "json"
-    return next((name for name, known in _SERDES.items() if known is serde), None)
+def name_of(schema: Schema) -> str | None:
+    """The name for the schema of a serde's bytes; None if there is none."""
+    return _FORMATS.get((schema["format"], schema.get("size", 0)))
 
 
 def decoded(column: Arrow, name: str, where: str) -> Arrow:
