@@ -76,7 +76,7 @@ def part_of(values: Any, name: str, what: str) -> Part:
     if isinstance(computed, property | cached_property):
         function = computed.fget if isinstance(computed, property) else computed.func
         return None if function is None else settled(returned_type(function)), attrgetter(name)
-    if _fields(cls):
+    if isinstance(cls, type) and _fields(cls):
         return _type_of_field(cls, name, what), attrgetter(name)
     if cls in (str, int, float, bool, bytes):
         raise TopologyError(
@@ -92,8 +92,10 @@ def _fields(cls: Any) -> tuple[str, ...]:
         return tuple(field.name for field in fields(cls))
     if is_typeddict(cls):
         return (*cls.__required_keys__, *cls.__optional_keys__)
-    names = ("__struct_fields__", "_fields", "__pydantic_fields__")
-    return next((tuple(getattr(cls, name)) for name in names if hasattr(cls, name)), ())
+    # Other classes may have a `_fields` that is something else: messages of Protobuf in pure Python.
+    named = "_fields" if issubclass(cls, tuple) else "__struct_fields__"
+    found: Any = getattr(cls, named, None) or getattr(cls, "__pydantic_fields__", ())
+    return tuple(found)
 
 
 def _type_of_field(cls: Any, name: str, what: str) -> Any:

@@ -11,7 +11,7 @@ import msgspec
 import pydantic
 import pytest
 
-from pystreams import App, JsonSerde, MsgpackSerde, SessionWindows, TimeWindows, TopologyError, agg
+from pystreams import App, JsonSerde, MsgpackSerde, Serde, SessionWindows, TimeWindows, TopologyError, agg
 from pystreams.agg import Aggregate
 from tests.unit.dsl.aggregates.kit import field, rows_over
 
@@ -48,8 +48,21 @@ class Model(pydantic.BaseModel):
     cents: int
 
 
+class Message:
+    """As Protobuf makes them in pure Python: neither a named tuple nor a dataclass."""
+
+    __slots__ = ("_fields", "cents")
+
+    def __init__(self, cents: int) -> None:
+        self.cents = cents
+
+
 class Box(msgspec.Struct, Generic[T]):
     cents: T
+
+
+class OfMessages(Serde[Message]):
+    type = Message
 
 
 def grouped(value: Any = Order) -> Any:
@@ -87,6 +100,7 @@ def test_every_kind_of_model_has_known_fields(value: Any) -> None:
         (dict[str, int], {"cents": 5}),
         (MsgpackSerde(Order), Order("x", 5)),
         (JsonSerde(object), {"cents": 5}),
+        (OfMessages(), Message(5)),
     ],
 )
 def test_a_field_is_read_from_every_kind_of_value(value: Any, record: Any) -> None:
