@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from pystreams import App, Serde, SessionWindows, TimeWindows
+from pystreams import App, Serde, SessionWindows, TimeWindows, agg
 from tests.backfill.kit import History, lines
 
 
@@ -59,6 +59,7 @@ def typed(**settings: Any) -> App:
     by_customer = items.group_by_key()
     revenue = by_customer.aggregate(Revenue, bought, value=Revenue, name="revenue")
     revenue.to_stream().filter(lambda one: one.total > 50).to("big-orders")
+    by_customer.aggregate(cents=agg.sum("cents"), mean=agg.mean("cents"), n=agg.count(), name="declared")
     per_minute = by_customer.windowed_by(TimeWindows.tumbling(60_000, grace=1_000_000)).count(
         name="per-minute"
     )

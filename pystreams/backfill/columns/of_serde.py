@@ -13,6 +13,7 @@ from pystreams.backfill.columns.protobuf_types import MESSAGE_TEXT, type_of_mess
 from pystreams.backfill.columns.python_types import type_of_schema
 from pystreams.backfill.columns.typed import TEXT, UUID_TEXT, Typed, list_of
 from pystreams.backfill.exchange.rows import Arrow
+from pystreams.dsl.aggregates.rows import RowSerde, StoredRowSerde
 from pystreams.errors import SerializationError
 from pystreams.serde import AnySerde
 from pystreams.serde.base import schema_of
@@ -55,6 +56,9 @@ def column_of(serde: AnySerde, topic: str) -> Column:
 
 def type_of_serde(serde: AnySerde) -> Typed | None:
     """The type of the values of a serde; None if nothing is known about them."""
+    if isinstance(serde, StoredRowSerde):
+        # It writes more than it shows of a value.
+        serde = RowSerde(serde.rows)
     schema: Schema = schema_of(serde)
     written = schema["format"]
     holds: Any = serde

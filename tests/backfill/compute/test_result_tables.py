@@ -113,6 +113,15 @@ def test_a_store_with_versions_has_the_latest(result: BackfillResult) -> None:
     assert len(found) == table.num_rows == 6
 
 
+def test_a_store_of_declared_aggregates_has_what_is_shown_of_them(result: BackfillResult) -> None:
+    table = result.table("declared")
+    shown = pa.struct([("cents", pa.int64()), ("mean", pa.float64()), ("n", pa.int64())])
+    assert table.schema == pa.schema([("key", CUSTOMER), ("value", shown), *PLACE])
+    values = [row["value"] for row in table.to_pylist()]
+    assert sum(value["n"] for value in values) == 40
+    assert all(value["mean"] == value["cents"] / value["n"] for value in values)
+
+
 def test_values_of_which_nothing_is_known_are_bytes(result: BackfillResult) -> None:
     table = result.table("own")
     assert table.schema == pa.schema([("key", pa.string()), ("value", pa.binary()), *PLACE])

@@ -185,7 +185,7 @@ def test_a_live_store_has_the_columns_of_a_result(new_log: NewLog, tmp_path: Pat
     run_to_the_end(log, typed(**settings(log)))
     place = str(log.path / "log.db")
     result = Backfill(typed(**settings(log)), EmbeddedSource(place), tmp_path / "staging").run()
-    for store in ("revenue", "per-minute", "visits", "last-item", "own"):
+    for store in ("revenue", "per-minute", "visits", "last-item", "declared", "own"):
         expected = result.table(store)
         options = {"store": store, "application": "tests.backfill.typed_program"}
         for where in ({"embedded_log": place}, {"path": str(log.path / "state")}):
