@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import io
 import pickle
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 from pyspark import cloudpickle
 
 from pystreams.errors import AppLoadError
@@ -22,7 +23,50 @@ class _Pickler(cloudpickle.CloudPickler):
         if obj is dataclasses.MISSING:
             # Dataclasses compare it by identity: a copy would be the default of fields that have none.
             return getattr, (dataclasses, "MISSING")
-        return super().reducer_override(obj)  # type: ignore[no-untyped-call]
+        reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]
+        by_value = reduced is not NotImplemented
+        return _struct_reduced(obj) if by_value and isinstance(obj, type(msgspec.Struct)) else reduced
+
+
+def _struct_reduced(cls: Any) -> tuple[Any, ...]:
+    """A Struct as what ``defstruct`` makes it again of: cloudpickle would make one without fields and options. Methods
+    come afterwards, because they may refer to the class."""
+    own = vars(cls).get("__annotations__", {})
+    fields = [
+        (
+            one.name,
+            one.type,
+            {"default": one.default, "default_factory": one.default_factory, "name": one.encode_name},
+        )
+        for one in msgspec.structs.fields(cls)
+        if one.name in own
+    ]
+    config = {name: getattr(cls.__struct_config__, name) for name in _STRUCT_OPTIONS}
+    config["kw_only"] = bool(fields) and not any(name in cls.__match_args__ for name, _, _ in fields)
+    slots = (*cls.__struct_fields__, "__slots__", "__annotations__", "__module__", "__dict__", "__weakref__")
+    rest = {name: value for name, value in vars(cls).items() if name not in slots}
+    # msgspec looks for it when it makes the class.
+    namespace = {name: rest.pop(name) for name in ("__post_init__",) if name in rest}
+    arguments = (cls.__name__, fields, cls.__bases__, cls.__module__, namespace, config)
+    return _struct, arguments, rest, None, None, _set_attributes
+
+
+#: The names of a Struct's options, but for those of its fields.
+_STRUCT_OPTIONS: Final = tuple(
+    name for name in dir(msgspec.Struct.__struct_config__) if not name.startswith("_")
+)
+
+
+def _struct(
+    name: str, fields: Any, bases: Any, module: str, namespace: dict[str, Any], config: dict[str, Any]
+) -> Any:
+    found = [(field, type_, msgspec.field(**of_field)) for field, type_, of_field in fields]
+    return msgspec.defstruct(name, found, bases=bases, module=module, namespace=namespace, **config)
+
+
+def _set_attributes(cls: type, attributes: dict[str, Any]) -> None:
+    for name, value in attributes.items():
+        setattr(cls, name, value)
 
 
 def shipped(program: object) -> bytes:
