@@ -37,11 +37,13 @@ if TYPE_CHECKING:
     from pystreams.backfill.snapshot import open_snapshot, restore_snapshot, write_snapshot
     from pystreams.backfill.sources import (
         CsvSource,
+        DataFrameSource,
         EmbeddedSource,
         JsonSource,
         KafkaSource,
         MemorySource,
         ParquetSource,
+        SparkTable,
         TopicSources,
     )
     from pystreams.backfill.spark.archive import SparkArchiver
@@ -51,15 +53,17 @@ if TYPE_CHECKING:
 
 # fmt: off
 __all__ = [
-    "CsvSource", "EmbeddedSource", "InlineExecutor", "JsonSource", "KafkaSource", "MemorySource", "ParquetSource",
-    "Progress", "PystreamsDataSource", "SparkArchiver", "SparkExecutor", "TopicSources", "backfill", "emit",
-    "hand_over", "open_snapshot", "plan_backfill", "restore_snapshot", "spark_session", "write_snapshot",
+    "CsvSource", "DataFrameSource", "EmbeddedSource", "InlineExecutor", "JsonSource", "KafkaSource", "MemorySource",
+    "ParquetSource", "Progress", "PystreamsDataSource", "SparkArchiver", "SparkExecutor", "SparkTable", "TopicSources",
+    "backfill", "emit", "hand_over", "open_snapshot", "plan_backfill", "restore_snapshot", "spark_session",
+    "write_snapshot",
 ]
 # fmt: on
 
 #: Imported at first use: Arrow and Spark are heavy, and not installed where nothing is backfilled.
 _LAZY = {
     "CsvSource": "pystreams.backfill.sources",
+    "DataFrameSource": "pystreams.backfill.sources",
     "EmbeddedSource": "pystreams.backfill.sources",
     "InlineExecutor": "pystreams.backfill.compute.inline",
     "JsonSource": "pystreams.backfill.sources",
@@ -70,6 +74,7 @@ _LAZY = {
     "PystreamsDataSource": "pystreams.backfill.spark.datasource",
     "SparkArchiver": "pystreams.backfill.spark.archive",
     "SparkExecutor": "pystreams.backfill.spark.executor",
+    "SparkTable": "pystreams.backfill.sources",
     "TopicSources": "pystreams.backfill.sources",
     "backfill": "pystreams.backfill.api",
     "emit": "pystreams.backfill.handover.emit",

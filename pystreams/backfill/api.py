@@ -15,12 +15,13 @@ from pystreams.backfill.compute.driver import OnProgress, Planned, run
 from pystreams.backfill.compute.executor import Executor
 from pystreams.backfill.compute.incremental import Continuation, check_continued, check_source, go_on
 from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.compute.opening import Sources, opened
 from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.locations import same_place, shown
 from pystreams.backfill.plan.cut import Until, cut
 from pystreams.backfill.plan.manifest import DEFAULT_COMMIT_RECORDS
 from pystreams.backfill.plan.slices import make_plan
-from pystreams.backfill.sources import Source, TopicSources
+from pystreams.backfill.sources import Source
 from pystreams.dsl.builder import StreamsBuilder
 from pystreams.errors import ConfigError
 from pystreams.topology.built import BuiltTopology
@@ -29,9 +30,6 @@ from pystreams.topology.topology import Topology
 #: The application; a string is ``module`` or ``module:attribute``, which every worker must be able to import.
 #: An ``App`` is a ``StreamsBuilder``.
 Program = StreamsBuilder | Topology | str
-
-#: One source for all topics, or by topic; ``*`` is the source of those that are not named.
-Sources = Source | Mapping[str, Source]
 
 #: A folder: of this machine, or by its URL of any file system that the executor has.
 Location = str | PathLike[str]
@@ -60,7 +58,8 @@ def backfill(
     - ``until``: where to end. None: at the current end offsets; a time (ms since 1970), the same for all inputs; or the
       end offset (exclusive) by partition.
     - ``settings`` override the application's own; ``application_id`` must be among them unless it is an ``App``.
-    - ``partitions`` counts those of output topics, where sources do not know them or they are another log's.
+    - ``partitions`` counts those of output topics, where sources do not know them or they are another log's, and those
+      of topics that come from DataFrames.
     - ``previous``: the staging folder of an earlier backfill of the same application, to continue from.
     - ``commit_records``: how many records a task processes between two commits.
     - ``progress`` is called in this process, from any thread, about once a second for each task at work.
@@ -112,9 +111,10 @@ def plan_backfill(
         raise ConfigError(
             f"commit_records cannot be {commit_records}", hint="a task commits after one record or more"
         )
-    executor, source = executor or InlineExecutor(), _one_source(sources)
+    executor = executor or InlineExecutor()
     shipped = executor.application(application, settings or {})
     loaded = shipped.load()
+    source = opened(sources, executor, shipped, loaded, partitions or {}, goes_on=previous is not None)
     found = None if resume is None else executor.staging(fspath(resume)).read_manifest()
     if found is not None and found.fingerprint == loaded.built.fingerprint:
         counts = found.partitions
@@ -165,10 +165,3 @@ def _counts(built: BuiltTopology, source: Source, given: Mapping[str, int]) -> d
                 hint="give the partitions of output topics only",
             )
     return {**known, **given}
-
-
-def _one_source(sources: Sources) -> Source:
-    if not isinstance(sources, Mapping):
-        return sources
-    by_topic = {topic: source for topic, source in sources.items() if topic != "*"}
-    return TopicSources(by_topic, sources.get("*"))

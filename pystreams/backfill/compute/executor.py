@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from pystreams.backfill.application import Application
+from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.sources import Source
+from pystreams.backfill.sources import DataFrameSource, Source
 from pystreams.backfill.staging.port import Selection, Staged, Staging
 
 #: Called in the driver: task, records that it has processed so far, whether it has finished.
@@ -63,6 +63,18 @@ class Executor(Protocol):
     def application(self, program: object, settings: Mapping[str, Any]) -> Application:
         """An application as this executor's processes get it: ``program`` is an ``App``, ``StreamsBuilder``,
         ``Topology`` or ``module:attribute``."""
+        ...
+
+    def open_frame(
+        self,
+        source: DataFrameSource,
+        application: Application,
+        loaded: LoadedApplication,
+        topic: str,
+        partitions: int,
+    ) -> Source:
+        """A DataFrame as the source of a topic with so many partitions. Raises ``ConfigError`` for columns that do not
+        fit, before anything is read, and if this executor cannot read DataFrames."""
         ...
 
     def staging(self, location: str) -> Staging:

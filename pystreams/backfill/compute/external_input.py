@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import pyarrow as pa
 
@@ -27,12 +27,19 @@ from pystreams.ids import TaskId, TopicPartition
 
 
 def external_queues(
-    work: TaskWork, task: int, source: Source, carried: TaskOutcome, batch_rows: int | None = None
+    work: TaskWork,
+    task: int,
+    source: Source,
+    carried: TaskOutcome,
+    batch_rows: int | None = None,
+    *,
+    exchanged: Collection[str] = (),
 ) -> list[tuple[QueueId, Iterator[Arrow]]]:
     """The external inputs of a task, queue by queue, in ``EXCHANGE_SCHEMA``; a queue is read while it is iterated.
-    ``carried`` is the state of an earlier visit; ``batch_rows`` cuts the source's batches (None: as they come)."""
+    ``carried`` is the state of an earlier visit; ``batch_rows`` cuts the source's batches (None: as they come);
+    ``exchanged`` are topics that the task is given in another way."""
     inputs = work.slice.topics_of(task)
-    topics = [input.topic for input in inputs if not input.internal]
+    topics = [input.topic for input in inputs if not input.internal and input.topic not in exchanged]
     if not topics:
         return []
     loaded = work.application.load()

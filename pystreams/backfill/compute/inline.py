@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pystreams.backfill.application import Application, application_here
+from pystreams.backfill.application import Application, LoadedApplication, application_here
 from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob, TableFunction
 from pystreams.backfill.compute.external_input import external_queues
 from pystreams.backfill.compute.global_tables import clear_global_tables
@@ -17,7 +17,7 @@ from pystreams.backfill.exchange.order import QueueId, merged
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
 from pystreams.backfill.locations import is_url, shown
-from pystreams.backfill.sources import BATCH_ROWS
+from pystreams.backfill.sources import BATCH_ROWS, DataFrameSource, Source
 from pystreams.backfill.staging.local import LocalStaging
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.errors import ConfigError
@@ -32,6 +32,20 @@ class InlineExecutor:
 
     def application(self, program: object, settings: Mapping[str, Any]) -> Application:
         return application_here(program, settings)
+
+    def open_frame(
+        self,
+        source: DataFrameSource,
+        application: Application,
+        loaded: LoadedApplication,
+        topic: str,
+        partitions: int,
+    ) -> Source:
+        raise ConfigError(
+            f"topic {topic} comes from a table that Spark reads, and this backfill runs without Spark",
+            hint="run it on Spark (executor=SparkExecutor(session); on the command line leave out --master none), or "
+            "read the topic from a log or an archive",
+        )
 
     def staging(self, location: str) -> LocalStaging:
         if is_url(location):

@@ -6,6 +6,7 @@
   (``file_source``, ``text_files``, ``file_columns``). ``folder``: files on this machine or in object stores.
   ``file_index``: the files that hold a range of a partition. ``archive_log``: the log of an archive that pystreams
   wrote.
+- ``frames/``: DataFrames, whose rows become the records of a topic.
 - ``last_records``: the record before the cut, by which a log is recognised later.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from pystreams.backfill.sources.by_topic import TopicSources
 from pystreams.backfill.sources.csv_files import CsvSource
+from pystreams.backfill.sources.frames import DataFrameSource, SparkTable
 from pystreams.backfill.sources.json_files import JsonSource
 from pystreams.backfill.sources.logs import EmbeddedSource, KafkaSource, read_log
 from pystreams.backfill.sources.memory import MemorySource
@@ -22,12 +24,14 @@ from pystreams.backfill.sources.source import BATCH_ROWS, Source, within
 __all__ = [
     "BATCH_ROWS",
     "CsvSource",
+    "DataFrameSource",
     "EmbeddedSource",
     "JsonSource",
     "KafkaSource",
     "MemorySource",
     "ParquetSource",
     "Source",
+    "SparkTable",
     "TopicSources",
     "read_log",
     "within",

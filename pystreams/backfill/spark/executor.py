@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
@@ -10,19 +11,27 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pystreams.backfill.application import Application, PickledApplication, application_here
+from pystreams.backfill.application import (
+    Application,
+    LoadedApplication,
+    PickledApplication,
+    application_here,
+)
 from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob, TableFunction
 from pystreams.backfill.exchange.order import ORDER
 from pystreams.backfill.exchange.rows import Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.sources import DataFrameSource, Source, TopicSources
 from pystreams.backfill.spark.arrow import in_session, mapped
 from pystreams.backfill.spark.failures import receiving_errors
+from pystreams.backfill.spark.frames import FrameTopic
 from pystreams.backfill.spark.packing import PACKED_DDL
 from pystreams.backfill.spark.progress import Reporter, addresses_of, listening
 from pystreams.backfill.spark.shipping import shipped
 from pystreams.backfill.spark.staging import SparkStaging
 from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall, TableCall
 from pystreams.backfill.staging.port import Selection, Staged
+from pystreams.backfill.staging.staging_folder import new_folder
 from pystreams.errors import ConfigError
 
 #: Settings of the session that the executor works with; the user's own session keeps its own.
@@ -65,6 +74,16 @@ class SparkExecutor:
             return here
         return PickledApplication(shipped(program), dict(settings))
 
+    def open_frame(
+        self,
+        source: DataFrameSource,
+        application: Application,
+        loaded: LoadedApplication,
+        topic: str,
+        partitions: int,
+    ) -> Source:
+        return FrameTopic(self._session, source, application, loaded, topic, partitions)
+
     def staging(self, location: str) -> SparkStaging:
         return SparkStaging(self._session, location)
 
@@ -74,8 +93,12 @@ class SparkExecutor:
         context = self._session.sparkContext
         context.setJobDescription(f"pystreams backfill: slice {one.index}")
         try:
-            with listening(*addresses_of(context), report) as reporter, receiving_errors():
-                staging.write(one.index, self._rows(job, staging, reporter))
+            with (
+                listening(*addresses_of(context), report) as reporter,
+                receiving_errors(),
+                self._staged_frames(job, staging) as frames,
+            ):
+                staging.write(one.index, self._rows(job, staging, frames, reporter))
         finally:
             context.setJobDescription(None)  # type: ignore[arg-type]
         return staging.outcomes(one.index, one.tasks)
@@ -97,7 +120,28 @@ class SparkExecutor:
     def _own(self, staged: Staged) -> SparkStaging:
         return self.staging(staged.location).with_slices(staged.folders)
 
-    def _rows(self, job: SliceJob, staging: SparkStaging, reporter: Reporter) -> DataFrame:
+    @contextmanager
+    def _staged_frames(self, job: SliceJob, staging: SparkStaging) -> Iterator[dict[str, DataFrame]]:
+        """The packed rows of the topics of a slice that come from DataFrames. They are computed in jobs of their own,
+        because a DataFrame is read with the settings of its session, and packed rows with those of this one."""
+        one = job.work.slice
+        staged: dict[str, SparkStaging] = {}
+        carried = () if job.carried is None else job.carried.outcomes
+        try:
+            for topic, frame in _frames(job.source).items():
+                if topic not in {input.topic for input in one.inputs}:
+                    continue
+                times = {task: outcome.partition_times.get(topic, -1) for task, outcome in enumerate(carried)}
+                staged[topic] = staging.with_slices({one.index: new_folder(one.index)})
+                staged[topic].write(one.index, frame.packed_rows(job.work, times))
+            yield {topic: own.packed((one.index,), sql.lit(True)) for topic, own in staged.items()}
+        finally:
+            for own in staged.values():
+                own.discard(one.index)
+
+    def _rows(
+        self, job: SliceJob, staging: SparkStaging, frames: Mapping[str, DataFrame], reporter: Reporter
+    ) -> DataFrame:
         """The output of the tasks of a slice, as packed rows."""
         one, carried = job.work.slice, job.carried
         given = [
@@ -105,20 +149,38 @@ class SparkExecutor:
             for input in one.inputs
             if input.internal
         ]
+        given += frames.values()
         if carried is not None:
             stores = sql.col("kind") == int(Kind.STATE)
             given.append(self._own(carried.staging).packed((carried.slice,), stores))
         outcomes = () if carried is None else carried.outcomes
         call = SliceCall(
             job.work,
-            job.source,
+            _for_workers(job.source),
             {task: outcome.to_json() for task, outcome in enumerate(outcomes)},
+            frozenset(frames),
             bool(given),
             reporter,
         )
         if not given:
             return mapped(self._session.range(0, one.tasks, 1, one.tasks), call, PACKED_DDL)
         return mapped(_exchanged(reduce(DataFrame.unionAll, given), one.tasks), call, PACKED_DDL)
+
+
+def _frames(source: Source) -> dict[str, FrameTopic]:
+    """The topics that come from DataFrames."""
+    if not isinstance(source, TopicSources):
+        return {}
+    return {topic: one for topic, one in source.by_topic.items() if isinstance(one, FrameTopic)}
+
+
+def _for_workers(source: Source) -> Source:
+    """The sources that workers read by themselves."""
+    frames = _frames(source)
+    if not frames or not isinstance(source, TopicSources):
+        return source
+    own = {topic: one for topic, one in source.by_topic.items() if topic not in frames}
+    return TopicSources(own, source.otherwise)
 
 
 def _exchanged(rows: DataFrame, partitions: int) -> DataFrame:

@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from pystreams.backfill.exchange.order import Place
-from pystreams.backfill.exchange.rows import EXCHANGE_SCHEMA, Arrow, Kind, counted, exchange_rows, repeated
+from pystreams.backfill.exchange.rows import (
+    EXCHANGE_SCHEMA,
+    EXTERNAL,
+    Arrow,
+    Kind,
+    counted,
+    exchange_rows,
+    repeated,
+)
 
 #: The packed columns as Spark's types.
 PACKED_DDL = """kind tinyint, topic string, partition int, queue_time bigint, upstream bigint, sequence bigint,
@@ -35,6 +43,9 @@ _PACKED = pa.schema(
 #: The columns that are neither constant in a batch nor a counter.
 _OWN = ("queue_time", "timestamp", "key", "value", "headers")
 _OWN_SCHEMA = pa.schema([EXCHANGE_SCHEMA.field(name) for name in _OWN])
+
+#: Records of an external topic also have their offsets, which need not be a counter.
+_EXTERNAL_SCHEMA = pa.schema([*_OWN_SCHEMA, EXCHANGE_SCHEMA.field("sequence")])
 
 #: Costs a short record some 20 ns here and 10 ns where it is read, and leaves a tenth of its bytes.
 _CODEC = pa.Codec("zstd", compression_level=1)
@@ -65,23 +76,25 @@ class Packed(NamedTuple):
     def rows(self) -> Arrow:
         """In ``EXCHANGE_SCHEMA``."""
         (length,) = _LENGTH.unpack_from(self.data)
-        own = pa.ipc.read_record_batch(_CODEC.decompress(self.data[_LENGTH.size :], length), _OWN_SCHEMA)
+        schema = _schema(self.kind, self.upstream)
+        own = pa.ipc.read_record_batch(_CODEC.decompress(self.data[_LENGTH.size :], length), schema)
         size = own.num_rows
+        external = schema is _EXTERNAL_SCHEMA
         return exchange_rows(
             Kind(self.kind),
             repeated(self.topic, pa.string(), size),
             repeated(self.partition, pa.int32(), size),
             own.column(0),
             self.upstream,
-            counted(self.sequence, size),
-            tuple(own.columns[1:]),
+            own.column(len(_OWN)) if external else counted(self.sequence, size),
+            tuple(own.columns[1 : len(_OWN)]),
         )
 
 
 def packed(batches: Iterable[Arrow]) -> Iterator[Arrow]:
     """The output of a task as packed rows, each in an Arrow batch of its own.
 
-    A batch has one kind, topic, partition and writer, and its sequence has no hole.
+    A batch has one kind, topic, partition and writer; only the sequence of an external topic may have holes.
     """
     for batch in batches:
         step = max(1, batch.num_rows * PACKED_BYTES // max(1, batch.nbytes))
@@ -89,8 +102,14 @@ def packed(batches: Iterable[Arrow]) -> Iterator[Arrow]:
             yield _packed(batch.slice(start, step))
 
 
+def _schema(kind: int, upstream: int) -> Arrow:
+    """The columns of the rows in a packed row."""
+    return _EXTERNAL_SCHEMA if kind == Kind.RECORD and upstream == EXTERNAL else _OWN_SCHEMA
+
+
 def _packed(batch: Arrow) -> Arrow:
-    own = pa.record_batch([batch.column(name) for name in _OWN], schema=_OWN_SCHEMA)
+    schema = _schema(batch.column("kind")[0].as_py(), batch.column("upstream")[0].as_py())
+    own = pa.record_batch([batch.column(name) for name in schema.names], schema=schema)
     data = own.serialize()
     compressed = _LENGTH.pack(len(data)) + _CODEC.compress(data, asbytes=True)
     columns = [batch.column(name).slice(0, 1) for name in _PACKED.names[:-1]]

@@ -97,5 +97,9 @@ class SparkStaging(StagingFolder):
         """Compute packed rows and stage them as a slice's, in a folder that nobody has written to."""
         rows.write.options(**_WRITING).parquet(self.path_of(slice))
 
+    def discard(self, slice: int) -> None:
+        """Delete the folder of a slice."""
+        self._folder.delete(self._folders[slice])
+
     def path_of(self, slice: int) -> str:
         return f"{self._path}/{self._folders[slice]}"

@@ -29,14 +29,15 @@ RESULT_DDL = "partition int, result binary"
 class SliceCall:
     """For ``mapInArrow``: the task whose number is that of Spark's partition.
 
-    It is given packed rows, sorted: the stores that an earlier visit left, then records of internal topics. If
-    ``exchanged`` is false it has no such input, and what it is given only makes it run. ``carried`` is by task what the
-    earlier visit left beside its stores.
+    It is given packed rows, sorted: the stores that an earlier visit left, then records of internal topics, and of the
+    external topics ``frames``. If ``exchanged`` is false it has no such input, and what it is given only makes it run.
+    ``carried`` is by task what the earlier visit left beside its stores.
     """
 
     work: TaskWork
     source: Source
     carried: Mapping[int, bytes]
+    frames: frozenset[str]
     exchanged: bool
     reporter: Reporter
 
@@ -71,7 +72,7 @@ class SliceCall:
                 break
             yield one.rows()
         streams: list[tuple[QueueId | None, Iterator[Arrow]]] = []
-        streams += external_queues(self.work, task, self.source, carried)
+        streams += external_queues(self.work, task, self.source, carried, exchanged=self.frames)
         streams.append((None, in_order((one.place, one.rows()) for one in chain(first, exchanged))))
         yield from merged(streams)
 

@@ -57,6 +57,22 @@ def test_urls_of_files_for_workers_stay_as_they_are():
         (["--source", "embedded", "--source", "embedded:other.db"], 2, "cannot have two sources"),
         (["--source", "lines=kafka"], 2, "--bootstrap-servers HOST:PORT"),
         (["--source", "lines=parquet:nowhere"], 2, "nowhere"),
+        (["--source", "table:shop.lines?timestamp=at"], 2, "does not say for which topic the table is"),
+        (["--source", "lines=iceberg:?timestamp=at"], 2, "does not say where the table is"),
+        (
+            ["--source", "lines=delta:/tables/lines?key=name"],
+            2,
+            "does not say which column is the timestamp",
+        ),
+        (["--source", "lines=table:lines?timestamp=at&kye=name"], 2, "did you mean key?"),
+        (["--source", "lines=table:lines?timestamp"], 2, "pairs of a name and a value"),
+        (["--source", "lines=table:lines?timestamp=at&partitions=0"], 2, "how many partitions"),
+        (["--source", "lines=table:lines?timestamp=at"], 2, "leave out --master none"),
+        (
+            ["--source", "lines=table:lines?timestamp=at", "--hand-over", "embedded"],
+            2,
+            "topic lines comes from a table without them",
+        ),
         (["--until", "tomorrow"], 2, "write now, a time"),
         (["--until", "lines-0=ten"], 2, "TOPIC-PARTITION=OFFSET"),
         (["--until", "2013"], 2, "1970-01-01T00:00:02.013Z"),
@@ -143,6 +159,21 @@ print([name for name in ("pyarrow", "pyspark", "pandas", "numpy") if name in sys
         ("a.b-c=json:s3a://bucket/x=1", SourceText("a.b-c", "json", "s3a://bucket/x=1")),
         ("kafka:one:9092,two:9092", SourceText(None, "kafka", "one:9092,two:9092")),
         ("embedded", SourceText(None, "embedded", "")),
+        (
+            "orders=table:shop.db.orders?key=customer&timestamp=at",
+            SourceText("orders", "table", "shop.db.orders", {"key": "customer", "timestamp": "at"}),
+        ),
+        (
+            "orders=jdbc:postgresql://host/shop?dbtable=orders&timestamp=at",
+            SourceText("orders", "jdbc", "postgresql://host/shop", {"dbtable": "orders", "timestamp": "at"}),
+        ),
+        (
+            "orders=parquet:/tables/orders?timestamp=at&value=item%20name,cents",
+            SourceText(
+                "orders", "parquet", "/tables/orders", {"timestamp": "at", "value": "item name,cents"}
+            ),
+        ),
+        ("parquet:s3://bucket/a?region=x", SourceText(None, "parquet", "s3://bucket/a?region=x")),
     ],
 )
 def test_a_source_is_a_topic_a_kind_and_a_place(text, meant):

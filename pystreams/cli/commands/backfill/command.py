@@ -33,7 +33,9 @@ def backfill(
             "--source",
             metavar="[TOPIC=]KIND[:PLACE]",
             help="The source of a topic's history: [bold]kafka[/], [bold]embedded[/], or files in a folder: "
-            "[bold]parquet:FOLDER[/], [bold]json:FOLDER[/], [bold]csv:FOLDER[/]. Without TOPIC: the source "
+            "[bold]parquet:FOLDER[/], [bold]json:FOLDER[/], [bold]csv:FOLDER[/]; or a table that Spark reads: "
+            "[bold]'table:NAME?key=COLUMN&timestamp=COLUMN'[/], also [bold]iceberg:[/], [bold]delta:[/], "
+            "[bold]orc:[/], [bold]jdbc:[/]. Without TOPIC: the source "
             "of all other topics. May be repeated. Default: the log that the application runs on.",
             show_default=False,
             rich_help_panel=READS_PANEL,

@@ -7,22 +7,28 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
+from urllib.parse import parse_qsl
 
 from pystreams.backfill.locations import shown
 from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.ids import TopicPartition
-from pystreams.nearest import did_you_mean, not_among
+from pystreams.nearest import did_you_mean, nearest, not_among
 from pystreams.times import read_time, show_time
 
 if TYPE_CHECKING:
     from pystreams.backfill.plan.cut import Until
-    from pystreams.backfill.sources import Source
+    from pystreams.backfill.sources import DataFrameSource, Source
 
-Kind = Literal["kafka", "embedded", "parquet", "json", "csv"]
+Kind = Literal["kafka", "embedded", "parquet", "json", "csv", "table", "iceberg", "delta", "orc", "jdbc"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _FILES: tuple[Kind, ...] = ("parquet", "json", "csv")
 _EXAMPLE = "--source orders=parquet:/archive/orders"
+#: Kinds that are tables, which Spark reads; files are, too, if their columns are named.
+_TABLES: tuple[Kind, ...] = ("table", "iceberg", "delta", "orc", "jdbc")
+_TABLE_EXAMPLE = "--source 'orders=table:shop.orders?key=customer&timestamp=at'"
+#: What may be said of a table's columns; other names are options of Spark's reader.
+_COLUMNS = ("key", "value", "timestamp", "partition", "offset", "partitions")
 #: A number below this one, a time in 1973, is not taken for milliseconds.
 _MILLISECONDS_MIN = 100_000_000_000
 
@@ -35,8 +41,11 @@ class SourceText:
 
     topic: str | None
     kind: Kind
-    #: A folder, the file of an embedded log, or Kafka's addresses; empty: the place that the other options give.
+    #: A folder, the file of an embedded log, Kafka's addresses, or the name or folder of a table; empty: the place that
+    #: the other options give.
     place: str
+    #: For tables: the columns, the number of partitions, and options of Spark's reader; empty for other kinds.
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         return f"{self.kind} {shown(self.place)}".rstrip()
@@ -60,7 +69,46 @@ def parse_source(text: str) -> SourceText:
             f"--source {text!r} does not say where the {kind} files are",
             hint=f"add the folder: --source {text}:FOLDER",
         )
+    name, mark, query = place.partition("?")
+    if kind in _TABLES or (kind in _FILES and mark and "timestamp=" in query):
+        return SourceText(topic, kind, name, _table_options(text, topic, name, query))
     return SourceText(topic, kind, place)
+
+
+def _table_options(text: str, topic: str | None, name: str, query: str) -> dict[str, str]:
+    """The options behind the ``?`` of a table. Raises ``ConfigError`` for a table that is not completely described."""
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError:
+        raise ConfigError(
+            f"--source {shown(text)!r} does not say what its columns are",
+            why="behind the ? stand pairs of a name and a value",
+            hint=f"write them as in {_TABLE_EXAMPLE}",
+        ) from None
+    options = dict(pairs)
+    for option in options:
+        meant = nearest(option.lower(), _COLUMNS)
+        if option not in _COLUMNS and meant and abs(len(option) - len(meant[0])) <= 1:
+            raise ConfigError(
+                f"--source {shown(text)!r} has an option {option}",
+                why=f"a table has {', '.join(_COLUMNS)}, and options of Spark's reader",
+                hint=f"did you mean {meant[0]}?",
+            )
+    counts = options.get("partitions", "1")
+    missing = {
+        "for which topic the table is": topic,
+        "where the table is": name,
+        "which column is the timestamp": options.get("timestamp"),
+        "how many partitions the topic has": counts.isdecimal() and int(counts),
+        "each name once": len(pairs) == len(options),
+    }
+    for what, given in missing.items():
+        if not given:
+            raise ConfigError(
+                f"--source {shown(text)!r} does not say {what}",
+                hint=f"write it as in {_TABLE_EXAMPLE}",
+            )
+    return options
 
 
 def parse_sources(texts: Sequence[str]) -> dict[str | None, SourceText]:
@@ -104,13 +152,14 @@ def default_source(places: Places) -> SourceText:
     return SourceText(None, "kafka" if places.bootstrap_servers else "embedded", "")
 
 
-def open_sources(texts: Mapping[str | None, SourceText], inputs: Collection[str], places: Places) -> Source:
-    """All topics with their sources; topics without a source are read from the log that the application runs on.
+def open_sources(
+    texts: Mapping[str | None, SourceText], inputs: Collection[str], places: Places
+) -> dict[str, Source | DataFrameSource]:
+    """All topics with their sources, ``*`` for those that are not named; topics without a source are read from the log
+    that the application runs on.
 
     ``inputs`` are the topics that the application reads by name. Raises ``ConfigError``.
     """
-    from pystreams.backfill.sources import TopicSources
-
     check_topics(texts, inputs)
     by_topic = {topic: open_source(text, places) for topic, text in texts.items() if topic is not None}
     others, left = texts.get(None), sorted(set(inputs) - set(by_topic))
@@ -123,10 +172,10 @@ def open_sources(texts: Mapping[str | None, SourceText], inputs: Collection[str]
                 hint=f"name an archive: --source {left[0]}=parquet:FOLDER, or a log: --embedded-log FILE,"
                 " --bootstrap-servers HOST:PORT",
             )
-    return TopicSources(by_topic, None if others is None else open_source(others, places))
+    return by_topic if others is None else {**by_topic, "*": open_source(others, places)}
 
 
-def open_source(text: SourceText, places: Places) -> Source:
+def open_source(text: SourceText, places: Places) -> Source | DataFrameSource:
     """The source that the text of a ``--source`` describes. Raises ``ConfigError``; ``BrokerUnavailableError`` for a
     log that is not there."""
     from pystreams.backfill import sources
@@ -149,13 +198,45 @@ def open_source(text: SourceText, places: Places) -> Source:
                     hint="name its file: embedded:FILE, or --embedded-log FILE",
                 )
             return sources.EmbeddedSource(str(path))
-        case "parquet" | "json" | "csv":
+        case "parquet" | "json" | "csv" if not text.options:
             kinds: Mapping[str, Callable[..., Source]] = {
                 "parquet": sources.ParquetSource,
                 "json": sources.JsonSource,
                 "csv": sources.CsvSource,
             }
             return kinds[text.kind](text.place, topic=text.topic, approximate=places.approximate)
+        case _:
+            return _open_table(text)
+
+
+def tables_among(sources: Mapping[str, Source | DataFrameSource]) -> dict[str, DataFrameSource]:
+    """The topics whose history comes from tables, which only Spark reads."""
+    from pystreams.backfill.sources import DataFrameSource
+
+    return {topic: source for topic, source in sources.items() if isinstance(source, DataFrameSource)}
+
+
+def _open_table(text: SourceText) -> DataFrameSource:
+    from pystreams.backfill.sources import DataFrameSource, SparkTable
+
+    options = dict(text.options)
+    columns = {name: options.pop(name, None) for name in _COLUMNS}
+    partitions = columns["partitions"]
+    url = f"jdbc:{text.place}" if text.kind == "jdbc" else text.place
+    return DataFrameSource(
+        SparkTable(text.kind, url, options),
+        timestamp=str(columns["timestamp"]),
+        key=_names(columns["key"]),
+        value=_names(columns["value"]),
+        partition=columns["partition"],
+        offset=columns["offset"],
+        partitions=None if partitions is None else int(partitions),
+    )
+
+
+def _names(text: str | None) -> str | list[str] | None:
+    """``a,b`` are two columns."""
+    return text.split(",") if text and "," in text else text or None
 
 
 def parse_until(text: str) -> Until:

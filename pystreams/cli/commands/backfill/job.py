@@ -15,7 +15,13 @@ from pystreams.backfill.locations import is_url, shown
 from pystreams.cli.application.settings import parse_pairs
 from pystreams.cli.application.topics import input_topics, output_topics
 from pystreams.cli.commands.backfill.from_snapshot import hand_over_snapshot
-from pystreams.cli.commands.backfill.inputs import Places, open_sources, parse_sources, parse_until
+from pystreams.cli.commands.backfill.inputs import (
+    Places,
+    open_sources,
+    parse_sources,
+    parse_until,
+    tables_among,
+)
 from pystreams.cli.commands.backfill.options import BackfillOptions
 from pystreams.cli.commands.backfill.outputs import (
     Emit,
@@ -49,7 +55,7 @@ if TYPE_CHECKING:
     from pystreams.backfill.compute.result import BackfillResult
     from pystreams.backfill.handover.hand_over import HandedOver
     from pystreams.backfill.plan.cut import Until
-    from pystreams.backfill.sources import Source
+    from pystreams.backfill.sources import DataFrameSource, Source
 
 #: Where backfills are staged by default.
 DEFAULT_STAGING = Path(".pystreams") / "backfill"
@@ -72,8 +78,9 @@ def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
         config.embedded_log, config.bootstrap_servers, config.client_settings, options.approximate
     )
     built = build_topology(program.loaded, config)
-    source = open_sources(texts, sorted({*input_topics(built), *built.global_topics}), places)
-    job = BackfillJob(options, program, source, until, hand_over, emit, output_topics(built))
+    sources = open_sources(texts, sorted({*input_topics(built), *built.global_topics}), places)
+    hand_over.check_tables(tables_among(sources))
+    job = BackfillJob(options, program, sources, until, hand_over, emit, output_topics(built))
     try:
         if dry_run:
             job.look()
@@ -113,7 +120,7 @@ class BackfillJob:
         self,
         options: BackfillOptions,
         program: Program,
-        source: Source,
+        sources: Mapping[str, Source | DataFrameSource],
         until: Until,
         hand_over: HandOver,
         emit: Emit,
@@ -121,7 +128,8 @@ class BackfillJob:
     ) -> None:
         self._options = options
         self._program = program
-        self._source = source
+        self._sources = sources
+        self._tables = tables_among(sources)
         self._until = until
         self._hand_over = hand_over
         self._emit = emit
@@ -137,10 +145,11 @@ class BackfillJob:
 
     @property
     def needs_spark_to_plan(self) -> bool:
-        """Whether only Spark can read the staging folder of the earlier backfill, or of the one that is resumed."""
-        return self._options.master != NO_SPARK and (
-            self._options.previous is not None or self._options.resume
-        )
+        """Whether only Spark can read a source, or the staging folder of the earlier backfill, or of the one that is
+        resumed."""
+        options = self._options
+        read_by_spark = bool(self._tables) or options.previous is not None or options.resume
+        return options.master != NO_SPARK and read_by_spark
 
     def look(self) -> None:
         """For --dry-run: show the plan, and the error that a run would raise now."""
@@ -168,7 +177,7 @@ class BackfillJob:
             given["commit_records"] = options.commit_records
         planned = plan_backfill(
             self._program.for_workers,
-            sources=self._source,
+            sources=self._sources,
             executor=executor,
             until=self._until,
             settings=self._program.settings,
@@ -258,14 +267,19 @@ class BackfillJob:
 
     @cached_property
     def _partitions(self) -> Mapping[str, int]:
-        """The numbers of partitions of output topics on the target log: they decide the partition of each record."""
+        """The numbers of partitions of output topics on the target log: they decide the partition of each record. So do
+        those of topics whose history comes from a table that does not tell it."""
         config = self._program.config
         on_kafka = self._hand_over.to != "embedded" and config.bootstrap_servers is not None
         if not on_kafka and not config.embedded_log.exists():
             return {}
         with open_target(self._hand_over.to, config) as broker, closing(broker.admin()) as admin:
             found = admin.describe_topics()
-        return {name: found[name].partitions for name in self._outputs if name in found}
+        unknown = {
+            *self._outputs,
+            *(name for name, table in self._tables.items() if table.partitions is None),
+        }
+        return {name: found[name].partitions for name in sorted(unknown) if name in found}
 
     def compute(self, planned: Planned, executor: Executor | None, display: Display) -> None:
         """Compute all slices, then write the results to their targets."""
@@ -365,7 +379,7 @@ class BackfillJob:
                     f"Written to {folder}. To hand it over: pystreams backfill {self._options.application}"
                     f" --from-snapshot {folder} --hand-over kafka or embedded."
                 )
-            case "none" if self._options.approximate:
+            case "none" if result.manifest.approximate:
                 note(f"Computed, and staged in {self.place}.")
             case "none":
                 note(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from pystreams.errors import BrokerUnavailableError, ConfigError
 from pystreams.nearest import did_you_mean
 
 if TYPE_CHECKING:
+    from pystreams.backfill.sources import DataFrameSource
     from pystreams.broker.port import Broker
     from pystreams.config import StreamsConfig
 
@@ -43,6 +44,16 @@ class HandOver:
                 "continue",
                 hint="backfill from an archive with offsets (pystreams archive creates one), or leave one of "
                 "them out",
+            )
+
+    def check_tables(self, tables: Mapping[str, DataFrameSource]) -> None:
+        """Raises ``ConfigError`` for results from tables that cannot be handed over."""
+        without = sorted(topic for topic, table in tables.items() if not table.exact)
+        if self.to != "none" and without:
+            raise ConfigError(
+                f"--hand-over {self.to} needs offsets: topic {without[0]} comes from a table without them",
+                why="without offsets the backfill does not know from where the live application has to continue",
+                hint="name the columns that have them: &partition=NAME&offset=NAME; or leave --hand-over out",
             )
 
     def place(self, config: StreamsConfig, staging: str) -> str:

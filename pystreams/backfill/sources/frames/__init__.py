@@ -1,0 +1,12 @@
+"""Rows of a DataFrame as records of a topic. Nothing here imports Spark: rows come as Arrow batches.
+
+- ``source``: which column is what. Begin here.
+- ``columns``: matches columns with the types of keys and values, and tells all mismatches at once.
+- ``adapting``: Arrow's values as the values that a type wants. ``encoding``: rows as records, in bytes.
+"""
+
+from __future__ import annotations
+
+from pystreams.backfill.sources.frames.source import DataFrameSource, SparkTable
+
+__all__ = ["DataFrameSource", "SparkTable"]

@@ -1,0 +1,71 @@
+"""The description of a DataFrame as the history of a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from pystreams.backfill.locations import shown
+from pystreams.errors import ConfigError
+
+#: ``pyspark.sql.DataFrame``: only the executor on Spark imports Spark.
+DataFrame: TypeAlias = Any
+
+#: One column, or several as the fields of an object.
+ColumnNames = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SparkTable:
+    """A table that Spark opens once it runs: ``spark.read.format(format).options(**options).load(place)``; the format
+    ``table`` is one of a catalog, by its name."""
+
+    format: str
+    place: str
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def description(self) -> str:
+        """For people."""
+        return f"{self.format} {shown(self.place)}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class DataFrameSource:
+    """A DataFrame whose rows are the records of a topic. Only ``SparkExecutor`` reads it.
+
+    - ``frame``: the DataFrame, or a table that the executor opens.
+    - ``timestamp``: the column of the records' timestamps: a timestamp, a date, or an integer in ms since 1970. Spark's
+      timestamps without a time zone are taken as UTC.
+    - ``key``, ``value``: the columns from which the serdes of the topic write keys and values. A name: that column is
+      the key or value. Several names: they are fields of an object. Without ``key`` records have no key; without
+      ``value`` all columns but ``partition`` and ``offset`` are fields of an object. A binary column holds the bytes
+      of the topic themselves.
+    - ``partition``, ``offset``: the columns with the places that the records had in the topic. With both of them the
+      records are in the order of their offsets, and a live application can go on behind them. Without ``partition``
+      the partition is that of the key, as producers choose it. Without one of them records are numbered in the order
+      of timestamp, ``offset`` if there is one, key and value.
+    - ``partitions``: the number of the topic's partitions, unless ``backfill(partitions=...)`` gives it.
+    """
+
+    frame: DataFrame | SparkTable
+    timestamp: str
+    key: ColumnNames | None = None
+    value: ColumnNames | None = None
+    partition: str | None = None
+    offset: str | None = None
+    partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ``ConfigError`` for a number of partitions that a topic cannot have."""
+        if self.partitions is not None and self.partitions < 1:
+            raise ConfigError(
+                f"a topic cannot have {self.partitions} partitions",
+                hint="give the number of the topic's partitions where the application runs live",
+            )
+
+    @property
+    def exact(self) -> bool:
+        """Whether the records have the offsets of the topic."""
+        return self.partition is not None and self.offset is not None

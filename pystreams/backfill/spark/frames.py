@@ -1,0 +1,211 @@
+"""DataFrames as sources: what a plan asks of them, and their records as the packed rows that Spark exchanges.
+
+A table is read twice: for the plan, which counts the records of each partition (of the value nothing is read then), and
+for the slice, which encodes, distributes and sorts them. The slice finds it if the table has changed in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+
+from pystreams.backfill.application import Application, LoadedApplication
+from pystreams.backfill.compute.task import TaskWork
+from pystreams.backfill.exchange.rows import Arrow
+from pystreams.backfill.sources.frames.source import DataFrameSource, SparkTable
+from pystreams.backfill.sources.ranges import InputRange, LastRecord
+from pystreams.backfill.sources.source import Span
+from pystreams.backfill.spark.arrow import mapped, table_of
+from pystreams.backfill.spark.failures import reason_of, receiving_errors
+from pystreams.backfill.spark.frame_worker import EncoderOf, Encoding, Numbering
+from pystreams.backfill.spark.packing import PACKED_DDL
+from pystreams.errors import ConfigError, StateError
+from pystreams.ids import TopicPartition
+from pystreams.nearest import listing
+
+_PLACES_DDL: Final = "partition int, offset bigint, timestamp bigint"
+_ENCODED_DDL: Final = f"{_PLACES_DDL}, key binary, value binary"
+
+
+@dataclass(frozen=True, slots=True)
+class _Partition:
+    """What a table holds of a partition. ``first`` and ``end`` are offsets, of the table or numbered."""
+
+    first: int
+    end: int
+    records: int
+
+
+class FrameTopic:
+    """A topic whose records are the rows of a DataFrame. Implements ``sources.Source`` for the driver; only
+    ``packed_rows`` gives records."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        source: DataFrameSource,
+        application: Application,
+        loaded: LoadedApplication,
+        topic: str,
+        partitions: int,
+    ) -> None:
+        """Raises ``ConfigError`` for columns that do not fit, and for a table that cannot be opened."""
+        self.exact = source.exact
+        self._topic = topic
+        self._count = partitions
+        self._application = application
+        self._fingerprint = loaded.built.fingerprint
+        self._frame, self._name = _opened(session, source)
+        columns = replace(source, frame=SparkTable("", ""))
+        schema = table_of(self._frame.limit(0)).schema
+        self._make = EncoderOf(columns, schema, topic, partitions, self._name)
+        self._columns = self._make(loaded)
+
+    @property
+    def description(self) -> str:
+        """With the number of records, by which a backfill that is resumed finds that the table has changed; offsets
+        tell records apart by themselves."""
+        if self.exact:
+            return self._name
+        return f"{self._name} with {sum(one.records for one in self._summary.values())} rows"
+
+    @property
+    def approximate(self) -> bool:
+        return not self.exact
+
+    def partitions(self) -> Mapping[str, int]:
+        return {self._topic: self._count}
+
+    def beginnings(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {partition: self._held(partition).first for partition in partitions}
+
+    def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        return {partition: self._held(partition).end for partition in partitions}
+
+    def offsets_at(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
+        late = sql.col("timestamp") >= time_ms
+        found = self._places().groupBy("partition")
+        chosen = (
+            sql.min(sql.when(late, sql.col("offset")))
+            if self.exact
+            else sql.sum(sql.when(late, 0).otherwise(1))
+        )
+        with receiving_errors():
+            offsets = {row[0]: row[1] for row in found.agg(chosen).collect()}
+        ends = self.ends(partitions)
+        at = {p: offsets.get(p.partition) for p in partitions}
+        return {p: ends[p] if offset is None else offset for p, offset in at.items()}
+
+    def missing(self, input: InputRange) -> list[Span]:
+        """A table does not know which offsets have existed."""
+        return []
+
+    def last_before(self, ends: Mapping[TopicPartition, int]) -> dict[TopicPartition, LastRecord]:
+        """None: values that are written from columns need not have the bytes that the log's producer wrote."""
+        return {}
+
+    def read(self, input: InputRange) -> Iterator[Arrow]:
+        """Workers do not open tables: Spark gives them the rows (``packed_rows``)."""
+        raise StateError(
+            f"{input.partition} comes from a DataFrame, which a worker cannot read",
+            where=self._name,
+            hint="read the topic from a log or an archive",
+        )
+
+    def packed_rows(self, work: TaskWork, times: Mapping[int, int]) -> DataFrame:
+        """The records of the topic for the tasks of a slice, in order within each partition. ``times`` are the
+        partitions' times after an earlier visit."""
+        numbering = Numbering(
+            work,
+            self._topic,
+            None if self.exact else {p: one.records for p, one in self._summary.items()},
+            times,
+            self._name,
+        )
+        order = ("offset",) if self.exact else ("timestamp", "offset", "key", "value")
+        rows = mapped(self._selected(self._columns.columns), self._encoding(places=False), _ENCODED_DDL)
+        ordered = rows.repartitionById(self._count, "partition").sortWithinPartitions(*order)
+        return mapped(ordered, numbering, PACKED_DDL)
+
+    def _held(self, partition: TopicPartition) -> _Partition:
+        return self._summary.get(partition.partition, _Partition(0, 0, 0))
+
+    @cached_property
+    def _summary(self) -> dict[int, _Partition]:
+        """By partition, what the table holds. One pass over keys, places and timestamps."""
+        offset, timestamp = sql.col("offset"), sql.col("timestamp")
+        wrong = [timestamp.isNull() | (timestamp < 0), sql.col("partition").isNull()]
+        if self.exact:
+            wrong.append(offset.isNull() | (offset < 0))
+        tests = [sql.sum(sql.when(test, 1).otherwise(0)) for test in wrong]
+        measures = [sql.count(sql.lit(1)), sql.min(offset), sql.max(offset), *tests]
+        with receiving_errors():
+            rows = self._places().groupBy("partition").agg(*measures).collect()
+        self._check([row[0] for row in rows], [sum(row[4 + i] for row in rows) for i in range(len(wrong))])
+        return {
+            row[0]: _Partition(row[2], row[3] + 1, row[1]) if self.exact else _Partition(0, row[1], row[1])
+            for row in rows
+        }
+
+    def _check(self, partitions: list[int | None], wrong: list[int]) -> None:
+        """Raises ``ConfigError`` for rows that cannot be records of the topic."""
+        beyond = sorted(p for p in partitions if p is not None and not 0 <= p < self._count)
+        found = [
+            f"{count:,} rows have no {what}"
+            for what, count in zip(
+                ("timestamp, or one before 1970", "partition", "offset"), wrong, strict=False
+            )
+            if count
+        ]
+        if beyond:
+            found.append(f"there are rows of the partitions {listing(map(str, beyond))}, of {self._count}")
+        if found:
+            raise ConfigError(
+                f"there are rows that cannot be records of topic {self._topic}",
+                where=self._name,
+                why="; ".join(found),
+                hint="leave them out of the DataFrame, or correct them there",
+            )
+
+    def _places(self) -> DataFrame:
+        return mapped(self._selected(self._columns.place_columns), self._encoding(places=True), _PLACES_DDL)
+
+    def _selected(self, columns: Collection[str]) -> DataFrame:
+        return self._frame.select(*(sql.col(_quoted(name)) for name in columns))
+
+    def _encoding(self, *, places: bool) -> Encoding:
+        return Encoding(self._application, self._fingerprint, self._make, places)
+
+
+def _opened(session: SparkSession, source: DataFrameSource) -> tuple[DataFrame, str]:
+    """The DataFrame of a source, and its name for people. Raises ``ConfigError`` for a table that Spark cannot open."""
+    table = source.frame
+    if not isinstance(table, SparkTable):
+        return table, "a DataFrame"
+    reader = session.read.options(**table.options)
+    try:
+        if table.format == "table":
+            return reader.table(table.place), table.description
+        if table.format == "jdbc":
+            return reader.format("jdbc").option("url", table.place).load(), table.description
+        return reader.format(table.format).load(table.place), table.description
+    except (PySparkException, Py4JJavaError) as error:
+        unknown = "DATA_SOURCE_NOT_FOUND" in str(error)
+        raise ConfigError(
+            f"Spark cannot open {table.description}",
+            why=f"it does not have the format {table.format}" if unknown else reason_of(error),
+            hint="check its name; a format that Spark does not bring along needs its package and its settings: "
+            "--conf spark.jars.packages=...",
+        ) from None
+
+
+def _quoted(name: str) -> str:
+    """A column's name as it is, dots and all."""
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,289 @@
+"""The rows of a DataFrame are the records of a topic: with the bytes, partitions and order that producers would have
+given them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as sql
+
+from pystreams.app import App
+from pystreams.backfill.api import backfill, plan_backfill
+from pystreams.backfill.compute.driver import run
+from pystreams.backfill.handover.hand_over import hand_over
+from pystreams.backfill.sources import DataFrameSource, EmbeddedSource, MemorySource
+from pystreams.backfill.spark.arrow import mapped
+from pystreams.backfill.spark.executor import SparkExecutor
+from pystreams.errors import ConfigError, StateError
+from pystreams.ids import TopicPartition
+from pystreams.record import RecordBatch
+from tests.backfill.kit import everything
+from tests.backfill.live import SETTINGS, append, create, left_on, split
+from tests.backfill.programs import history, windowed_sum, word_count
+from tests.live.support import Line, Log, run_to_the_end
+
+BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
+
+
+class Item(msgspec.Struct):
+    name: str
+    pieces: int
+
+
+class Order(msgspec.Struct):
+    customer: str
+    price: Decimal
+    at: int
+    items: list[Item]
+    labels: dict[str, str]
+    note: str | None = None
+
+
+def revenue() -> App:
+    """Pieces by item: with a repartition."""
+    app = App("shop", statestore_cache_max_bytes=0)
+    orders = app.stream("orders", key=str, value=Order)
+    orders.group_by_key().count(name="orders-of")
+    (
+        orders.flat_map_values(lambda order: order.items)
+        .select_key(lambda key, item: item.name, key=str)
+        .group_by_key(value=Item)
+        .aggregate(int, lambda total, item: total + item.pieces, value=int, name="pieces")
+        .to_stream()
+        .to("totals")
+    )
+    return app
+
+
+def some_orders(seed: int, count: int = 60) -> list[Order]:
+    chance = random.Random(seed)
+    return [
+        Order(
+            customer=f"c{chance.randrange(9)}",
+            price=Decimal(chance.randrange(10_000)) / 100,
+            at=int(BEGIN.timestamp() * 1000) + chance.randrange(40) * 60_000,
+            items=[Item(chance.choice("abc"), chance.randrange(1, 5)) for _ in range(chance.randrange(3))],
+            labels={"by": chance.choice(["web", "phone"])},
+            note=chance.choice([None, "gift"]),
+        )
+        for _ in range(count)
+    ]
+
+
+def frame_of(spark: Any, orders: list[Order]) -> Any:
+    """The orders as a table, in any order."""
+    rows = [
+        (o.customer, o.price.quantize(Decimal("0.01")), BEGIN + timedelta(milliseconds=o.at - _ms(BEGIN)),
+         [(i.name, i.pieces) for i in o.items], o.labels, o.note)
+        for o in orders
+    ]  # fmt: skip
+    schema = (
+        "customer string, price decimal(10,2), at timestamp, items array<struct<name: string, pieces: int>>, "
+        "labels map<string, string>, note string"
+    )
+    return spark.createDataFrame(rows, schema)
+
+
+def in_order(orders: list[Order]) -> list[tuple[str, Order, int]]:
+    """As records, in the order that is promised: by timestamp, ties by the bytes of key and value."""
+    encode = msgspec.json.encode
+    for order in orders:
+        order.price = order.price.quantize(Decimal("0.01"))
+    ordered = sorted(orders, key=lambda order: (order.at, order.customer.encode(), encode(order)))
+    return [(order.customer, order, order.at) for order in ordered]
+
+
+def _ms(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def test_rows_give_what_the_same_records_in_a_log_give(
+    spark: Any, executor: SparkExecutor, tmp_path: Path, new_log: Callable[[str], Log]
+) -> None:
+    seed = 5
+    orders = some_orders(seed)
+    log = new_log("log")
+    log.create("orders", "totals", partitions=3)
+    log.write("orders", in_order(orders), value=Order)
+    from_log = backfill(
+        revenue(), sources=EmbeddedSource(str(log.path / "log.db")), staging=tmp_path / "log-staging"
+    )
+    source = DataFrameSource(frame_of(spark, orders), key="customer", timestamp="at")
+    from_rows = backfill(
+        revenue(),
+        sources={"orders": source},
+        staging=tmp_path / "staging",
+        executor=executor,
+        partitions={"orders": 3, "totals": 3},
+    )
+    assert everything(from_rows) == everything(from_log)
+    assert from_rows.manifest.approximate
+    staged = [path.name for path in (tmp_path / "staging").iterdir() if path.is_dir()]
+    assert sorted(staged) == sorted(from_rows.manifest.folders.values())
+
+
+# Tables that have the offsets of the topic
+
+
+def exact(frame: Any, **columns: Any) -> DataFrameSource:
+    return DataFrameSource(
+        frame, key="key", value="value", timestamp="at", partition="part", offset="place", **columns
+    )
+
+
+def archived(spark: Any, partitions: Sequence[Sequence[Line]]) -> Any:
+    """A topic's history as the rows of a table with offsets, in any order."""
+    rows = [
+        (line.key, line.value, line.timestamp, partition, offset)
+        for partition, lines in enumerate(partitions)
+        for offset, line in enumerate(lines)
+    ]
+    random.Random(3).shuffle(rows)
+    return spark.createDataFrame(rows, "key binary, value binary, at bigint, part int, place bigint")
+
+
+def test_with_offsets_a_live_application_goes_on_as_if_it_had_been_live(
+    spark: Any, executor: SparkExecutor, tmp_path: Path, new_log: Callable[[str], Log]
+) -> None:
+    past = history("windowed sum", 11, 2)
+    at = {TopicPartition(topic, p): len(past[topic][p]) // 2 for topic in past for p in range(2)}
+    prefix, rest = split(past, at)
+    live, handed = new_log("live"), new_log("handed")
+    app = {log: windowed_sum(**SETTINGS, state_dir=log.path / "state", window_changelog_retention_ms=-1)
+           for log in (live, handed)}  # fmt: skip
+    for log in (live, handed):
+        create(log, past, ["sums"])
+        append(log, prefix)
+    run_to_the_end(live, app[live])
+    # The table has later records, too: the cut leaves them out.
+    sources = {topic: exact(archived(spark, past[topic]), partitions=2) for topic in past}
+    result = backfill(
+        app[handed],
+        sources=sources,
+        staging=tmp_path / "staging",
+        executor=executor,
+        partitions={"sums": 2},
+        until=at,
+    )
+    hand_over(result, handed.broker, emit=True)
+    for log in (live, handed):
+        append(log, rest)
+        run_to_the_end(log, app[log])
+    assert left_on(handed, app[handed], ["sums"]) == left_on(live, app[live], ["sums"])
+
+
+def test_holes_between_offsets_stay_where_they_are(
+    spark: Any, executor: SparkExecutor, tmp_path: Path
+) -> None:
+    past = history("word count", 3, 2)
+    times = sorted(line.timestamp for lines in past["lines"] for line in lines)
+    frame = (
+        archived(spark, past["lines"]).where("place % 3 <> 1").withColumn("place", sql.expr("place * 2 + 5"))
+    )
+    kept = {
+        TopicPartition("lines", p): [
+            (offset * 2 + 5, line) for offset, line in enumerate(lines) if offset % 3 != 1
+        ]
+        for p, lines in enumerate(past["lines"])
+    }
+    batches = {
+        partition: [
+            RecordBatch(
+                *partition,
+                [line.key for _, line in lines],
+                [line.value for _, line in lines],
+                [line.timestamp for _, line in lines],
+                [offset for offset, _ in lines],
+                None,
+                lines[-1][0] + 1,
+            )
+        ]
+        for partition, lines in kept.items()
+    }
+    inline = backfill(
+        word_count(), sources=MemorySource({"lines": 2}, batches), staging=tmp_path / "inline",
+        until=times[len(times) // 2],
+    )  # fmt: skip
+    on_spark = backfill(
+        word_count(), sources={"lines": exact(frame, partitions=2)}, staging=tmp_path / "spark",
+        executor=executor, until=times[len(times) // 2],
+    )  # fmt: skip
+    assert [one for one in on_spark.manifest.inputs if one.start != 5] == []
+    assert on_spark.manifest.inputs == inline.manifest.inputs
+    assert everything(on_spark) == everything(inline)
+
+
+# What is refused
+
+
+def planned(spark: Any, frame: Any, executor: Any = None, **columns: Any) -> Any:
+    columns = {"key": "customer", "timestamp": "at", "partitions": 2, **columns}
+    return plan_backfill(revenue(), sources={"orders": DataFrameSource(frame, **columns)}, executor=executor)
+
+
+def test_a_table_that_does_not_fit_is_refused_before_it_is_read(spark: Any, executor: SparkExecutor) -> None:
+    never = sql.raise_error(sql.lit("this row was read")).cast("double")
+    frame = frame_of(spark, some_orders(1)).withColumn("price", never).drop("items")
+    with pytest.raises(ConfigError) as refused:
+        planned(spark, frame, executor)
+    assert "there is no column items, which Order needs" in str(refused.value)
+    assert "column price is double, but the type wants Decimal" in str(refused.value)
+
+
+def test_a_table_is_not_read_without_spark(spark: Any) -> None:
+    with pytest.raises(ConfigError, match="orders comes from a table that Spark reads"):
+        planned(spark, frame_of(spark, some_orders(1)))
+
+
+def test_the_number_of_partitions_must_be_known(spark: Any, executor: SparkExecutor) -> None:
+    with pytest.raises(ConfigError, match="number of partitions of topic orders is not known"):
+        planned(spark, frame_of(spark, some_orders(1)), executor, partitions=None)
+
+
+def test_rows_that_cannot_be_records_are_counted(spark: Any, executor: SparkExecutor) -> None:
+    columns = {"value": "customer", "partition": "part", "offset": "place"}
+    rows = [(b"a", *one) for one in [(None, 0, 0), (5, 7, 1), (5, None, 2), (5, 1, None), (-1, 1, 3)]]
+    frame = spark.createDataFrame(rows, "customer binary, at bigint, part int, place bigint")
+    with pytest.raises(ConfigError) as refused:
+        planned(spark, frame, executor, **columns)
+    assert (
+        "2 rows have no timestamp, or one before 1970; 1 rows have no partition; 1 rows have no offset; "
+        "there are rows of the partitions 7, of 2"
+    ) in str(refused.value)
+
+
+def test_an_offset_that_is_there_twice_is_refused(
+    spark: Any, executor: SparkExecutor, tmp_path: Path
+) -> None:
+    frame = archived(spark, history("word count", 3, 1)["lines"])
+    sources = {"lines": exact(frame.unionAll(frame.where("place = 2")), partitions=1)}
+    with pytest.raises(ConfigError, match="the table holds an offset of lines-0 twice"):
+        backfill(word_count(), sources=sources, staging=tmp_path / "staging", executor=executor)
+
+
+def test_a_table_that_changes_while_it_is_read_is_noticed(
+    spark: Any, executor: SparkExecutor, tmp_path: Path
+) -> None:
+    size = tmp_path / "size"
+    size.write_text("3")
+
+    def rows(batches: Iterator[Any]) -> Iterator[Any]:
+        for _ in batches:
+            count = int(size.read_text())
+            columns = [pa.array([b"a"] * count), pa.array(range(count), pa.int64())]
+            yield pa.record_batch(columns, ["customer", "at"])
+
+    frame = mapped(spark.range(1), rows, "customer binary, at bigint")
+    source = DataFrameSource(frame, key="customer", value="customer", timestamp="at", partitions=1)
+    plan = plan_backfill(revenue(), sources={"orders": source}, executor=executor)
+    size.write_text("4")
+    with pytest.raises(StateError, match="the table has changed while records of orders-0 were read"):
+        run(plan, executor, str(tmp_path / "staging"))
