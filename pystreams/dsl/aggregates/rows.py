@@ -171,6 +171,7 @@ class StoredRowSerde(JsonSerde[Any]):
         return type(self), (self.rows,)
 
     def bytes_schema(self) -> Schema:
+        """That of the stored model: the serializer below writes nothing else."""
         return super().bytes_schema()
 
     def serializer(self, topic: str) -> Callable[[Any], bytes]:
