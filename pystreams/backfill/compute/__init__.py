@@ -3,6 +3,7 @@
 From the whole to the single record:
 
 - ``driver``: begins or resumes a backfill and computes slice after slice; ``incremental`` continues an earlier one.
+- ``opening``: the sources that the user names, each as what an executor can read.
 - ``executor``: runs the tasks of a slice: ``inline`` in this process, ``spark.executor`` on Spark.
 - ``task``: the task function: one task of a slice, with the engine and the stores of the live application.
 - ``external_input``, ``feeding``: records on their way to the task, in their order. ``producer``: the records that it
