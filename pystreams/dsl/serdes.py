@@ -10,7 +10,7 @@ from pystreams.errors import TopologyError
 from pystreams.functions import UserFunction
 from pystreams.serde import BYTES, STR, serde_for
 from pystreams.serde.base import AnySerde, TypeOrSerde
-from pystreams.serde.primitives import BoolSerde, BytesSerde, FloatSerde, IntSerde, StrSerde, UUIDSerde
+from pystreams.serde.primitives import VALUE_TYPES, StrSerde
 from pystreams.topology.deferred import DeferredSerde
 
 __all__ = [
@@ -100,7 +100,7 @@ def is_text(serde: AnySerde) -> bool:
     return isinstance(known, StrSerde)
 
 
-_PRIMITIVES = (StrSerde, IntSerde, FloatSerde, BytesSerde, BoolSerde, UUIDSerde)
+_PRIMITIVES = tuple(VALUE_TYPES)
 
 
 def check_keys_meet(method: str, this: str, one: AnySerde, other: str, two: AnySerde) -> None:

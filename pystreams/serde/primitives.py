@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 import msgspec
@@ -271,6 +271,16 @@ def _wrong_length(kind: str, expected: int, data: bytes, topic: str) -> Serializ
         hint="check that the topic was written with this type",
     )
 
+
+#: The type of the values of each serde.
+VALUE_TYPES: Final[Mapping[type[Serde[Any]], type]] = {
+    StrSerde: str,
+    IntSerde: int,
+    FloatSerde: float,
+    BytesSerde: bytes,
+    BoolSerde: bool,
+    UUIDSerde: uuid.UUID,
+}
 
 STR: Final = StrSerde()
 INT: Final = IntSerde()

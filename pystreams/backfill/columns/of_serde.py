@@ -22,8 +22,8 @@ from pystreams.serde.shapes import Shape
 
 
 class Column(NamedTuple):
-    """``type`` is Arrow's; ``read`` makes a column of it of one of bytes, and is told where these are. It raises
-    ``SerializationError``."""
+    """``type`` is Arrow's. ``read`` takes a column of bytes, and their place for messages, and returns a column of this
+    type, or raises ``SerializationError``."""
 
     type: Arrow
     read: Callable[[Arrow, str], Arrow]

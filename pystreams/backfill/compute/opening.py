@@ -74,7 +74,8 @@ def _check_frame(topic: str, source: DataFrameSource, built: BuiltTopology, *, g
 
 
 def _count_of(topic: str, source: DataFrameSource, partitions: Mapping[str, int]) -> int:
-    """The number of partitions of a topic that comes from a DataFrame. Raises ``ConfigError`` if nobody tells it."""
+    """The number of partitions of a topic that comes from a DataFrame. Raises ``ConfigError`` if the user
+    has not given it, or has given two."""
     counts = {count for count in (source.partitions, partitions.get(topic)) if count is not None}
     if len(counts) == 1:
         return counts.pop()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pystreams.backfill.application import Application, LoadedApplication
+from pystreams.backfill.columns.parts import store_of
 from pystreams.backfill.columns.record_columns import RecordColumns
 from pystreams.backfill.columns.store_columns import StoreColumns
 from pystreams.backfill.compute.executor import Executor, PartitionFunction
@@ -72,10 +73,11 @@ class BackfillResult:
         ``pyarrow.Table`` if the backfill ran in this process. Of a versioned store it has the latest versions.
 
         A DataFrame reads the staging folder each time that it is computed: keep the folder as long. Raises
-        ``StateError`` if there is no such store; reading raises ``SerializationError`` for what is not of the type.
+        ``StateError`` if there is no such store; reading raises ``SerializationError`` for bytes that are not of the
+        store's type.
         """
         selection = self.store_rows(store)
-        [spec] = (spec for spec in self.loaded.built.stores if spec.name == store)
+        spec = store_of(self.loaded, store)
         columns = StoreColumns.of(self.application, store, raw=False)
         rows = StoreRows(store, columns, spec.headers, spec.kind == "versioned")
         return self.executor.table(self.staging, selection, rows)

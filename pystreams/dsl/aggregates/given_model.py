@@ -33,11 +33,11 @@ def types_of_model(model: Any, fields: Collection[str]) -> dict[str, Any]:
     missing = [name for name in fields if name not in of_model]
     without = [name for name in of_model if name not in fields]
     if missing or without:
-        told = [f"{type_name(model)} has no field {name}" for name in missing]
-        told += [f"no aggregate is declared for its field {name}" for name in without]
+        differences = [f"{type_name(model)} has no field {name}" for name in missing]
+        differences += [f"no aggregate is declared for its field {name}" for name in without]
         raise TopologyError(
             f"value={type_name(model)} does not have the fields that are declared",
-            why="; ".join(told),
+            why="; ".join(differences),
             hint="both must have the same fields",
         )
     try:

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 
 from pystreams.dsl.aggregates.aggregate import Aggregation
-from pystreams.dsl.aggregates.selectors import SCALAR, Selector
+from pystreams.dsl.aggregates.selectors import Selector
 
 V = TypeVar("V")
 B = TypeVar("B")
@@ -29,7 +29,7 @@ class _Extreme(Aggregation):
     """Base class: one of the values; None without a value. Of equal ones it is the first."""
 
     def __init__(self, selector: Selector) -> None:
-        super().__init__(selector, _type(selector) | None, order_free=selector.type in _SAME_IF_EQUAL)
+        super().__init__(selector, selector.stored_type | None, order_free=selector.type in _SAME_IF_EQUAL)
 
     @abstractmethod
     def _beats(self, value: Any, other: Any) -> bool: ...
@@ -57,26 +57,38 @@ class Max(_Extreme):
         return bool(value > other)
 
 
-class Top(Aggregation):
-    """The ``n`` largest values, the largest first. A value occurs as often as it was added."""
+class _Largest(Aggregation):
+    """Base class: the first ``n`` in an order; of equal ones, those that were added first."""
 
     empty = ()
+    n: int
 
-    def __init__(self, selector: Selector, n: int) -> None:
-        state: Any = tuple[_type(selector), ...]  # type: ignore[misc]
-        super().__init__(selector, state, order_free=selector.type in _SAME_IF_EQUAL)
-        self.n = n
+    @abstractmethod
+    def _before(self, one: Any, other: Any) -> bool:
+        """Whether ``one`` comes before ``other``, which was added earlier."""
 
     def update(self, state: tuple[Any, ...], chosen: Any, timestamp: int) -> tuple[Any, ...]:
         place = len(state)
-        while place and _before(chosen, state[place - 1]):
+        while place and self._before(chosen, state[place - 1]):
             place -= 1
         return state if place == self.n else (*state[:place], chosen, *state[place:])[: self.n]
 
     def merge(self, one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
-        for value in two:
-            one = self.update(one, value, 0)
+        for chosen in two:
+            one = self.update(one, chosen, 0)
         return one
+
+
+class Top(_Largest):
+    """The ``n`` largest values, the largest first. A value occurs as often as it was added."""
+
+    def __init__(self, selector: Selector, n: int) -> None:
+        state: Any = tuple[selector.stored_type, ...]  # type: ignore[name-defined]
+        super().__init__(selector, state, order_free=selector.type in _SAME_IF_EQUAL)
+        self.n = n
+
+    def _before(self, one: Any, other: Any) -> bool:
+        return bool(one > other) or (one == other and _comes_first(one, other))
 
 
 class Ranked(msgspec.Struct, Generic[V, B], frozen=True):
@@ -86,14 +98,12 @@ class Ranked(msgspec.Struct, Generic[V, B], frozen=True):
     by: B
 
 
-class TopBy(Aggregation):
+class TopBy(_Largest):
     """Of the ``n`` records with the largest values of ``by``: what ``selector`` chooses. Of records with an equal
     ``by``, the earlier ones are kept, in the order of processing."""
 
-    empty = ()
-
     def __init__(self, selector: Selector, n: int, by: Selector) -> None:
-        of, ranked_by = _type(selector), _type(by)
+        of, ranked_by = selector.stored_type, by.stored_type
         state: Any = tuple[Ranked[of, ranked_by], ...]  # type: ignore[valid-type]
         super().__init__(selector, state, shown_type=tuple[of, ...], order_free=False)  # type: ignore[valid-type]
         self.n = n
@@ -103,26 +113,8 @@ class TopBy(Aggregation):
         chosen, by = (None, None) if value is None else (self.selector.choose(value), self.by.choose(value))
         return state if chosen is None or by is None else self.update(state, Ranked(chosen, by), timestamp)
 
-    def update(
-        self, state: tuple[Ranked[Any, Any], ...], chosen: Ranked[Any, Any], timestamp: int
-    ) -> tuple[Ranked[Any, Any], ...]:
-        place = len(state)
-        while place and chosen.by > state[place - 1].by:
-            place -= 1
-        return state if place == self.n else (*state[:place], chosen, *state[place:])[: self.n]
-
-    def merge(self, one: tuple[Ranked[Any, Any], ...], two: tuple[Ranked[Any, Any], ...]) -> Any:
-        for ranked in two:
-            one = self.update(one, ranked, 0)
-        return one
+    def _before(self, one: Ranked[Any, Any], other: Ranked[Any, Any]) -> bool:
+        return bool(one.by > other.by)
 
     def shown(self, state: tuple[Ranked[Any, Any], ...]) -> tuple[Any, ...]:
         return tuple(ranked.value for ranked in state)
-
-
-def _before(value: Any, other: Any) -> bool:
-    return bool(value > other) or (value == other and _comes_first(value, other))
-
-
-def _type(selector: Selector) -> Any:
-    return SCALAR if selector.type is None else selector.type

@@ -36,6 +36,11 @@ class Selector:
     type: Any
     field: str | None
 
+    @property
+    def stored_type(self) -> Any:
+        """The type as which results are stored: where it is unknown, any plain one."""
+        return SCALAR if self.type is None else self.type
+
 
 @dataclass(frozen=True, slots=True)
 class Selecting:

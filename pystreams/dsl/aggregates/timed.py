@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pystreams.dsl.aggregates.aggregate import Aggregation
-from pystreams.dsl.aggregates.selectors import SCALAR, Selector
+from pystreams.dsl.aggregates.selectors import Selector
 
 V = TypeVar("V")
 
@@ -25,7 +25,7 @@ class _Timed(Aggregation):
     needs_time = True
 
     def __init__(self, selector: Selector) -> None:
-        type_: Any = SCALAR if selector.type is None else selector.type
+        type_: Any = selector.stored_type
         super().__init__(selector, At[type_] | None, shown_type=type_ | None, order_free=False)
 
     def update(self, state: At[Any] | None, chosen: Any, timestamp: int) -> Any:

@@ -1,8 +1,7 @@
-"""What is known of a stream's values: their type, and how a field of them is read."""
+"""The types of a stream's values, as far as they are known, and functions that read their fields."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
@@ -13,25 +12,14 @@ from typing import Annotated, Any, NewType, TypeVar, Union, get_args, get_origin
 from pystreams.dsl.annotations import returned_type
 from pystreams.errors import TopologyError
 from pystreams.nearest import did_you_mean, not_among
-from pystreams.serde import BOOL, BYTES, FLOAT, FLOAT32, INT, INT16, INT32, STR, UUID
+from pystreams.serde import BYTES
 from pystreams.serde.base import AnySerde
+from pystreams.serde.primitives import VALUE_TYPES
 from pystreams.serde.shapes import plain_class, type_name
 from pystreams.topology.deferred import DeferredSerde
 
 #: The type of a part of a value (None: unknown), and the function that reads it.
 Part = tuple[Any, Callable[[Any], Any]]
-
-_PRIMITIVES: tuple[tuple[AnySerde, Any], ...] = (
-    (STR, str),
-    (INT, int),
-    (INT32, int),
-    (INT16, int),
-    (FLOAT, float),
-    (FLOAT32, float),
-    (BOOL, bool),
-    (BYTES, bytes),
-    (UUID, uuid.UUID),
-)
 
 
 def type_of_values(serde: AnySerde) -> Any:
@@ -40,10 +28,7 @@ def type_of_values(serde: AnySerde) -> Any:
         # Bytes are assumed of a source of which nothing is known.
         known = serde.fallback
         return None if known is None or known is BYTES else type_of_values(known)
-    for primitive, type_ in _PRIMITIVES:
-        if type(serde) is type(primitive):
-            return type_
-    return settled(getattr(serde, "type", None))
+    return VALUE_TYPES.get(type(serde)) or settled(getattr(serde, "type", None))
 
 
 def settled(annotation: Any) -> Any:

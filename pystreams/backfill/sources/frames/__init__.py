@@ -1,7 +1,7 @@
 """Rows of a DataFrame as records of a topic. Nothing here imports Spark: rows come as Arrow batches.
 
 - ``source``: which column is what. Begin here.
-- ``columns``: matches columns with the types of keys and values, and tells all mismatches at once.
+- ``columns``: matches columns with the types of keys and values; one error names all mismatches.
 - ``adapting``: Arrow's values as the values that a type wants. ``encoding``: rows as records, in bytes.
 """
 

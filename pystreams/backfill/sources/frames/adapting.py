@@ -1,6 +1,6 @@
 """Arrow's values in Python as the values that a type wants: numbers for moments, dicts for maps, nested as they are.
 
-Types are those that ``msgspec.inspect`` tells, columns those of Arrow.
+Types are described as by ``msgspec.inspect``, columns as by Arrow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec.inspect as kinds
 import pyarrow as pa
 
 from pystreams.backfill.exchange.rows import Arrow
-from pystreams.nearest import nearest
+from pystreams.nearest import did_you_mean
 
 #: Adapts one value, which is not None; None: the value is right as it is.
 Adapter = Callable[[Any], Any] | None
@@ -35,7 +35,7 @@ class Wanted:
 
 
 class Mismatches:
-    """What does not fit, gathered to be told at once."""
+    """Collects the columns that do not fit, so that one error names all of them."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -44,9 +44,8 @@ class Mismatches:
         self.found.append(f"column {path} is {column}, but the type wants {wanted}")
 
     def missing(self, path: str, columns: Iterable[str], of: str) -> None:
-        near = nearest(path.rpartition(".")[2], columns)
-        meant = f" (did you mean {', '.join(near)}?)" if near else ""
-        self.found.append(f"there is no column {path}, which {of} needs{meant}")
+        meant = did_you_mean(path.rpartition(".")[2], columns)
+        self.found.append(f"there is no column {path}, which {of} needs" + (f" ({meant})" if meant else ""))
 
 
 def adapter(column: Arrow, kind: kinds.Type, path: str, mismatches: Mismatches) -> Adapter:

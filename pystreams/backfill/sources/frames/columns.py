@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -24,19 +24,10 @@ from pystreams.backfill.sources.frames.adapting import (
 )
 from pystreams.backfill.sources.frames.source import ColumnNames, DataFrameSource
 from pystreams.errors import ConfigError
-from pystreams.nearest import listing, nearest
+from pystreams.nearest import did_you_mean, listing
 from pystreams.serde import AnySerde, FaustSerde, ProtobufSerde
-from pystreams.serde.primitives import BoolSerde, BytesSerde, FloatSerde, IntSerde, StrSerde, UUIDSerde
+from pystreams.serde.primitives import VALUE_TYPES
 from pystreams.serde.shapes import Shape
-
-_PRIMITIVES: Final[tuple[tuple[type[AnySerde], Any], ...]] = (
-    (StrSerde, str),
-    (IntSerde, int),
-    (FloatSerde, float),
-    (BytesSerde, bytes),
-    (BoolSerde, bool),
-    (UUIDSerde, UUID),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +53,7 @@ class Columns:
 def match(
     source: DataFrameSource, schema: Arrow, serdes: tuple[AnySerde, AnySerde], topic: str, where: str
 ) -> Columns:
-    """Raises ``ConfigError`` that names all that does not fit."""
+    """Raises ``ConfigError`` with all columns that do not fit."""
     mismatches = Mismatches()
     _check_places(source, schema, mismatches)
     key = None if source.key is None else _content("key", source.key, schema, serdes[0], mismatches)
@@ -96,8 +87,7 @@ def _column(name: str, schema: Arrow, what: str, mismatches: Mismatches) -> Arro
     """The type of a column that the user has named."""
     if name in schema.names:
         return schema.field(name).type
-    near = nearest(name, schema.names)
-    meant = f"did you mean {', '.join(near)}?" if near else f"there are {listing(schema.names)}"
+    meant = did_you_mean(name, schema.names) or f"there are {listing(schema.names)}"
     mismatches.found.append(f"there is no column {name} ({what}); {meant}")
     return None
 
@@ -146,7 +136,7 @@ def _fields_used(kind: kinds.Type, columns: Sequence[str]) -> tuple[str, ...]:
 
 def _wanted(serde: AnySerde, what: str, mismatches: Mismatches) -> tuple[Any, Callable[[Any], Any] | None]:
     """The type that a serde writes, and the function that makes its values of plain ones (None: they are plain)."""
-    for kind, primitive in _PRIMITIVES:
+    for kind, primitive in VALUE_TYPES.items():
         if isinstance(serde, kind):
             return primitive, UUID if primitive is UUID else None
     if isinstance(serde, ProtobufSerde):
