@@ -26,9 +26,10 @@ from pystreams.errors import BrokerError, BrokerUnavailableError, RetentionError
 from pystreams.ids import TopicPartition
 from pystreams.record import NO_HEADERS
 from tests.backfill.kit import memory
-from tests.backfill.live import SETTINGS, append, create, left_on, raw, sink_record, split
-from tests.backfill.programs import history, windowed_sum, word_count
-from tests.live.support import Log, caught_up, run_to_the_end
+from tests.backfill.live import SETTINGS, raw, sink_record
+from tests.backfill.programs import history, word_count
+from tests.backfill.twins import Twins
+from tests.live.support import Log, caught_up
 
 NewLog = Callable[[str], Log]
 
@@ -168,24 +169,13 @@ def test_marks_that_never_come_to_their_end_do_not_hold_it_for_ever(
 
 @pytest.mark.live
 def test_emitted_handed_over_and_gone_on_with_equals_live(new_log: NewLog, tmp_path: Path) -> None:
-    past = history("windowed sum", 2, 2)
-    at = {TopicPartition(topic, p): len(past[topic][p]) // 2 for topic in past for p in range(2)}
-    prefix, rest = split(past, at)
-    live, handed = new_log("live"), new_log("handed")
-    app = {log: windowed_sum(**SETTINGS, state_dir=log.path / "state", window_changelog_retention_ms=-1)
-           for log in (live, handed)}  # fmt: skip
-    for log in (live, handed):
-        create(log, past, ["sums"])
-        append(log, prefix)
-    run_to_the_end(live, app[live])
+    twins = Twins(new_log, seed=2)
+    handed = twins.handed
     source = EmbeddedSource(str(handed.path / "log.db"))
-    result = backfill(app[handed], sources=source, staging=tmp_path / "staging")
+    result = backfill(twins.app, sources=source, staging=tmp_path / "staging")
     emit(result, handed.broker)
     hand_over(result, handed.broker)
-    for log in (live, handed):
-        append(log, rest)
-        run_to_the_end(log, app[log])
-    assert left_on(handed, app[handed], ["sums"]) == left_on(live, app[live], ["sums"])
+    twins.go_on_alike()
 
 
 @pytest.mark.live

@@ -26,9 +26,9 @@ from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 from tests.backfill.kit import everything
-from tests.backfill.live import SETTINGS, append, create, left_on, split
-from tests.backfill.programs import history, windowed_sum, word_count
-from tests.live.support import Line, Log, run_to_the_end
+from tests.backfill.programs import history, word_count
+from tests.backfill.twins import Twins
+from tests.live.support import Line, Log
 
 BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
 
@@ -153,31 +153,20 @@ def archived(spark: Any, partitions: Sequence[Sequence[Line]]) -> Any:
 def test_with_offsets_a_live_application_goes_on_as_if_it_had_been_live(
     spark: Any, executor: SparkExecutor, tmp_path: Path, new_log: Callable[[str], Log]
 ) -> None:
-    past = history("windowed sum", 11, 2)
-    at = {TopicPartition(topic, p): len(past[topic][p]) // 2 for topic in past for p in range(2)}
-    prefix, rest = split(past, at)
-    live, handed = new_log("live"), new_log("handed")
-    app = {log: windowed_sum(**SETTINGS, state_dir=log.path / "state", window_changelog_retention_ms=-1)
-           for log in (live, handed)}  # fmt: skip
-    for log in (live, handed):
-        create(log, past, ["sums"])
-        append(log, prefix)
-    run_to_the_end(live, app[live])
+    twins = Twins(new_log, seed=11)
+    handed = twins.handed
     # The table has later records, too: the cut leaves them out.
-    sources = {topic: exact(archived(spark, past[topic]), partitions=2) for topic in past}
+    sources = {topic: exact(archived(spark, lines), partitions=2) for topic, lines in twins.past.items()}
     result = backfill(
-        app[handed],
+        twins.app,
         sources=sources,
         staging=tmp_path / "staging",
         executor=executor,
         partitions={"sums": 2},
-        until=at,
+        until=twins.at,
     )
     hand_over(result, handed.broker, emit=True)
-    for log in (live, handed):
-        append(log, rest)
-        run_to_the_end(log, app[log])
-    assert left_on(handed, app[handed], ["sums"]) == left_on(live, app[live], ["sums"])
+    twins.go_on_alike()
 
 
 def test_holes_between_offsets_stay_where_they_are(

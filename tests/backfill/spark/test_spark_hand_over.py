@@ -22,11 +22,11 @@ from pystreams.backfill.sources import EmbeddedSource
 from pystreams.backfill.spark.executor import SparkExecutor
 from pystreams.broker.embedded.transactions import EmbeddedTransactionalProducer
 from pystreams.errors import StreamsError
-from pystreams.ids import TopicPartition
 from tests.backfill.kit import everything
-from tests.backfill.live import SETTINGS, append, create, left_on, split
-from tests.backfill.programs import history, windowed_sum
-from tests.live.support import Log, run_to_the_end
+from tests.backfill.live import append, create
+from tests.backfill.programs import history
+from tests.backfill.twins import Twins
+from tests.live.support import Log
 
 
 @dataclass(frozen=True)
@@ -50,28 +50,17 @@ def _kill(producer: object) -> None:
 def test_handed_over_by_workers_it_goes_on_as_live(
     tmp_path: Path, executor: SparkExecutor, new_log: Callable[[str], Log], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    past = history("windowed sum", 11, 2)
-    at = {TopicPartition(topic, p): len(past[topic][p]) // 2 for topic in past for p in range(2)}
-    prefix, rest = split(past, at)
-    live, handed = new_log("live"), new_log("handed")
-    app = {log: windowed_sum(**SETTINGS, state_dir=log.path / "state", window_changelog_retention_ms=-1)
-           for log in (live, handed)}  # fmt: skip
-    for log in (live, handed):
-        create(log, past, ["sums"])
-        append(log, prefix)
-    run_to_the_end(live, app[live])
+    twins = Twins(new_log, seed=11)
+    handed = twins.handed
     source = EmbeddedSource(str(handed.path / "log.db"))
-    result = backfill(app[handed], sources=source, staging=tmp_path / "staging", executor=executor)
+    result = backfill(twins.app, sources=source, staging=tmp_path / "staging", executor=executor)
     assert emit(result, tmp_path / "archive") == emit(result, handed.broker)
     monkeypatch.setattr(
         handover, "PublishStore", lambda *given: KilledOnce(PublishStore(*given), tmp_path / "killed")
     )
     hand_over(result, handed.broker)
     assert (tmp_path / "killed").exists()
-    for log in (live, handed):
-        append(log, rest)
-        run_to_the_end(log, app[log])
-    assert left_on(handed, app[handed], ["sums"]) == left_on(live, app[live], ["sums"])
+    twins.go_on_alike()
 
 
 def test_a_snapshot_by_workers_holds_what_was_computed(
