@@ -123,10 +123,12 @@ class KafkaBroker:
         transactional_id: str | None = None,
         content: TransactionContent | None = None,
     ) -> KafkaProducer | ExactlyOnceProducer:
-        """At least once, there are no transactions: only ``client_id`` is used."""
+        """At least once, there are no transactions: ``transactional_id`` only tells a stream thread's producer from
+        others."""
         where, room_timeout_s = f"{client_id}, {self.description}", self._settings.producer_room_timeout_s
         if transactional_id is None or not self.transactional:
-            settings = self._settings.producer(client_id)
+            of_thread = transactional_id is not None
+            settings = (self._settings.thread_producer if of_thread else self._settings.producer)(client_id)
             return KafkaProducer(settings, where, self._clock, self.admin(), room_timeout_s)
         return ExactlyOnceProducer(
             self._settings.exactly_once_producer(client_id),

@@ -121,6 +121,20 @@ class KafkaSettings:
         level = settings.get(f"compression.{settings['compression.type']}.level")
         return options if level is None else {**options, "compression.level": level}
 
+    def thread_producer(self, client_id: str) -> dict[str, Any]:
+        """The settings of a stream thread's producer without transactions.
+
+        Its records expire before the session does. A process that was frozen for a session finds them in its queue when
+        it wakes up; another process may own the tasks by then, and an old value must not follow newer ones in a
+        changelog.
+        """
+        settings = self.producer(client_id)
+        # The group has last heard of the member up to a heartbeat's interval before a record was sent.
+        limit_ms = self.session_timeout_ms - self.heartbeat_interval_ms
+        # librdkafka refuses a delivery timeout that the wait for a batch exceeds.
+        limit_ms = max(limit_ms, int(settings["linger.ms"]) + 1)
+        return {**settings, "delivery.timeout.ms": min(int(settings["delivery.timeout.ms"]), limit_ms)}
+
     @property
     def transaction_timeout_ms(self) -> int:
         """The maximum duration of a thread's transaction."""

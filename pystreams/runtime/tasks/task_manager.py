@@ -515,8 +515,12 @@ class TaskManager:
 
     def process(self, max_records: int, now_ms: int) -> int:
         """Let each task process up to ``max_records``, or what it can in a tenth of a second; the number processed."""
-        if not self._context.in_use.kept and any(map(self.buffered, self.running)):
-            self._context.in_use.processing()
+        if any(map(self.buffered, self.running)):
+            # A thread that was frozen for a session processes nothing that its successor has: evictions and stores
+            # without a cache write to changelogs at once.
+            self._member.confirm()
+            if not self._context.in_use.kept:
+                self._context.in_use.processing()
         self._bounds.apply(self.running, self._set_working)
         self._pausing.look(self.running)
         if self._order is not None and self._order.backlog.lags:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
@@ -77,3 +82,43 @@ def test_who_was_replaced_while_it_hung_leaves_its_successors_changelog_alone(
     assert "stopped without a last commit" in caplog.text
     assert hung.failure is None
     assert cluster.table("counting-counts-changelog") == {"k0": 20, "k1": 20, "k2": 20}
+
+
+#: A stream thread's producer, frozen while its records wait for their batch. It prints how its commit ends.
+FROZEN = """
+import os, signal, sys
+from pystreams.errors import DeliveryError
+from tests.kafka.support import connect
+
+broker = connect(
+    sys.argv[1], session_timeout_ms=2_000, heartbeat_interval_ms=500,
+    client_settings={"producer.linger.ms": 1_900, "producer.request.timeout.ms": 1_000},
+)
+producer = broker.producer("thread", "thread-id")
+producer.send("log", 0, b"k", b"in time", 1, ())
+producer.commit({}, None)
+producer.send("log", 0, b"k", b"late", 2, ())
+os.kill(os.getpid(), signal.SIGSTOP)
+try:
+    producer.commit({}, None)
+except DeliveryError as error:
+    print(error.what)
+producer.close()
+broker.close()
+"""
+
+
+def test_records_that_waited_in_a_process_frozen_for_a_session_are_never_sent(cluster: Cluster):
+    cluster.create("log")
+    command = [sys.executable, "-c", FROZEN, cluster.bootstrap_servers]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            _, status = os.waitpid(process.pid, os.WUNTRACED)
+            assert os.WIFSTOPPED(status)
+            time.sleep(2.5)  # longer than its session
+            process.send_signal(signal.SIGCONT)
+            output, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert output.strip() == "A record could not be written in time"
+    assert [record.value for record in cluster.read("log", value=bytes)] == [b"in time"]

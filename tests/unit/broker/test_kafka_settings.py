@@ -44,6 +44,17 @@ def told(role: Role, given: dict[str, Any] | None = None) -> dict[str, Any]:
     return {name: str(value).lower() for name, value in found.items()}
 
 
+def test_the_records_of_a_stream_thread_expire_before_its_session_does():
+    def expires_after_ms(**given: Any) -> int:
+        return int(KafkaSettings("broker:9092", **given).thread_producer("x")["delivery.timeout.ms"])
+
+    assert expires_after_ms() == 42_000
+    assert expires_after_ms(session_timeout_ms=6_000, heartbeat_interval_ms=500) == 5_500
+    assert expires_after_ms(client_settings={"producer.delivery.timeout.ms": 35_000}) == 35_000
+    # librdkafka refuses a record that expires while it waits for its batch.
+    assert expires_after_ms(client_settings={"producer.linger.ms": 50_000}) == 50_001
+
+
 def test_the_producer_is_safe_by_default():
     producer = told("producer")
     assert producer["enable.idempotence"] == "true"

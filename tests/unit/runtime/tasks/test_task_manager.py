@@ -12,7 +12,7 @@ from hypothesis import note, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from pystreams.errors import StateCorruptedError
+from pystreams.errors import BrokerUnavailableError, StateCorruptedError
 from pystreams.ids import TaskId, TopicPartition
 from pystreams.runtime.tasks.task import TaskStatus
 from pystreams.state.task_stores import TaskStores
@@ -163,6 +163,15 @@ def test_what_was_not_committed_at_the_end_is_done_again(tell: Any, commit: bool
     )  # fmt: skip
     world.settle()
     world.check_results()
+
+
+def test_nothing_is_processed_unless_the_group_confirms_a_doubtful_membership(tell: Any) -> None:
+    world = tell(("assign", PLAIN), ("round",), ("feed", PLAIN, 1))
+    world.manager.add_batches(world.consumer.poll(0))
+    world.log.faults["confirm"] = 1
+    with pytest.raises(BrokerUnavailableError):
+        world.manager.process(1, 0)
+    assert world.manager.process(1, 0) == 1
 
 
 #: With work that is not committed: what is done, and what becomes of it and of the three inputs, in this order. What a
