@@ -80,6 +80,8 @@ class Ours:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        # Records end a wait. Looking for them all the time, eleven applications would leave nothing to other tests.
+        self._broker = cluster.broker_with(client_settings={"fetch.max.wait.ms": "300"})
         self._gates: dict[str, Gate] = {}
         self._clients: list[Streams] = []
 
@@ -103,11 +105,11 @@ class Ours:
             run,
             self._gates[name],
             state_dir=self.state_dir(run),
-            poll_ms=10,
+            poll_ms=200,
             commit_interval_ms=100,
             statestore_cache_max_bytes=0,
         )
-        return Streams(app, broker=self._cluster.broker)
+        return Streams(app, broker=self._broker)
 
     def close_gates(self) -> None:
         for gate in self._gates.values():
