@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -27,6 +27,10 @@ from tests.interop.take_over_sides import PATIENCE_S, Javas, Ours, Side
 from tests.interop.taken_over import TAKEN
 from tests.kafka.support import Cluster
 
+#: So many play at the same time. All at once have 200 threads, and starve the tests beside them on a busy machine.
+TOGETHER = 4
+GROUPS = [list(TAKEN)[start : start + TOGETHER] for start in range(0, len(TAKEN), TOGETHER)]
+
 RUNS = ("kept", "wiped")
 UNDISTURBED = "undisturbed"
 
@@ -35,8 +39,13 @@ Raw = tuple[bytes | None, bytes | None, int, Headers]
 
 
 def application_id(name: str, run: str) -> str:
-    """All applications of the undisturbed run are one."""
-    return run if run == UNDISTURBED else f"{name}-{run}"
+    """All applications of a group are one in the undisturbed run."""
+    return f"{name}-{run}" if run in RUNS else undisturbed(name)
+
+
+def undisturbed(name: str) -> str:
+    """The application id of the undisturbed run."""
+    return next(f"{UNDISTURBED}-{number}" for number, names in enumerate(GROUPS) if name in names)
 
 
 def own_topics(name: str, run: str, suffixes: Iterable[str]) -> list[str]:
@@ -52,28 +61,31 @@ class Play:
     records that waited at the hand-over after a turn, by application and topic; ``topics`` are those that there were
     after a turn."""
 
-    def __init__(self, cluster: Cluster, java: JavaSide) -> None:
+    def __init__(self, cluster: Cluster, java: JavaSide, names: Sequence[str]) -> None:
+        """``names`` are the applications that play at the same time."""
+        self.names = names
         self._cluster = cluster
-        self._java = Javas(java, cluster.path)
-        self._ours = Ours(cluster)
+        folder = cluster.path / names[0]
+        self._java = Javas(java, names, folder)
+        self._ours = Ours(cluster, names, folder)
         self.marks: list[dict[TopicPartition, int]] = []
         self.waiting: list[dict[str, dict[str, int]]] = []
         self.topics: list[dict[str, TopicDescription]] = []
         #: What each application reads: its inputs, and what lies between its sub-topologies.
         self._read: dict[str, list[str]] = defaultdict(list)
-        for name, taken in TAKEN.items():
+        for name in names:
             for run in (*RUNS, UNDISTURBED):
-                between = own_topics(name, run, taken.between)
-                self._read[application_id(name, run)] += [*taken.inputs, *between]
-        inputs = {topic for taken in TAKEN.values() for topic in taken.inputs}
-        self._outputs = [f"{name}-{run}" for name in TAKEN for run in (*RUNS, UNDISTURBED)]
+                between = own_topics(name, run, TAKEN[name].between)
+                self._read[application_id(name, run)] += [*TAKEN[name].inputs, *between]
+        inputs = {topic for name in names for topic in TAKEN[name].inputs}
+        self._outputs = [f"{name}-{run}" for name in names for run in (*RUNS, UNDISTURBED)]
         cluster.create(*inputs, *self._outputs, partitions=PARTITIONS)
 
     def play(self, turns: list[Turn]) -> None:
-        self._java.start_undisturbed(UNDISTURBED)
+        self._java.start_undisturbed(UNDISTURBED, undisturbed(self.names[0]))
         for number, turn in enumerate(turns):
             self._turn({run: self._side(number, run) for run in RUNS}, turn, again=number >= len(RUNS))
-        self._java.stop_undisturbed(UNDISTURBED)
+        self._java.stop_undisturbed(undisturbed(self.names[0]))
 
     def read(self, topics: Collection[str]) -> dict[TopicPartition, list[Raw]]:
         """All records of topics from which nothing was removed."""
@@ -123,7 +135,7 @@ class Play:
             shutil.rmtree(state_dir)
 
     def _note(self) -> None:
-        ids = self._read.keys() - {UNDISTURBED}
+        ids = self._read.keys() - {undisturbed(self.names[0])}
         assert [id_ for id_ in ids if self._cluster.admin.group_members(id_)] == []
         self.waiting.append(self._lags(ids))
         self.topics.append(self._cluster.admin.describe_topics())

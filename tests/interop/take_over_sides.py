@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -40,25 +41,27 @@ class Side(Protocol):
 class Javas:
     """Kafka Streams."""
 
-    def __init__(self, java: JavaSide, path: Path) -> None:
+    def __init__(self, java: JavaSide, names: Sequence[str], path: Path) -> None:
         self._java = java
+        self._names = names
         self._path = path
         self._ids: list[str] = []
 
     def state_dir(self, run: str) -> Path:
         return self._path / run / "java"
 
-    def start_undisturbed(self, run: str) -> None:
+    def start_undisturbed(self, run: str, application_id: str) -> None:
         """All applications as one."""
-        self._java.start_runs(run, [JavaApp(",".join(TAKEN), run, self.state_dir(run))])
+        app = JavaApp(",".join(self._names), application_id, self.state_dir(application_id))
+        self._java.start_runs(run, [app])
 
-    def stop_undisturbed(self, run: str) -> None:
-        self._java.stop(run)
+    def stop_undisturbed(self, application_id: str) -> None:
+        self._java.stop(application_id)
 
     def start(self, run: str) -> None:
         apps = []
-        for name, taken in TAKEN.items():
-            optimization = {"topology.optimization": taken.topology_optimization}
+        for name in self._names:
+            optimization = {"topology.optimization": TAKEN[name].topology_optimization}
             settings = {"max.poll.records": _FETCHED_AT_ONCE, **optimization}
             apps.append(JavaApp(name, f"{name}-{run}", self.state_dir(run), settings))
         self._ids = [app.application_id for app in apps]
@@ -78,19 +81,20 @@ class Javas:
 class Ours:
     """pystreams."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        # Records end a wait. Looking for them all the time, eleven applications would leave nothing to other tests.
+    def __init__(self, cluster: Cluster, names: Sequence[str], path: Path) -> None:
+        self._names = names
+        self._path = path
+        # Records end a wait. Looking for them all the time, the applications would leave nothing to other tests.
         self._broker = cluster.broker_with(client_settings={"fetch.max.wait.ms": "300"})
         self._gates: dict[str, Gate] = {}
         self._clients: list[Streams] = []
 
     def state_dir(self, run: str) -> Path:
-        return self._cluster.path / run / "ours"
+        return self._path / run / "ours"
 
     def start(self, run: str) -> None:
-        self._gates = {name: Gate() for name in TAKEN}
-        self._clients = [self._client(name, run) for name in TAKEN]
+        self._gates = {name: Gate() for name in self._names}
+        self._clients = [self._client(name, run) for name in self._names]
         with ThreadPoolExecutor(len(self._clients)) as pool:
             list(pool.map(Streams.start, self._clients))
         for streams in self._clients:
@@ -120,7 +124,7 @@ class Ours:
 
     def stop(self) -> None:
         clients, self._clients = self._clients, []
-        with ThreadPoolExecutor(len(TAKEN)) as pool:
+        with ThreadPoolExecutor(len(self._names)) as pool:
             closed = [pool.submit(streams.close, 1000 * PATIENCE_S) for streams in clients]
             eventually(lambda: all(map(_stopping, clients)), "all are about to stop", PATIENCE_S)
             for gate in self._gates.values():

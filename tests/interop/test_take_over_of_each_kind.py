@@ -18,6 +18,7 @@ from pystreams.take_over.last_run import topology_topic
 from pystreams.windowed import Windowed
 from tests.interop.java_side import JavaSide
 from tests.interop.take_over_play import (
+    GROUPS,
     RUNS,
     UNDISTURBED,
     Play,
@@ -36,18 +37,24 @@ SEED = 20_131_003
 EACH = pytest.mark.parametrize("name", TAKEN)
 EACH_RUN = pytest.mark.parametrize("run", RUNS)
 
+#: By application, the play of its group.
+Plays = dict[str, Play]
+
 
 @pytest.fixture(scope="module")
-def play(
+def plays(
     server: KafkaServer, java_process: JavaSide, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Play]:
+) -> Iterator[Plays]:
     cluster = Cluster(server.bootstrap_servers, tmp_path_factory.mktemp("turns"))
     # An hour ago: topics with a time limit keep it.
     origin_ms = (time.time_ns() // 1_000_000 - 3_600_000) // SIZE_MS * SIZE_MS
     try:
-        play = Play(cluster, java_process)
-        play.play(turns_of(TAKEN, SEED, origin_ms))
-        yield play
+        plays: Plays = {}
+        for names in GROUPS:
+            play = Play(cluster, java_process, names)
+            play.play(turns_of(names, SEED, origin_ms))
+            plays.update(dict.fromkeys(names, play))
+        yield plays
     finally:
         java_process.ask("stop-all")
         cluster.close()
@@ -62,10 +69,11 @@ def changelogs_of(name: str, run: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def written(play: Play) -> dict[TopicPartition, list[Raw]]:
+def written(plays: Plays) -> dict[TopicPartition, list[Raw]]:
     """All results and changelogs."""
     of_all = [(name, run) for name in TAKEN for run in (*RUNS, UNDISTURBED)]
     outputs = [f"{name}-{run}" for name, run in of_all]
+    play = next(iter(plays.values()))
     return play.read([*outputs, *(topic for name, run in of_all for topic in changelogs_of(name, run))])
 
 
@@ -100,8 +108,9 @@ def comparable(name: str, turn: int, found: Results) -> Results:
 @EACH
 @EACH_RUN
 def test_each_turn_writes_what_java_writes_undisturbed(
-    play: Play, written: dict[TopicPartition, list[Raw]], name: str, run: str
+    plays: Plays, written: dict[TopicPartition, list[Raw]], name: str, run: str
 ):
+    play = plays[name]
     for turn in range(TURNS):
         expected = results(play, written, name, UNDISTURBED, turn)
         # Those of the records that bring results about; Java's sessions have none.
@@ -155,32 +164,32 @@ def test_changelogs_are_those_of_java_undisturbed(
 
 
 @EACH_RUN
-def test_records_waited_at_every_hand_over(play: Play, run: str):
+def test_records_waited_at_every_hand_over(plays: Plays, run: str):
     for turn in range(TURNS - 1):
-        for name in TAKEN:
+        for name, play in plays.items():
             assert sum(play.waiting[turn][application_id(name, run)].values()) > 0, (turn, name)
 
 
 @EACH
 @pytest.mark.parametrize("first", RUNS)
-def test_records_waited_between_sub_topologies_when_each_of_both_stopped(play: Play, name: str, first: str):
+def test_records_waited_between_sub_topologies_when_each_of_both_stopped(plays: Plays, name: str, first: str):
     """Once at least: how far the one gets that is told to stop is a matter of the processor's time."""
     for suffix in TAKEN[name].between[-1:]:
         # Those who have the first turn of this run have every other turn of it, and the others of the other run.
         turns = [(turn, RUNS[(RUNS.index(first) + turn) % 2]) for turn in range(TURNS - 1)]
         waiting = [
-            play.waiting[turn][application_id(name, run)][f"{application_id(name, run)}-{suffix}"]
+            plays[name].waiting[turn][application_id(name, run)][f"{application_id(name, run)}-{suffix}"]
             for turn, run in turns
         ]
         assert any(waiting), suffix
 
 
 @EACH
-def test_topics_that_we_make_are_those_that_java_makes(play: Play, name: str):
+def test_topics_that_we_make_are_those_that_java_makes(plays: Plays, name: str):
     made_by_java, made_here = (
         {
             topic.name.removeprefix(f"{name}-{run}-"): (topic.partitions, topic.config)
-            for topic in play.topics[0].values()
+            for topic in plays[name].topics[0].values()
             if topic.name.startswith(f"{name}-{run}-") and topic.name != topology_topic(f"{name}-{run}")
         }
         for run in ("kept", "wiped")
@@ -189,8 +198,10 @@ def test_topics_that_we_make_are_those_that_java_makes(play: Play, name: str):
     assert made_here.keys() == {*TAKEN[name].between, *TAKEN[name].changelogs}
 
 
-def test_after_the_first_turn_only_what_ran_last_is_made_where_java_began(play: Play):
-    begun_by_java = {topology_topic(application_id(name, "kept")) for name in TAKEN}
+@pytest.mark.parametrize("names", GROUPS, ids="+".join)
+def test_after_the_first_turn_only_what_ran_last_is_made_where_java_began(plays: Plays, names: list[str]):
+    play = plays[names[0]]
+    begun_by_java = {topology_topic(application_id(name, "kept")) for name in names}
     assert play.topics[1].keys() - play.topics[0].keys() == begun_by_java
     assert play.topics[0].items() <= play.topics[1].items()
     assert play.topics == [play.topics[0], *([play.topics[1]] * (TURNS - 1))]
