@@ -185,6 +185,11 @@ class StateError(StreamsError):
     """A store or the state directory cannot be used."""
 
 
+class FoldingError(StateError):
+    """A step that holds its results until they are final cannot write one, and does not know the record that is to
+    blame: the work has to be done again, with each result written as it comes."""
+
+
 class StateLockedError(StateError):
     """Another thread or process holds the lock of this task's directory."""
 

@@ -19,8 +19,9 @@ from pystreams.backfill.compute.opening import Sources, opened
 from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.locations import same_place, shown
 from pystreams.backfill.plan.cut import Until, cut
-from pystreams.backfill.plan.manifest import DEFAULT_COMMIT_RECORDS
+from pystreams.backfill.plan.manifest import DEFAULT_COMMIT_RECORDS, Manifest
 from pystreams.backfill.plan.slices import make_plan
+from pystreams.backfill.plan.ways import with_ways
 from pystreams.backfill.sources import Source
 from pystreams.dsl.builder import StreamsBuilder
 from pystreams.errors import ConfigError
@@ -48,6 +49,7 @@ def backfill(
     overwrite: bool = False,
     previous: Location | None = None,
     commit_records: int = DEFAULT_COMMIT_RECORDS,
+    exact_updates: bool = False,
     progress: OnProgress | None = None,
 ) -> BackfillResult:
     """Run an application over history, and return the result: stores, sinks, offsets.
@@ -62,6 +64,8 @@ def backfill(
       of topics that come from DataFrames.
     - ``previous``: the staging folder of an earlier backfill of the same application, to continue from.
     - ``commit_records``: how many records a task processes between two commits.
+    - ``exact_updates``: emit the updates of each commit, as live. Otherwise a step after which nobody else looks at its
+      updates emits the last of each key alone.
     - ``progress`` is called in this process, from any thread, about once a second for each task at work.
 
     Raises ``TopologyError``, ``TopicError``, ``AppLoadError``, ``ConfigError`` and ``OffsetOutOfRangeError`` before
@@ -84,6 +88,7 @@ def backfill(
         partitions=partitions,
         previous=previous,
         commit_records=commit_records,
+        exact_updates=exact_updates,
         resume=staging if resume else None,
     )
     return run(planned, executor, fspath(staging), resume=resume, overwrite=overwrite, progress=progress)
@@ -99,6 +104,7 @@ def plan_backfill(
     partitions: Mapping[str, int] | None = None,
     previous: Location | None = None,
     commit_records: int = DEFAULT_COMMIT_RECORDS,
+    exact_updates: bool = False,
     resume: Location | None = None,
 ) -> Planned:
     """The plan of ``backfill``: slices, and the ranges of its inputs. It reads their end offsets, and writes nothing.
@@ -126,6 +132,7 @@ def plan_backfill(
         before = go_on(executor.staging(fspath(previous)), plan)
     if found is not None:
         check_continued(found, before)
+        _check_updates(found, exact_updates=exact_updates)
         return Planned(loaded, shipped, plan, found, source, before.carried, begun=True)
     check_source(before, source)
     manifest = cut(
@@ -138,7 +145,17 @@ def plan_backfill(
         approximate=before.approximate,
     )
     manifest = replace(manifest, previous_id=before.previous_id)
+    manifest = with_ways(manifest, loaded, plan, exact_updates=exact_updates)
     return Planned(loaded, shipped, plan, manifest, source, before.carried)
+
+
+def _check_updates(begun: Manifest, *, exact_updates: bool) -> None:
+    if exact_updates and begun.folded:
+        raise ConfigError(
+            "the backfill that is resumed was begun without exact updates",
+            why=f"{begun.folded[0]} emits the last result of each key alone",
+            hint="resume it without exact updates, or compute it anew (--overwrite)",
+        )
 
 
 def check_places(staging: Location, previous: Location | None) -> None:

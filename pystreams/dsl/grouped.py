@@ -13,7 +13,7 @@ from pystreams.dsl.context import Place
 from pystreams.dsl.durations import Duration
 from pystreams.dsl.materialized import AnyTimeWindows, StoreArguments, StoreName, StoreOptions
 from pystreams.dsl.operators.aggregate import Aggregate, Reduce
-from pystreams.dsl.operators.folding import ONE_MORE, ZERO
+from pystreams.dsl.operators.folding import ONE_MORE, SUM, ZERO, merging
 from pystreams.dsl.origins import AggregateOrigin, WindowedAggregate
 from pystreams.dsl.prefixes import AGGREGATE, REDUCE
 from pystreams.dsl.repartition import repartition_node
@@ -49,26 +49,47 @@ class KGroupedStream(Generic[K, V]):
         """Count the records of each key."""
         options = StoreOptions.of("count", store)
         name = options.named_for_count(self._place.context, AGGREGATE)
-        return self._aggregated(Aggregate(name.name, ZERO, ONE_MORE), AGGREGATE, step, options, name, INT)
+        return self._aggregated(
+            Aggregate(name.name, ZERO, ONE_MORE, SUM), AGGREGATE, step, options, name, INT
+        )
 
     @overload
     def reduce(
-        self, reducer: Callable[[V, V], V], *, step: str | None = ..., **store: Unpack[StoreArguments]
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        merge: Callable[[V, V], V] | None = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
     ) -> table.KTable[K, V]: ...
     @overload
     def reduce(
-        self, reducer: Callable[[K, V, V], V], *, step: str | None = ..., **store: Unpack[StoreArguments]
+        self,
+        reducer: Callable[[K, V, V], V],
+        *,
+        merge: Callable[[V, V], V] | None = ...,
+        step: str | None = ...,
+        **store: Unpack[StoreArguments],
     ) -> table.KTable[K, V]: ...
     def reduce(
-        self, reducer: Callable[..., Any], *, step: str | None = None, **store: Unpack[StoreArguments]
+        self,
+        reducer: Callable[..., Any],
+        *,
+        merge: Callable[[V, V], V] | None = None,
+        step: str | None = None,
+        **store: Unpack[StoreArguments],
     ) -> table.KTable[K, V]:
         """Combine the values of each key: ``reducer(aggregate, value)``. The first value is the first aggregate.
 
         None deletes the row: a function that changes its aggregate in place must also return it.
+
+        ``merge(one, two)`` makes one aggregate of two, and declares that the order of the records does not matter: a
+        backfill then combines before a repartition topic. A sum has ``merge=operator.add``.
         """
         options = StoreOptions.of("reduce", store)
         name = options.named(self._place.context, REDUCE)
-        operation = Reduce(name.name, UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
+        function = UserFunction.of(reducer, "aggregate", f"reduce {name.name}")
+        operation = Reduce(name.name, function, merging(merge, f"reduce {name.name}"))
         return self._aggregated(operation, REDUCE, step, options, name, self._place.value)
 
     @overload
@@ -77,6 +98,7 @@ class KGroupedStream(Generic[K, V]):
         initializer: Callable[[], A],
         aggregator: Callable[[A, V], A],
         *,
+        merge: Callable[[A, A], A] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> table.KTable[K, A]: ...
@@ -86,6 +108,7 @@ class KGroupedStream(Generic[K, V]):
         initializer: Callable[[], A],
         aggregator: Callable[[K, A, V], A],
         *,
+        merge: Callable[[A, A], A] | None = ...,
         step: str | None = ...,
         **store: Unpack[StoreArguments],
     ) -> table.KTable[K, A]: ...
@@ -129,6 +152,7 @@ class KGroupedStream(Generic[K, V]):
         initializer: Any = None,
         aggregator: Any = None,
         *,
+        merge: Any = None,
         step: str | None = None,
         **store: Any,
     ) -> table.KTable[K, Any]:
@@ -138,20 +162,24 @@ class KGroupedStream(Generic[K, V]):
         must also return it. ``value=`` is the type of the aggregate; it is not needed if ``initializer`` is that type
         (``int``, ``dict``).
 
+        ``merge(one, two)`` makes one aggregate of two that each began with ``initializer()``, and declares that the
+        order of the records does not matter: a backfill then combines before a repartition topic.
+
         Instead of the functions, keyword arguments may declare the fields of the aggregate: ``total=agg.sum("cents")``
         (``pystreams.agg``).
         """
-        fields, arguments = split(store, step, initializer=initializer, aggregator=aggregator)
+        fields, arguments = split(store, step, merge, initializer=initializer, aggregator=aggregator)
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._place.context, AGGREGATE)
         if fields:
             rows, stored, shown, options = declared(fields, options, name, self._place.value)
-            adding = Aggregate(name.name, rows.initializer, rows.aggregator)
+            adding = Aggregate(name.name, rows.initializer, rows.aggregator, rows.merger)
             return self._aggregated(adding, AGGREGATE, step, options, name, stored, shown)
         operation = Aggregate(
             name.name,
             UserFunction.of(initializer, "supply", f"aggregate {name.name}"),
             UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}"),
+            merging(merge, f"aggregate {name.name}"),
         )
         value = aggregate_serde(operation.initializer, name.name)
         return self._aggregated(operation, AGGREGATE, step, options, name, value)

@@ -9,7 +9,7 @@ from pystreams.dsl import grouped, table
 from pystreams.dsl.aggregates.declaring import Aggregate, declared, split
 from pystreams.dsl.durations import Duration
 from pystreams.dsl.materialized import AnyTimeWindows, StoreName, StoreOptions, WindowStoreArguments
-from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, ZERO, aggregator_of
+from pystreams.dsl.operators.folding import NOTHING, ONE_MORE, SUM, ZERO, aggregator_of, merging
 from pystreams.dsl.operators.sliding_aggregate import SlidingAggregate
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
 from pystreams.dsl.prefixes import AGGREGATE, REDUCE
@@ -68,29 +68,41 @@ class TimeWindowedKStream(Generic[K, V]):
             name = options.named(context, AGGREGATE)
         else:
             name = options.named_for_count(context, AGGREGATE)
-        return self._aggregated(ZERO, ONE_MORE, AGGREGATE, step, options, name, INT)
+        return self._aggregated(ZERO, ONE_MORE, SUM, AGGREGATE, step, options, name, INT)
 
     @overload
     def reduce(
-        self, reducer: Callable[[V, V], V], *, step: str | None = ..., **store: Unpack[WindowStoreArguments]
+        self,
+        reducer: Callable[[V, V], V],
+        *,
+        merge: Callable[[V, V], V] | None = ...,
+        step: str | None = ...,
+        **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], V]: ...
     @overload
     def reduce(
         self,
         reducer: Callable[[K, V, V], V],
         *,
+        merge: Callable[[V, V], V] | None = ...,
         step: str | None = ...,
         **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], V]: ...
     def reduce(
-        self, reducer: Callable[..., Any], *, step: str | None = None, **store: Unpack[WindowStoreArguments]
+        self,
+        reducer: Callable[..., Any],
+        *,
+        merge: Callable[[V, V], V] | None = None,
+        step: str | None = None,
+        **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], V]:
-        """Combine the values of each key and window. The first value is the first aggregate."""
+        """Combine the values of each key and window. The first value is the first aggregate. ``merge``: see
+        ``KGroupedStream.reduce``."""
         options = StoreOptions.of("reduce", store)
         name = options.named(self._grouped._place.context, REDUCE)
         aggregator = aggregator_of(UserFunction.of(reducer, "aggregate", f"reduce {name.name}"))
-        value = self._grouped._place.value
-        return self._aggregated(NOTHING, aggregator, REDUCE, step, options, name, value)
+        value, merger = self._grouped._place.value, merging(merge, f"reduce {name.name}")
+        return self._aggregated(NOTHING, aggregator, merger, REDUCE, step, options, name, value)
 
     @overload
     def aggregate(
@@ -98,6 +110,7 @@ class TimeWindowedKStream(Generic[K, V]):
         initializer: Callable[[], A],
         aggregator: Callable[[A, V], A],
         *,
+        merge: Callable[[A, A], A] | None = ...,
         step: str | None = ...,
         **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], A]: ...
@@ -107,6 +120,7 @@ class TimeWindowedKStream(Generic[K, V]):
         initializer: Callable[[], A],
         aggregator: Callable[[K, A, V], A],
         *,
+        merge: Callable[[A, A], A] | None = ...,
         step: str | None = ...,
         **store: Unpack[WindowStoreArguments],
     ) -> table.KTable[Windowed[K], A]: ...
@@ -146,26 +160,28 @@ class TimeWindowedKStream(Generic[K, V]):
         initializer: Any = None,
         aggregator: Any = None,
         *,
+        merge: Any = None,
         step: str | None = None,
         **store: Any,
     ) -> table.KTable[Windowed[K], Any]:
         """Aggregate the values of each key and window, as ``KGroupedStream.aggregate``."""
-        fields, arguments = split(store, step, initializer=initializer, aggregator=aggregator)
+        fields, arguments = split(store, step, merge, initializer=initializer, aggregator=aggregator)
         options = StoreOptions.of("aggregate", arguments)
         name = options.named(self._grouped._place.context, AGGREGATE)
         if fields:
             rows, stored, shown, options = declared(fields, options, name, self._grouped._place.value)
-            begin, add = rows.initializer, rows.aggregator
-            return self._aggregated(begin, add, AGGREGATE, step, options, name, stored, shown)
+            begin, add, merger = rows.initializer, rows.aggregator, rows.merger
+            return self._aggregated(begin, add, merger, AGGREGATE, step, options, name, stored, shown)
         start = UserFunction.of(initializer, "supply", f"aggregate {name.name}")
         function = UserFunction.of(aggregator, "aggregate", f"aggregate {name.name}")
-        value = aggregate_serde(start, name.name)
-        return self._aggregated(start, function, AGGREGATE, step, options, name, value)
+        value, merging_by = aggregate_serde(start, name.name), merging(merge, f"aggregate {name.name}")
+        return self._aggregated(start, function, merging_by, AGGREGATE, step, options, name, value)
 
     def _aggregated(
         self,
         initializer: UserFunction,
         aggregator: UserFunction,
+        merger: UserFunction | None,
         prefix: str,
         step: str | None,
         options: StoreOptions,
@@ -175,7 +191,7 @@ class TimeWindowedKStream(Generic[K, V]):
     ) -> table.KTable[Windowed[K], Any]:
         windows, on_close = self._windows, self._on_close
         spec = options.window(store.name, self._grouped._place.key, value, windows, on_close=on_close)
-        operation = window_operation(store.name, windows, initializer, aggregator, on_close=on_close)
+        operation = window_operation(store.name, windows, initializer, aggregator, merger, on_close=on_close)
         key = windowed_key(spec, windows)
         by_user = store.by_user
         return self._grouped._table(operation, spec, key, prefix, step, shown, store_by_user=by_user)
@@ -186,6 +202,7 @@ def window_operation(
     windows: AnyTimeWindows,
     initializer: UserFunction,
     aggregator: UserFunction,
+    merger: UserFunction | None = None,
     *,
     on_close: bool = False,
 ) -> WindowAggregate | SlidingAggregate:
@@ -196,7 +213,9 @@ def window_operation(
         )
     if isinstance(windows, UnlimitedWindows):
         size = windows.size_ms
-        return WindowAggregate(store, size, size, 0, initializer, aggregator, start_ms=windows.start_ms)
+        return WindowAggregate(
+            store, size, size, 0, initializer, aggregator, merger, start_ms=windows.start_ms
+        )
     return WindowAggregate(
         store,
         windows.size_ms,
@@ -204,6 +223,7 @@ def window_operation(
         windows.grace_ms,
         initializer,
         aggregator,
+        merger,
         on_close=on_close,
     )
 

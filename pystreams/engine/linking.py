@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from pystreams.dsl.operators.base import Forward, ObjectOperation, Operator
+from pystreams.dsl.operators.base import Folded, Forward, HoldingOperation, ObjectOperation, Operator
 from pystreams.dsl.operators.stateless import Print
 from pystreams.engine.choosing_sink import ChoosingSink
 from pystreams.engine.codegen import CompiledCode
@@ -29,11 +29,17 @@ Read = Callable[[Rows, int, int], int]
 ReadInTurns = Callable[[Rows, int, int], Iterator[None]]
 
 
+_NOTHING: Mapping[str, int] = {}
+
+
 class LinkedCode:
     """A task's functions and objects. Call ``init`` before the first record, and ``close`` at the end."""
 
-    def __init__(self, code: CompiledCode, task: TaskAccess) -> None:
+    def __init__(self, code: CompiledCode, task: TaskAccess, folded: Mapping[str, int] = _NOTHING) -> None:
+        """``folded``: see ``TaskServices``."""
         self._code = code
+        self._folded = folded
+        self._folds: list[Folded] = []
         self._task = task
         #: Each node's place in the topology: nodes come after those before them.
         self._places = {name: place for place, name in enumerate(code.graph.nodes)}
@@ -80,6 +86,10 @@ class LinkedCode:
                 self._processors[node].init()
                 self._initialized.append(self._processors[node])
 
+    def flush_folded(self) -> None:
+        for fold in self._folds:
+            fold.flush()
+
     def close(self) -> None:
         """Close everything that was opened, even if something raises; then raise the first error."""
         closers: list[Callable[[], None]] = [
@@ -109,17 +119,22 @@ class LinkedCode:
         return operator.process
 
     def _operator(self, node: ProcessorNode, forward: Forward) -> Operator:
-        assert isinstance(node.operation, ObjectOperation)
-        return node.operation.open(
-            NodeEnvironment(
-                node.name,
-                self._places[node.name],
-                self._task,
-                forward,
-                self._shared,
-                self._operator_closers.append,
-            )
+        operation = node.operation
+        assert isinstance(operation, ObjectOperation)
+        environment = NodeEnvironment(
+            node.name,
+            self._places[node.name],
+            self._task,
+            forward,
+            self._shared,
+            self._operator_closers.append,
         )
+        if node.name not in self._folded:
+            return operation.open(environment)
+        assert isinstance(operation, HoldingOperation)
+        fold = operation.fold(environment, self._folded[node.name])
+        self._folds.append(fold)
+        return fold
 
     def _wrapped(self, node: ProcessorNode) -> WrappedStep:
         """The processors that wrap a step. The first call creates them; later calls return the same ones."""

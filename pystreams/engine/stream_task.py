@@ -75,6 +75,8 @@ class TaskServices:
     global_stores: Mapping[str, Any] = field(default_factory=dict)
     #: Counts the records that tasks leave out.
     left_out: LeftOut = field(default_factory=LeftOut)
+    #: By name, the steps that hold their results until ``flush_folded``, and how many bytes they may hold.
+    folded: Mapping[str, int] = field(default_factory=dict)
 
 
 class Position(NamedTuple):
@@ -215,7 +217,7 @@ class StreamTask:
         self._enter(Phase.STARTED)
         self.memory.committed = operator_state
         self._drops.start()
-        linked = self._linked = LinkedCode(self._code, self)
+        linked = self._linked = LinkedCode(self._code, self, self._services.folded)
         queues: dict[TopicPartition, RecordQueue] = {}
         for partition in sorted(self.partitions):
             with setting_up(f"the source of {partition}", self.task_id):
@@ -229,6 +231,11 @@ class StreamTask:
         self._group = PartitionGroup(queues, self.config.max_task_idle_ms, self._services.lag, self._order)
         linked.init()
         self.limit_time(self.cell.time.bound_ms)
+
+    def flush_folded(self) -> None:
+        """Have the steps that hold their results write them to their stores: no more records come."""
+        assert self._linked is not None, "the task has been started"
+        self._linked.flush_folded()
 
     def close(self) -> None:
         """Close processors and operators, but not the stores, which the owner closes. All are closed before the first

@@ -24,6 +24,7 @@ from pystreams.backfill.compute.result import (
 from pystreams.backfill.plan.cut import Until, cut
 from pystreams.backfill.plan.manifest import DEFAULT_COMMIT_RECORDS, Manifest
 from pystreams.backfill.plan.slices import BackfillPlan, make_plan
+from pystreams.backfill.plan.ways import with_ways
 from pystreams.backfill.sources import BATCH_ROWS, MemorySource, Source
 from pystreams.backfill.staging.port import Selection
 from pystreams.clock import ManualClock
@@ -93,6 +94,7 @@ class Backfill:
         commit_records: int = DEFAULT_COMMIT_RECORDS,
         batch_rows: int = BATCH_ROWS,
         executor: Executor | None = None,
+        exact_updates: bool = False,
         **settings: Any,
     ) -> None:
         self.executor = executor or InlineExecutor(batch_rows)
@@ -112,6 +114,7 @@ class Backfill:
             commit_records=commit_records,
             clock=ManualClock(CUT_TIME_MS),
         )
+        self.manifest = with_ways(self.manifest, self.loaded, self.plan, exact_updates=exact_updates)
 
     def run(self, *, resume: bool = False, overwrite: bool = False) -> BackfillResult:
         planned = Planned(self.loaded, self.application, self.plan, self.manifest, self.source)
@@ -131,6 +134,18 @@ def everything(result: BackfillResult) -> dict[str, Any]:
         "sinks": {topic: _sinks(result, topic) for topic in written},
         "offsets": result.offsets(),
         "slices": result.manifest.slices,
+    }
+
+
+def last_values(sinks: Mapping[str, Any]) -> dict[Any, SinkRecord]:
+    """The last record of each key in each partition of ``everything``'s sinks. A key that was deleted (``None`` as
+    text) need not have come at all."""
+    return {
+        (topic, partition, key): record
+        for topic, of_topic in sinks.items()
+        for partition, of_partition in of_topic.items()
+        for key, record in {record.key: record for record in of_partition}.items()
+        if record.value != b"None"
     }
 
 

@@ -30,6 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,6 +59,7 @@ _MEMORY = "/dev/shm"
 BATCHES = "E1: in other batches, resumed and run again the same, caches off and on"
 RESTARTED = "E2: equal to live with a stop at the cut"
 SEAMLESS = "E3: equal to live without a stop"
+FOLDED = "E1: folded, the same stores and offsets, and what is certain of the outputs"
 REPLAYED = "E4: equal to live tasks over the same internal records, caches off and on"
 CERTAIN = "E4: of several legal results, equal to live in what is the same in all"
 NOTHING_CERTAIN = "E4: of several legal results, nothing is the same in all"
@@ -87,9 +89,12 @@ def check(trial: Trial, folder: Path, questions: list[Question]) -> list[str]:
     if comparable(trial, whole) and deterministic(whole.plan):
         questions.append(question(trial, whole))
     for cache in (0, trial.cache_max_bytes):
-        result = _check_repetition(trial, folder / f"cache-{cache}", cache)
+        result = _check_repetition(trial, folder / f"cache-{cache}", cache, exact_updates=True)
         _check_replay(trial, folder / f"replay-{cache}", result)
     found = [BATCHES, REPLAYED]
+    folded = _check_repetition(trial, folder / "folded", trial.cache_max_bytes)
+    if folded.manifest.folded:
+        found.append(_check_folding(trial, folded, result))
     logged = trial.with_changelogs()
     if logged.scenario != trial.scenario:
         trial, whole = logged, _cut(logged, folder / "whole with changelogs", 0, until=None)
@@ -150,19 +155,40 @@ class Stopping(InlineExecutor):
         return outcomes
 
 
-def _check_repetition(trial: Trial, there: Path, cache: int) -> BackfillResult:
-    result = _cut(trial, there / "1", cache)
+def _check_repetition(
+    trial: Trial, there: Path, cache: int, *, exact_updates: bool = False
+) -> BackfillResult:
+    cut = partial(_cut, trial, cache=cache, exact_updates=exact_updates)
+    result = cut(there / "1")
     first = everything(result)
-    equal(everything(_cut(trial, there / "2", cache, InlineExecutor(3))), first, "in other batches")
-    equal(everything(_cut(trial, there / "2", cache, overwrite=True)), first, "run again")
+    equal(everything(cut(there / "2", executor=InlineExecutor(3))), first, "in other batches")
+    equal(everything(cut(there / "2", overwrite=True)), first, "run again")
     for stop in range(max(first["slices"]) + 1):
         try:
-            _cut(trial, there / "3", cache, Stopping(7, stop), resume=stop > 0)
+            cut(there / "3", executor=Stopping(7, stop), resume=stop > 0)
             raise AssertionError("nothing died")
         except StopError:
             continue
-    equal(everything(_cut(trial, there / "3", cache, resume=True)), first, "resumed")
+    equal(everything(cut(there / "3", resume=True)), first, "resumed")
     return result
+
+
+def _check_folding(trial: Trial, folded: BackfillResult, exact: BackfillResult) -> str:
+    """Compare a backfill that holds results with one that writes each update."""
+    found, expected, certain = everything(folded), everything(exact), settled(trial.scenario)
+    for what in ("changelogs", "offsets"):
+        equal(found[what], expected[what], f"folded, {what}")
+    for index, one in found["slices"].items():
+        other = expected["slices"][index]
+        equal([one.dropped, one.late], [other.dropped, other.late], f"folded, slice {index}")
+    for topic in certain.records | certain.last_values:
+        ours, theirs = found["sinks"].get(topic, {}), expected["sinks"].get(topic, {})
+        if topic in certain.last_values:
+            equal(_last_values(ours), _last_values(theirs), f"folded, sinks, {topic}")
+        emitted = _as_set(theirs)
+        others = [record for record in _as_set(ours) if record not in emitted]
+        equal(others, [], f"folded, sinks, {topic}")
+    return FOLDED
 
 
 def _cut(
@@ -170,7 +196,7 @@ def _cut(
 ) -> BackfillResult:
     """The backfill up to the cut, with a cache budget; nothing but memory is read."""
     settings = {**trial.settings, "statestore_cache_max_bytes": cache}
-    until = how.pop("until", trial.cut)
+    until, exact_updates = how.pop("until", trial.cut), how.pop("exact_updates", False)
     return Backfill(
         trial.topology(),
         memory(trial.history, trial.outputs),
@@ -178,6 +204,7 @@ def _cut(
         until=until,
         commit_records=COMMIT_RECORDS,
         executor=executor,
+        exact_updates=exact_updates,
         **settings,
     ).run(**how)
 

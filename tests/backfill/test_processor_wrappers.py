@@ -47,7 +47,10 @@ def test_a_backfill_gives_the_same_with_processors_around_every_step(name: str, 
     def backfilled(folder: str, **settings: Any) -> Any:
         program: App = PROGRAMS[name]()
         source = memory(history(name, 3, partitions=2))
-        return everything(Backfill(program, source, tmp_path / folder, commit_records=20, **settings).run())
+        place = tmp_path / folder
+        # A step with a processor around it sees each update.
+        job = Backfill(program, source, place, commit_records=20, exact_updates=True, **settings)
+        return everything(job.run())
 
     assert backfilled("wrapped", processor_wrapper=wrap) == backfilled("plain")
     assert counted

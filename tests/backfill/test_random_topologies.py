@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.backfill.against_java import Question, differences
-from tests.backfill.random_topologies import BATCHES, REPLAYED, RESTARTED, SEAMLESS, check, equal
+from tests.backfill.random_topologies import BATCHES, FOLDED, REPLAYED, RESTARTED, SEAMLESS, check, equal
 from tests.backfill.trials import Trial, fuzzed, recorded
 
 pytestmark = pytest.mark.live
@@ -35,7 +35,7 @@ def test_random_topologies_keep_what_is_promised_and_agree_with_java(tmp_path: P
         for number, trial in enumerate(fuzzed(SEED, COUNT))
         for what in check(trial, tmp_path / str(number), questions)
     ]
-    assert {BATCHES, REPLAYED, RESTARTED, SEAMLESS} <= set(came)
+    assert {BATCHES, REPLAYED, FOLDED, RESTARTED, SEAMLESS} <= set(came)
     assert questions
     assert differences(questions) == []
 

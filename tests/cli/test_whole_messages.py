@@ -19,6 +19,10 @@ from confluent_kafka import KafkaError, Message
 
 from pystreams import Streams, errors
 from pystreams.app import App
+from pystreams.backfill import backfill
+from pystreams.backfill.compute.executor import Report, SliceJob
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.broker.embedded import EmbeddedBroker
 from pystreams.broker.embedded.membership import EmbeddedMember
 from pystreams.broker.kafka.exactly_once import ExactlyOnceProducer
@@ -34,6 +38,8 @@ from pystreams.runtime.restoring.load import Load
 from pystreams.runtime.restoring.restore_thread import RestoreThread
 from pystreams.runtime.restoring.restorer import Restorer
 from pystreams.state.disk.directory import OFFSETS_FILE, DirectoryLock, read_json
+from tests.backfill.kit import memory
+from tests.live.support import Line
 from tests.unit.broker.log_helpers import deal
 from tests.unit.serde.schema_registry_server import running
 
@@ -225,6 +231,31 @@ def a_store_that_is_not_there(prompt: Prompt) -> str:
     app = App("shop")
     app.table("orders", key=str, value=str, name="orders")
     return raised(errors.StateError, lambda: Streams(app).store("order"))
+
+
+@tells(errors.FoldingError)
+def a_function_that_fails_while_history_folds(prompt: Prompt) -> str:
+    """The driver writes it to the log, and computes the slice again."""
+
+    class Keeps(InlineExecutor):
+        def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
+            try:
+                return super().compute(job, report)
+            except errors.FoldingError as error:
+                kept.append(error)
+                raise
+
+    def longest(one: str, other: str) -> str:
+        return max(one, other[99])
+
+    app, kept = App("shop"), list[errors.FoldingError]()
+    app.stream("orders", key=str, value=str).group_by_key().reduce(longest, name="longest").to_stream().to(
+        "out"
+    )
+    history = memory({"orders": [[Line(b"me", b"one", 1), Line(b"me", b"two", 2)]]}, {"out": 1})
+    with pytest.raises(errors.ProcessingError):
+        backfill(app, sources=history, staging=prompt.folder / "staging", executor=Keeps())
+    return f"FoldingError: {kept[0]}\n"
 
 
 @tells(errors.StateLockedError)

@@ -6,6 +6,8 @@ From the whole to the single record:
 - ``opening``: the sources that the user names, each as what an executor can read.
 - ``executor``: runs the tasks of a slice: ``inline`` in this process, ``spark.executor`` on Spark.
 - ``task``: the task function: one task of a slice, with the engine and the stores of the live application.
+- ``slice_nodes``: the steps of a sub-topology as its slice runs them. ``partial_rows``: what is written to a
+  repartition topic that gets partial aggregates.
 - ``external_input``, ``feeding``: records on their way to the task, in their order. ``producer``: the records that it
   sends, which become rows (``spill``: those that memory does not hold).
 - ``global_tables``: global stores, filled once on each machine. ``stored_entries``: the content of stores at the end.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.executor import CarriedState, Executor, Report, SliceJob
@@ -18,15 +19,17 @@ from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome
 from pystreams.backfill.locations import shown
+from pystreams.backfill.plan.combining import behind_topics
 from pystreams.backfill.plan.manifest import Manifest, SliceResult, Status, StoreResult
 from pystreams.backfill.plan.rules import check_rules, rules_of
 from pystreams.backfill.plan.slices import BackfillPlan, Slice
+from pystreams.backfill.plan.ways import without_holding
 from pystreams.backfill.sources import Source
 from pystreams.backfill.staging.port import Staging
 from pystreams.backfill.staging.staging_folder import new_folder
 from pystreams.clock import Deadline, SystemClock
-from pystreams.engine.failures.lateness import add_up
-from pystreams.errors import StateError
+from pystreams.engine.failures.lateness import LateRecords, add_up
+from pystreams.errors import FoldingError, StateError
 from pystreams.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -158,13 +161,9 @@ class _Run:
                 staged = self._staging.with_slices(manifest.folders)
                 self._outcomes[one.index] = staged.outcomes(one.index, one.tasks)
                 log.info("slice %d is staged already", one.index)
-                continue
-            folder = new_folder(one.index)
-            staged = self._staging.with_slices({**manifest.folders, one.index: folder})
-            outcomes = self._outcomes[one.index] = self._compute(one, staged)
-            manifest = manifest.with_slice(one.index, folder, _result(outcomes))
+        while (next_one := self._next(manifest)) is not None:
+            manifest = self._advanced(manifest, next_one)
             self._staging.write_manifest(manifest)
-            log.info("slice %d: %d records", one.index, manifest.slices[one.index].records)
         if manifest.status is Status.CUT:
             manifest = manifest.advanced(Status.COMPUTED)
             self._staging.write_manifest(manifest)
@@ -179,9 +178,62 @@ class _Run:
             self._outcomes,
         )
 
-    def _compute(self, one: Slice, staged: Staging) -> list[TaskOutcome]:
+    def _next(self, manifest: Manifest) -> Slice | None:
+        """The first slice that is not staged."""
+        return next((one for one in self._planned.plan.slices if one.index not in manifest.folders), None)
+
+    def _advanced(self, manifest: Manifest, one: Slice) -> Manifest:
+        """Compute a slice; the manifest with it. If its steps cannot hold their results, that with other ways."""
+        folder = new_folder(one.index)
+        staged = self._staging.with_slices({**manifest.folders, one.index: folder})
+        planned = self._planned
+        try:
+            outcomes = self._compute(manifest, one, staged)
+        except FoldingError as error:
+            changed = without_holding(manifest, planned.loaded, planned.plan, one, error.why or error.what)
+            if changed == manifest:
+                raise
+            first = self._next(changed)
+            assert first is not None
+            log.warning("slice %d is computed again, with each update: %s", first.index, error)
+            # What is not in the manifest may be deleted.
+            self._staging.write_manifest(changed)
+            self._staging.with_slices(changed.folders).clear()
+            return changed
+        self._outcomes[one.index] = outcomes
+        log.info("slice %d: %d records", one.index, sum(outcome.records for outcome in outcomes))
+        return manifest.with_slice(one.index, folder, self._result(manifest, one, outcomes))
+
+    def _result(self, manifest: Manifest, one: Slice, outcomes: Sequence[TaskOutcome]) -> SliceResult:
+        topics = {
+            behind.node.name: behind.topic
+            for behind in behind_topics(self._planned.loaded.built)
+            if behind.node.name in manifest.combined
+        }
+        counts = self._sent(one)
+        # A step that gets partials has read the records for which they stand.
+        counted = [
+            [
+                late._replace(read=counts[TopicPartition(topics[late.step], task)])
+                if late.step in topics
+                else late
+                for late in outcome.late
+            ]
+            for task, outcome in enumerate(outcomes)
+        ]
+        return _result(outcomes, add_up(chain.from_iterable(counted)))
+
+    def _sent(self, one: Slice) -> Counter[TopicPartition]:
+        """How many records the slices before it have sent to the topics between them."""
+        counts: Counter[TopicPartition] = Counter()
+        for upstream in {index for input in one.inputs for index in input.upstream}:
+            for outcome in self._outcomes[upstream]:
+                counts.update({partition: count for partition, (count, _) in outcome.sequences.items()})
+        return counts
+
+    def _compute(self, manifest: Manifest, one: Slice, staged: Staging) -> list[TaskOutcome]:
         """Report every task at its beginning and at its end, even if reports in between are lost."""
-        job, report = self._job(one, staged), self._report(one)
+        job, report = self._job(manifest, one, staged), self._report(one)
         for task in range(one.tasks):
             report(task, 0, False)
         try:
@@ -194,8 +246,8 @@ class _Run:
             report(task, outcome.records, True)
         return outcomes
 
-    def _job(self, one: Slice, staged: Staging) -> SliceJob:
-        planned, manifest = self._planned, self._planned.manifest
+    def _job(self, manifest: Manifest, one: Slice, staged: Staging) -> SliceJob:
+        planned = self._planned
         work = TaskWork(
             application=planned.application,
             fingerprint=planned.plan.fingerprint,
@@ -206,6 +258,8 @@ class _Run:
             commit_records=manifest.commit_records,
             cache_max_bytes=manifest.cache_max_bytes,
             cut_time_ms=manifest.cut_time_ms,
+            folded=manifest.folded,
+            combined=manifest.combined,
         )
         return SliceJob(work, planned.source, staged, self._carried(one, staged))
 
@@ -238,7 +292,7 @@ class _Run:
         return [self._planned.expected_of(one, task, written) for task in range(one.tasks)]
 
 
-def _result(outcomes: Sequence[TaskOutcome]) -> SliceResult:
+def _result(outcomes: Sequence[TaskOutcome], late: Iterable[LateRecords]) -> SliceResult:
     stores: dict[str, Digest] = {}
     for outcome in outcomes:
         for name, digest in outcome.stores.items():
@@ -251,5 +305,5 @@ def _result(outcomes: Sequence[TaskOutcome]) -> SliceResult:
             for name, digest in stores.items()
         },
         sum((Counter(outcome.left_out) for outcome in outcomes), Counter()),
-        tuple(add_up(late for outcome in outcomes for late in outcome.late)),
+        tuple(late),
     )

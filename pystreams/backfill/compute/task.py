@@ -12,12 +12,16 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from pystreams.backfill.application import Application, LoadedApplication, check_fingerprint
 from pystreams.backfill.compute.feeding import Feed, GivenOrder, chunks
 from pystreams.backfill.compute.global_tables import GlobalTables
+from pystreams.backfill.compute.partial_rows import PartialRows
 from pystreams.backfill.compute.producer import CollectingProducer
+from pystreams.backfill.compute.slice_nodes import is_combining, slice_nodes
 from pystreams.backfill.compute.stored_entries import ChangeTimes, entries
 from pystreams.backfill.exchange.rows import Arrow, Kind, of_kind, pc, record_batch, upstream_id
 from pystreams.backfill.exchange.store_entries import StoreEntry, store_rows
@@ -26,6 +30,7 @@ from pystreams.backfill.plan.slices import Slice
 from pystreams.backfill.sources import Source
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.clock import ManualClock
+from pystreams.dsl.operators.partial_results import QueueOf
 from pystreams.engine.commit import commit
 from pystreams.engine.failures.left_out import LeftOut
 from pystreams.engine.hosted_task import HostedTask
@@ -37,6 +42,9 @@ from pystreams.metrics import Metrics
 from pystreams.metrics.names import DROPPED_RECORDS
 from pystreams.state.cache.thread_cache import ThreadCache
 from pystreams.state.value_forms import with_headers_apart
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 #: Entries of a store that are handed on together, or so many bytes of them.
 _ENTRIES = 10_000
@@ -65,6 +73,8 @@ class TaskWork:
     commit_records: int
     cache_max_bytes: int
     cut_time_ms: int
+    folded: tuple[str, ...]
+    combined: tuple[str, ...]
 
 
 def run_task(
@@ -133,6 +143,9 @@ class _TaskRun:
         self._producer = CollectingProducer(
             upstream_id(*self._id), self._id.partition, self._partition_count, ranges, folder
         )
+        #: By topic, the rows of partial aggregates that go to it.
+        self._partials: dict[str, PartialRows] = {}
+        self._nodes = slice_nodes(loaded.built, self._sub, work.combined, self._queues)
         self._uncommitted_bytes_max = loaded.config.statestore_uncommitted_max_bytes
         self._times = ChangeTimes(folder, self._sub.stores)
         try:
@@ -154,10 +167,13 @@ class _TaskRun:
                 self._consumed += chunk.num_rows
                 if commit_due:
                     self._commit()
-                    yield from self._producer.take()
+                    yield from self._take()
                 self._report(self._consumed)
+        # The caches of the steps before those that hold results are flushed first: what they held back comes now.
         self._commit()
-        yield from self._producer.take(everything=True)
+        self._stream.flush_folded()
+        self._commit()
+        yield from self._take(everything=True)
         digests: dict[str, Digest] = {}
         for name in self._state.stores:
             digests[name] = Digest()
@@ -214,10 +230,11 @@ class _TaskRun:
             thread_id=_THREAD,
             global_stores=self._global_tables,
             left_out=self._left_out,
+            folded=self._folded(),
         )
         return new_task(
             task,
-            self._sub.nodes,
+            self._nodes,
             self._sub.stores,
             [TopicPartition(input.topic, task.partition) for input in work.slice.topics_of(task.partition)],
             services=services,
@@ -225,6 +242,17 @@ class _TaskRun:
             log_of=self._times.log_of,
             order=self._order,
         )
+
+    def _folded(self) -> dict[str, int]:
+        """The steps of the task that fold, each with its share of the bytes that may wait to be written."""
+        folded = self._work.folded
+        steps = [node.name for node in self._nodes if node.name in folded or is_combining(node)]
+        return {step: self._uncommitted_bytes_max // len(steps) for step in steps}
+
+    def _queues(self, topic: str) -> QueueOf:
+        rows = PartialRows(topic, self._partition_count(topic), upstream_id(*self._id))
+        self._partials[topic] = rows
+        return rows.queue_of
 
     def _start(self) -> None:
         carried = self._carried
@@ -252,7 +280,13 @@ class _TaskRun:
                 self._commit()
             elif self._state.uncommitted_bytes >= self._uncommitted_bytes_max:
                 self._write_stores()
-            yield from self._producer.take()
+            yield from self._take()
+
+    def _take(self, *, everything: bool = False) -> Iterator[Arrow]:
+        """Take what is enough to be handed on, or ``everything``."""
+        yield from self._producer.take(everything=everything)
+        for partials in self._partials.values():
+            yield from partials.take()
 
     def _commit(self) -> None:
         commit([self._task], self._producer)
@@ -297,13 +331,18 @@ class _TaskRun:
             {**carried.partition_times, **times},
             feed.taken,
             {**carried.operator_state, **stream.operator_state()},
-            self._producer.sequences,
-            self._producer.written,
+            _merged(self._producer.sequences, *(rows.sequences for rows in self._partials.values())),
+            _merged(self._producer.written, *(rows.written for rows in self._partials.values())),
             digests,
             self._left_out.totals(),
             tuple(self._left_out.late()),
         )
         return outcome_row(outcome, self._id.partition, upstream_id(*self._id))
+
+
+def _merged(*mappings: Mapping[K, V]) -> dict[K, V]:
+    """One of several, which have different keys."""
+    return dict(chain.from_iterable(mapping.items() for mapping in mappings))
 
 
 def _nothing(_: int) -> None:

@@ -4,6 +4,8 @@
 - ``dependencies``: which inputs must be complete before others can be read.
 - ``cut``: the offsets that are read of each input. ``manifest``: plan and cut as they are kept, with what is computed.
 - ``rules``: settings and sources that a result depends on; they must not change while a backfill is resumed.
+- ``ways``: how each aggregation is computed. ``folding``: which ones hold their results until they are final;
+  ``combining``: which ones begin before their repartition topic.
 - ``notes``: for the plan's reader: where live may give another result, and what a backfill leaves out.
 
 Nothing here runs tasks or knows where slices are staged.

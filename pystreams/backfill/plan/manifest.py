@@ -11,7 +11,7 @@ hand-over is stands where the result is handed over to. ``PUBLISHING`` says that
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
@@ -98,6 +98,21 @@ class Manifest:
     approximate: bool = False
     #: The stores whose entries are staged with their headers before the value.
     with_headers: tuple[str, ...] = ()
+    #: By aggregating step, why each of its updates is written; empty: it folds (folding.py).
+    updates: Mapping[str, str] = field(default_factory=dict)
+
+    #: By aggregating step behind a repartition topic, why this gets each record; empty: partials (combining.py).
+    records: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def combined(self) -> tuple[str, ...]:
+        """The steps that get partial aggregates."""
+        return tuple(step for step, why in self.records.items() if not why)
+
+    @property
+    def folded(self) -> tuple[str, ...]:
+        """The steps that hold their results until they are final."""
+        return tuple(step for step, why in self.updates.items() if not why)
 
     def end_of(self, partition: TopicPartition) -> int:
         """The offset at which reading of an external partition ends."""
@@ -106,6 +121,14 @@ class Manifest:
     def with_slice(self, index: int, folder: str, result: SliceResult) -> Manifest:
         """The manifest once a slice is staged."""
         return replace(self, slices={**self.slices, index: result}, folders={**self.folders, index: folder})
+
+    def without_slices(self, indexes: Collection[int]) -> Manifest:
+        """The manifest in which these slices are not staged."""
+        return replace(
+            self,
+            slices={index: result for index, result in self.slices.items() if index not in indexes},
+            folders={index: folder for index, folder in self.folders.items() if index not in indexes},
+        )
 
     def advanced(self, status: Status) -> Manifest:
         """The manifest with a later status. Raises ``StateError`` if that does not follow."""
@@ -155,6 +178,8 @@ class Manifest:
                 "folders": {str(index): folder for index, folder in self.folders.items()},
                 "rules": dict(sorted(self.rules.items())),
                 "with_headers": self.with_headers,
+                "updates": dict(self.updates),
+                "records": dict(self.records),
             },
             indent=1,
         )
@@ -238,4 +263,7 @@ def _manifest(content: Mapping[str, Any]) -> Manifest:
         rules=content["rules"],
         # Older manifests, from before stores could keep headers, do not have this field.
         with_headers=tuple(content.get("with_headers", ())),
+        # Older ones wrote each update.
+        updates=content.get("updates", {}),
+        records=content.get("records", {}),
     )

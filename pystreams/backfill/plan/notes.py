@@ -3,7 +3,7 @@ out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,6 +34,10 @@ _FLUSHED = (
     "number of records"
     " (state is the same; statestore_cache_max_bytes=0 forwards all updates)"
 )
+_FOLDED = (
+    "it emits the last result of each key, the live application the last update before each commit (state is the same; "
+    "--exact-updates emits the updates of each commit)"
+)
 _GLOBAL = (
     "every record is joined with the whole of topic {topic} up to its cut; the live application joins it with the "
     "records that have arrived by then (the result is the same if the topic does not change while the live application "
@@ -58,17 +62,19 @@ class Note:
         return f"{self.kind}: {self.step}: {self.text}"
 
 
-def notes(plan: BackfillPlan, loaded: LoadedApplication) -> list[Note]:
-    """The notes of all slices, in order, each once."""
+def notes(plan: BackfillPlan, loaded: LoadedApplication, folded: Collection[str] = ()) -> list[Note]:
+    """The notes of all slices, in order, each once. ``folded`` are the steps that fold."""
     found = (
         note
         for one in plan.slices
-        for note in _of_slice(plan, one, loaded.built.subtopologies[one.subtopology], loaded)
+        for note in _of_slice(plan, one, loaded.built.subtopologies[one.subtopology], loaded, folded)
     )
     return list(dict.fromkeys(found))
 
 
-def _of_slice(plan: BackfillPlan, one: Slice, sub: SubTopology, loaded: LoadedApplication) -> Iterator[Note]:
+def _of_slice(
+    plan: BackfillPlan, one: Slice, sub: SubTopology, loaded: LoadedApplication, folded: Collection[str]
+) -> Iterator[Note]:
     if one.carried_from is not None:
         earlier = ", ".join(input.topic for input in plan.slices[one.carried_from].inputs)
         yield Note(
@@ -77,7 +83,7 @@ def _of_slice(plan: BackfillPlan, one: Slice, sub: SubTopology, loaded: LoadedAp
             f"its records are processed after all of {earlier}, because they are made from them",
         )
     yield from _order_dependent(plan, one, sub)
-    yield from _cached(sub, loaded)
+    yield from _cached(sub, loaded, folded)
     mixed = _changing_keys(sub)
     for node in sub.nodes:
         match node:
@@ -162,7 +168,7 @@ def _changing_keys(sub: SubTopology) -> set[str]:
     return found
 
 
-def _cached(sub: SubTopology, loaded: LoadedApplication) -> Iterator[Note]:
+def _cached(sub: SubTopology, loaded: LoadedApplication, folded: Collection[str]) -> Iterator[Note]:
     """Steps whose updates a record cache holds back, if anything follows them."""
     if not loaded.config.statestore_cache_max_bytes:
         return
@@ -170,7 +176,7 @@ def _cached(sub: SubTopology, loaded: LoadedApplication) -> Iterator[Note]:
     followed = {parent for node in sub.nodes if not isinstance(node, SourceNode) for parent in node.parents}
     for node in sub.nodes:
         if isinstance(node, ProcessorNode) and node.name in followed and cached.intersection(node.stores):
-            yield Note("one legal result", node.name, _FLUSHED)
+            yield Note("one legal result", node.name, _FOLDED if node.name in folded else _FLUSHED)
 
 
 def _order_dependent(plan: BackfillPlan, one: Slice, sub: SubTopology) -> Iterator[Note]:

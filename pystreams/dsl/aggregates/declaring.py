@@ -42,19 +42,29 @@ class Declared(NamedTuple):
     options: StoreOptions
 
 
-_TAKEN = {*(option.name for option in fields_of(StoreOptions)), "step", "initializer", "aggregator", "merger"}
+_TAKEN = {
+    *(option.name for option in fields_of(StoreOptions)),
+    "step",
+    "initializer",
+    "aggregator",
+    "merger",
+    "merge",
+}
 _EXAMPLE = 'aggregate(total=agg.sum("cents"), n=agg.count())'
 
 
 def split(
-    arguments: Mapping[str, Any], step: object, **functions: Any
+    arguments: Mapping[str, Any], step: object, merge: object = None, **functions: Any
 ) -> tuple[dict[str, Aggregate], dict[str, Any]]:
     """The declared aggregates among the arguments of ``aggregate``, and the other arguments. ``functions`` are its
-    parameters that declared aggregates replace. Raises ``TopologyError`` for both, and for neither."""
-    for name, given in [("step", step), *arguments.items(), *functions.items()]:
+    parameters that declared aggregates replace, as they replace ``merge``. Raises ``TopologyError`` for both, and for
+    neither."""
+    for name, given in [("step", step), ("merge", merge), *arguments.items(), *functions.items()]:
         _check(name, given, unnamed=name in functions)
     fields = {name: given for name, given in arguments.items() if isinstance(given, Aggregate)}
     there = [name for name, given in functions.items() if given is not None]
+    if fields and merge is not None:
+        there.append("merge")
     if fields and there:
         raise TopologyError(
             f"aggregate got declared aggregates ({', '.join(fields)}) and {' and '.join(there)}",

@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.base import Folded, FoldingOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
+from pystreams.dsl.operators.final_results import NULL_KEY_OR_VALUE, OLD_VALUES, fold_keys
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
 from pystreams.dsl.operators.record_time import with_record_time
 from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
-NULL_KEY_OR_VALUE = "null key or value"
-
 
 @dataclass(eq=False, slots=True)
-class Aggregate(ObjectOperation):
+class Aggregate(FoldingOperation):
     """``count`` and ``aggregate``. Source: KStreamAggregate."""
 
     emits_changes: ClassVar[bool] = True
@@ -25,12 +24,14 @@ class Aggregate(ObjectOperation):
     store: str
     initializer: UserFunction
     aggregator: UserFunction
+    #: Makes one aggregate of two, in any order, if the program says how.
+    merger: UserFunction | None = None
     send_old_values: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         store = environment.store(self.store)
         initialize = self.initializer.call
-        copy = copier(environment, store, needed=self.send_old_values and not store.cached)
+        copy = copier(environment, store.spec, needed=self.send_old_values and not store.cached)
         aggregator = on_a_copy(with_record_time(self.aggregator, environment), copy)
         aggregate, takes_key = aggregator.call, aggregator.takes_key
         encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
@@ -61,20 +62,44 @@ class Aggregate(ObjectOperation):
 
         return Operator(process)
 
+    def folds(self) -> str:
+        return OLD_VALUES if self.send_old_values else ""
+
+    def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
+        store, initialize = environment.store(self.store), self.initializer.call
+        aggregator = with_record_time(self.aggregator, environment)
+        aggregate, takes_key = aggregator.call, aggregator.takes_key
+        gave_none = none_warning(environment, self.aggregator)
+
+        def begin(key: Any, value: Any) -> Any:
+            first = aggregate(key, initialize(), value) if takes_key else aggregate(initialize(), value)
+            if first is None:
+                gave_none()
+            return first
+
+        self.forward_final(environment)
+        return fold_keys(environment, store, begin, aggregator, bytes_max)
+
+    def forward_final(self, environment: OperatorEnvironment) -> None:
+        """Have what its store is given forwarded."""
+        forward_flushed(environment, environment.store(self.store), send_old_values=False)
+
 
 @dataclass(eq=False, slots=True)
-class Reduce(ObjectOperation):
+class Reduce(FoldingOperation):
     """``reduce``: the first value is the first aggregate. Source: KStreamReduce."""
 
     emits_changes: ClassVar[bool] = True
     stores_under_key: ClassVar[bool] = True
     store: str
     reducer: UserFunction
+    #: As ``Aggregate.merger``.
+    merger: UserFunction | None = None
     send_old_values: bool = False
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         store = environment.store(self.store)
-        copy = copier(environment, store, needed=self.send_old_values and not store.cached)
+        copy = copier(environment, store.spec, needed=self.send_old_values and not store.cached)
         reducer = on_a_copy(self.reducer, copy)
         reduce, takes_key = reducer.call, reducer.takes_key
         encode_key, read, write, cached = store.encode_key, store.read, store.write, store.cached
@@ -103,3 +128,15 @@ class Reduce(ObjectOperation):
                 forward_change(key, new, old if send_old else None, timestamp, headers)
 
         return Operator(process)
+
+    def folds(self) -> str:
+        return OLD_VALUES if self.send_old_values else ""
+
+    def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
+        self.forward_final(environment)
+        store = environment.store(self.store)
+        return fold_keys(environment, store, lambda _, value: value, self.reducer, bytes_max)
+
+    def forward_final(self, environment: OperatorEnvironment) -> None:
+        """Have what its store is given forwarded."""
+        forward_flushed(environment, environment.store(self.store), send_old_values=False)

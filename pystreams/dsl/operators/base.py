@@ -120,6 +120,16 @@ class Operator:
         """Called when the task ends."""
 
 
+class Folded(Operator):
+    """An operator that holds results. ``flush`` writes them to its store."""
+
+    __slots__ = ("flush",)
+
+    def __init__(self, process: Callable[..., None], flush: Callable[[], None]) -> None:
+        super().__init__(process)
+        self.flush = flush
+
+
 class ObjectOperation(Operation):
     """An operation that runs as an object, not as inlined code."""
 
@@ -128,4 +138,23 @@ class ObjectOperation(Operation):
 
     def open(self, environment: OperatorEnvironment) -> Operator:
         """Make the operator for one task."""
+        raise NotImplementedError
+
+
+class HoldingOperation(ObjectOperation):
+    """An operation that holds what it computes, where nobody sees it before it is final."""
+
+    def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
+        """Make the operator that holds results, up to about so many bytes, until they are final or it is flushed."""
+        raise NotImplementedError
+
+
+class FoldingOperation(HoldingOperation):
+    """An aggregation that can do without its store until results are final."""
+
+    #: The store that has its results.
+    store: str
+
+    def folds(self) -> str:
+        """Why it cannot be folded; empty if it can."""
         raise NotImplementedError

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from pystreams.functions import UserFunction
 
@@ -10,6 +12,11 @@ ZERO = UserFunction(lambda: 0, False, "count")
 ONE_MORE = UserFunction(lambda count, _: count + 1, False, "count")
 SUM = UserFunction(lambda one, two: one + two, False, "count")
 NOTHING = UserFunction(lambda: None, False, "reduce")
+
+
+def merging(merge: Callable[[Any, Any], Any] | None, step: str) -> UserFunction | None:
+    """The function that merges two aggregates, if the user has given one. Raises ``TopologyError``."""
+    return None if merge is None else UserFunction.of(merge, "merge", f"{step} (merge=)")
 
 
 def aggregator_of(reducer: UserFunction) -> UserFunction:

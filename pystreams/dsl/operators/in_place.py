@@ -8,16 +8,17 @@ from typing import Any
 
 from pystreams.dsl.operators.base import OperatorEnvironment
 from pystreams.functions import UserFunction
+from pystreams.state.spec import StoreSpec
 from pystreams.topology.names import changelog_topic
 
 #: Copies an aggregate; None: no copies are needed.
 Copy = Callable[[Any], Any] | None
 
 
-def copier(environment: OperatorEnvironment, store: Any, *, needed: bool) -> Copy:
+def copier(environment: OperatorEnvironment, store: StoreSpec, *, needed: bool) -> Copy:
     """A function that copies values of a store, through their bytes. None if copies are not ``needed``, or the values
     are immutable."""
-    serde = store.spec.value_serde
+    serde = store.value_serde
     if not needed or serde.immutable:
         return None
     topic = changelog_topic(environment.application_id, store.name)

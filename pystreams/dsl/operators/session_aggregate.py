@@ -50,7 +50,7 @@ class SessionAggregate(ObjectOperation):
         if emit is None:
             forward_flushed_sessions(environment, store, send_old)
         forwards = emit is None and not store.cached
-        merger = merging_a_copy(self.merger, copier(environment, store, needed=forwards and send_old))
+        merger = merging_a_copy(self.merger, copier(environment, store.spec, needed=forwards and send_old))
         merge, merge_takes_key = merger.call, merger.takes_key
         gave_none = none_warning(environment, self.aggregator)
         time = time_that_closes(environment, close_after, emit)

@@ -111,7 +111,7 @@ class _Windows:
         self._difference, self._grace = operation.difference_ms, operation.grace_ms
         self._initialize = operation.initializer.call
         # An aggregate of a window may also become the start of the next window's aggregate.
-        copy = copier(environment, self._store, needed=True)
+        copy = copier(environment, self._store.spec, needed=True)
         aggregator = on_a_copy(with_record_time(operation.aggregator, environment), copy)
         self._aggregate, self._takes_key = aggregator.call, aggregator.takes_key
         self._forward, self._send_old = change_forwarder(environment), operation.send_old_values

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystreams.dsl.join_windows import JoinWindows
-from pystreams.dsl.operators.aggregate import NULL_KEY_OR_VALUE
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import record_forwarder
+from pystreams.dsl.operators.final_results import NULL_KEY_OR_VALUE
 from pystreams.dsl.operators.value_getter import joiner_of_three
 from pystreams.functions import UserFunction
 from pystreams.record import NO_HEADERS, Headers

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pystreams.dsl.operators.aggregate import NULL_KEY_OR_VALUE
 from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.final_results import NULL_KEY_OR_VALUE
 from pystreams.dsl.operators.value_getter import ValueGetter, joiner_of_three
 from pystreams.functions import UserFunction
 from pystreams.record import Headers, RecordContext

@@ -92,7 +92,7 @@ def _open(
     forward_change, send_old = change_forwarder(environment, store), operation.send_old_values
     forward_flushed(environment, store, send_old)
     gave_none = none_warning(environment, operation.adder)
-    copy = copier(environment, store, needed=send_old and not cached)
+    copy = copier(environment, store.spec, needed=send_old and not cached)
     if copy is not None:
         combine = _on_a_copy(combine, copy)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pystreams.dsl.operators.base import ObjectOperation, Operator, OperatorEnvironment
+from pystreams.dsl.operators.base import Folded, FoldingOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
+from pystreams.dsl.operators.final_results import OLD_VALUES
+from pystreams.dsl.operators.final_windows import fold_windows
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
 from pystreams.dsl.operators.record_time import with_record_time
@@ -18,7 +20,7 @@ from pystreams.windowed import Windowed
 
 
 @dataclass(eq=False, slots=True)
-class WindowAggregate(ObjectOperation):
+class WindowAggregate(FoldingOperation):
     """``count``, ``aggregate`` and ``reduce`` (``initializer`` gives None) by window.
 
     A window accepts records until the stream time of this step reaches its end plus the grace period. ``start_ms`` is
@@ -34,6 +36,8 @@ class WindowAggregate(ObjectOperation):
     grace_ms: int
     initializer: UserFunction
     aggregator: UserFunction
+    #: As ``Aggregate.merger``.
+    merger: UserFunction | None = None
     start_ms: int | None = None
     on_close: bool = False
     send_old_values: bool = False
@@ -41,6 +45,42 @@ class WindowAggregate(ObjectOperation):
     def open(self, environment: OperatorEnvironment) -> Operator:
         one = self.start_ms is not None or self.size_ms <= self.advance_ms
         return Operator(self._in_one(environment) if one else self._in_several(environment))
+
+    def folds(self) -> str:
+        if self.on_close:
+            return "it emits windows when they close"
+        return OLD_VALUES if self.send_old_values else ""
+
+    def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
+        store, initialize = environment.store(self.store), self.initializer.call
+        aggregator = with_record_time(self.aggregator, environment)
+        aggregate, takes_key = aggregator.call, aggregator.takes_key
+        gave_none = none_warning(environment, self.aggregator)
+
+        def begin(key: Any, value: Any) -> Any:
+            first = aggregate(key, initialize(), value) if takes_key else aggregate(initialize(), value)
+            if first is None and value is not None:
+                gave_none()
+            return first
+
+        self.forward_final(environment)
+        return fold_windows(
+            environment, store, begin, aggregator, self.starts, self.size_ms, self.grace_ms, bytes_max
+        )
+
+    def forward_final(self, environment: OperatorEnvironment) -> None:
+        """Have what its store is given forwarded."""
+        store = environment.store(self.store)
+        forward_flushed_windows(environment, store, send_old_values=False, size_ms=self.size_ms)
+
+    def starts(self, timestamp: int) -> Iterable[int]:
+        """The starts of the windows that have this time."""
+        size, advance = self.size_ms, self.advance_ms
+        if self.start_ms is not None:
+            return (self.start_ms,) if self.start_ms <= timestamp else ()
+        if size <= advance:
+            return (timestamp // advance * advance,)
+        return range(max(0, (timestamp - size + advance) // advance * advance), timestamp + 1, advance)
 
     def _in_one(self, environment: OperatorEnvironment) -> Callable[..., None]:
         """The function for windows that do not overlap."""
@@ -155,7 +195,7 @@ class _Parts:
             forward_flushed_windows(environment, store, operation.send_old_values, operation.size_ms)
         #: Whether changes are forwarded at once, not when a cache is flushed or a window closes.
         self.forwards = self.emit is None and not store.cached
-        copy = copier(environment, store, needed=self.forwards and operation.send_old_values)
+        copy = copier(environment, store.spec, needed=self.forwards and operation.send_old_values)
         aggregator = on_a_copy(with_record_time(operation.aggregator, environment), copy)
         self.aggregate, self.takes_key = aggregator.call, aggregator.takes_key
         self.forward_change = change_forwarder(environment)

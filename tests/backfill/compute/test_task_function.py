@@ -36,6 +36,8 @@ def work_of(backfill: Backfill, index: int) -> TaskWork:
         commit_records=manifest.commit_records,
         cache_max_bytes=manifest.cache_max_bytes,
         cut_time_ms=manifest.cut_time_ms,
+        folded=manifest.folded,
+        combined=manifest.combined,
     )
 
 

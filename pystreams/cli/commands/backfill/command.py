@@ -137,6 +137,14 @@ def backfill(
             "--overwrite", help="Begin again, and replace the staged backfill.", rich_help_panel=RUNS_PANEL
         ),
     ] = False,
+    exact_updates: Annotated[
+        bool,
+        typer.Option(
+            "--exact-updates",
+            help="Emit the updates of each commit, as live. Otherwise an aggregation emits the last result of each "
+            "key alone, if no other step sees its updates, which is faster. State is the same.",
+        ),
+    ] = False,
     commit_records: Annotated[
         int | None,
         typer.Option(
@@ -195,6 +203,7 @@ def backfill(
         staging=staging,
         resume=resume,
         overwrite=overwrite,
+        exact_updates=exact_updates,
         commit_records=commit_records,
         verbose=verbose,
         flags={

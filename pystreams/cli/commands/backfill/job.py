@@ -160,7 +160,9 @@ class BackfillJob:
             planned = self.planned(None)
         from pystreams.backfill.plan.notes import notes
 
-        show_plan(planned, self._writes(planned), notes(planned.plan, planned.loaded))
+        show_plan(
+            planned, self._writes(planned), notes(planned.plan, planned.loaded, planned.manifest.folded)
+        )
         try:
             self.check_target(planned)
         except StreamsError as error:
@@ -172,7 +174,7 @@ class BackfillJob:
         from pystreams.backfill.api import plan_backfill
 
         options = self._options
-        given: dict[str, Any] = {}
+        given: dict[str, Any] = {"exact_updates": options.exact_updates}
         if options.commit_records is not None:
             given["commit_records"] = options.commit_records
         planned = plan_backfill(

@@ -30,6 +30,7 @@ class BackfillOptions:
     staging: str | None
     resume: bool
     overwrite: bool
+    exact_updates: bool
     commit_records: int | None
     verbose: bool
     flags: Mapping[str, Any]
@@ -57,6 +58,7 @@ class BackfillOptions:
             "--staging": self.staging,
             "--resume": self.resume,
             "--overwrite": self.overwrite,
+            "--exact-updates": self.exact_updates,
             "--commit-records": self.commit_records,
             "--dry-run": dry_run,
             **for_spark,

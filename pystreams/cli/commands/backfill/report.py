@@ -10,8 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pystreams.cli.terminal.console import note, output, show_table
+from pystreams.dsl.operators.base import FoldingOperation
 from pystreams.engine.failures.lateness import add_up
 from pystreams.engine.failures.left_out import Fate, totals_text
+from pystreams.topology.nodes import ProcessorNode
 
 if TYPE_CHECKING:
     from pystreams.backfill.compute.driver import Planned
@@ -46,6 +48,7 @@ def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence
         ["slice", "tasks", "reads", "records", "stores", "writes"],
         [_slice_row(one, cut, len(plan.slices)) for one in plan.slices],
     )
+    show_rows("aggregation", ["aggregation", "store", "gets", "emits", "why"], _aggregation_rows(planned))
     show_rows("global table", ["global table", "topic", "records", "each worker"], _global_rows(planned))
     show_rows("input", ["input", "from", "up to", "records", "source"], _input_rows(planned))
     show_rows("write", ["it will write", "where"], writes)
@@ -133,6 +136,28 @@ def note_left_out(manifest: Manifest) -> None:
             "Records are dropped if they are too late for a window, or without a required key or value. -s "
             "dead_letter_dropped_records=true writes them to the dead-letter topic."
         )
+
+
+def _aggregation_rows(planned: Planned) -> list[list[str]]:
+    """Rows for steps that could fold: what they get from their repartition topic, what they emit, and why that is
+    everything."""
+    stores = {
+        node.name: node.operation.store
+        for sub in planned.loaded.built.subtopologies
+        for node in sub.nodes
+        if isinstance(node, ProcessorNode) and isinstance(node.operation, FoldingOperation)
+    }
+    records = planned.manifest.records
+    return [
+        [
+            step,
+            stores[step],
+            "partial results" if records.get(step) == "" else "each record",
+            "each update" if why else "last results",
+            records.get(step) or why,
+        ]
+        for step, why in planned.manifest.updates.items()
+    ]
 
 
 def _global_rows(planned: Planned) -> list[list[str]]:
