@@ -43,6 +43,7 @@ def backfill(
     staging: Location,
     executor: Executor | None = None,
     until: Until = None,
+    boundary: int | None = None,
     settings: Mapping[str, Any] | None = None,
     partitions: Mapping[str, int] | None = None,
     resume: bool = False,
@@ -59,6 +60,8 @@ def backfill(
     - ``executor``: where tasks run; None: in this process.
     - ``until``: where to end. None: at the current end offsets; a time (ms since 1970), the same for all inputs; or the
       end offset (exclusive) by partition.
+    - ``boundary``: a time (ms since 1970) for topics that come from DataFrames without offsets: their records before it
+      come from there, all others from the source ``*``, each by its own timestamp.
     - ``settings`` override the application's own; ``application_id`` must be among them unless it is an ``App``.
     - ``partitions`` counts those of output topics, where sources do not know them or they are another log's, and those
       of topics that come from DataFrames.
@@ -84,6 +87,7 @@ def backfill(
         sources=sources,
         executor=executor,
         until=until,
+        boundary=boundary,
         settings=settings,
         partitions=partitions,
         previous=previous,
@@ -100,6 +104,7 @@ def plan_backfill(
     sources: Sources,
     executor: Executor | None = None,
     until: Until = None,
+    boundary: int | None = None,
     settings: Mapping[str, Any] | None = None,
     partitions: Mapping[str, int] | None = None,
     previous: Location | None = None,
@@ -117,10 +122,24 @@ def plan_backfill(
         raise ConfigError(
             f"commit_records cannot be {commit_records}", hint="a task commits after one record or more"
         )
+    if boundary is not None and until is not None:
+        raise ConfigError(
+            "a boundary does not go with an end of history",
+            why="behind the boundary, history is read to the end of the log",
+            hint="leave one of them out",
+        )
     executor = executor or InlineExecutor()
     shipped = executor.application(application, settings or {})
     loaded = shipped.load()
-    source = opened(sources, executor, shipped, loaded, partitions or {}, goes_on=previous is not None)
+    source = opened(
+        sources,
+        executor,
+        shipped,
+        loaded,
+        partitions or {},
+        boundary_ms=boundary,
+        goes_on=previous is not None,
+    )
     found = None if resume is None else executor.staging(fspath(resume)).read_manifest()
     if found is not None and found.fingerprint == loaded.built.fingerprint:
         counts = found.partitions

@@ -13,7 +13,7 @@ from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.sources import DataFrameSource, Source
+from pystreams.backfill.sources import DataFrameSource, LogAfter, Source
 from pystreams.backfill.staging.port import Selection, Staged, Staging
 
 #: Called in the driver: task, records that it has processed so far, whether it has finished.
@@ -72,9 +72,11 @@ class Executor(Protocol):
         loaded: LoadedApplication,
         topic: str,
         partitions: int,
+        after: LogAfter | None,
     ) -> Source:
-        """A DataFrame as the source of a topic with so many partitions. Raises ``ConfigError`` for columns that do not
-        fit, before anything is read, and if this executor cannot read DataFrames."""
+        """A DataFrame, and the log ``after`` it, as the source of a topic with so many partitions. Raises
+        ``ConfigError`` for columns that do not fit, before anything is read, and if this executor cannot read
+        DataFrames."""
         ...
 
     def staging(self, location: str) -> Staging:

@@ -17,7 +17,7 @@ from pystreams.backfill.exchange.order import QueueId, merged
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
 from pystreams.backfill.locations import is_url, shown
-from pystreams.backfill.sources import BATCH_ROWS, DataFrameSource, Source
+from pystreams.backfill.sources import BATCH_ROWS, DataFrameSource, LogAfter, Source
 from pystreams.backfill.staging.local import LocalStaging
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.errors import ConfigError
@@ -40,6 +40,7 @@ class InlineExecutor:
         loaded: LoadedApplication,
         topic: str,
         partitions: int,
+        after: LogAfter | None,
     ) -> Source:
         raise ConfigError(
             f"topic {topic} comes from a table that Spark reads, and this backfill runs without Spark",

@@ -99,7 +99,8 @@ def _require_offsets(manifest: Manifest) -> None:
             why=""
             if manifest.previous_id is None
             else f"or those of backfill {manifest.previous_id}, which it continues, did not",
-            hint="backfill from the log, or from an archive that has the offsets of its records",
+            hint="backfill from the log, or from an archive or a table that has the offsets of its records; or name a "
+            "boundary between a table and the log",
         )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from pystreams.backfill.sources.by_topic import TopicSources
 from pystreams.backfill.sources.csv_files import CsvSource
-from pystreams.backfill.sources.frames import DataFrameSource, SparkTable
+from pystreams.backfill.sources.frames import DataFrameSource, LogAfter, SparkTable
 from pystreams.backfill.sources.json_files import JsonSource
 from pystreams.backfill.sources.logs import EmbeddedSource, KafkaSource, read_log
 from pystreams.backfill.sources.memory import MemorySource
@@ -28,6 +28,7 @@ __all__ = [
     "EmbeddedSource",
     "JsonSource",
     "KafkaSource",
+    "LogAfter",
     "MemorySource",
     "ParquetSource",
     "Source",

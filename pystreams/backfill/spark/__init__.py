@@ -4,7 +4,8 @@
   Spark's Python workers. ``shipping``: the application as bytes for them.
 - ``staging``: slices as Parquet datasets. ``packing``: many rows in one row of Spark. ``arrow``: rows as Arrow on both
   sides. ``hadoop_folder``: small files on Spark's file systems.
-- ``frames``: DataFrames as sources, with ``frame_worker`` in Spark's workers.
+- ``frames``: DataFrames as sources, with ``frame_worker`` in Spark's workers; ``frame_then_log``: a DataFrame up to a
+  boundary, and the log behind it.
 - ``archive``: archives that Spark's workers write. ``datasource``: topics and stores as tables of Spark.
 - ``session``: a Spark session for programs that have none. ``progress``: the progress of running tasks. ``failures``:
   errors on their way from workers to people.

@@ -21,9 +21,10 @@ from pystreams.backfill.compute.executor import PartitionFunction, Report, Slice
 from pystreams.backfill.exchange.order import ORDER
 from pystreams.backfill.exchange.rows import Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
-from pystreams.backfill.sources import DataFrameSource, Source, TopicSources
+from pystreams.backfill.sources import DataFrameSource, LogAfter, Source, TopicSources
 from pystreams.backfill.spark.arrow import in_session, mapped
 from pystreams.backfill.spark.failures import receiving_errors
+from pystreams.backfill.spark.frame_then_log import FrameThenLog
 from pystreams.backfill.spark.frames import FrameTopic
 from pystreams.backfill.spark.packing import PACKED_DDL
 from pystreams.backfill.spark.progress import Reporter, addresses_of, listening
@@ -81,8 +82,10 @@ class SparkExecutor:
         loaded: LoadedApplication,
         topic: str,
         partitions: int,
+        after: LogAfter | None,
     ) -> Source:
-        return FrameTopic(self._session, source, application, loaded, topic, partitions)
+        frame = FrameTopic(self._session, source, application, loaded, topic, partitions)
+        return frame if after is None else FrameThenLog(frame, after)
 
     def staging(self, location: str) -> SparkStaging:
         return SparkStaging(self._session, location)
@@ -167,11 +170,13 @@ class SparkExecutor:
         return mapped(_exchanged(reduce(DataFrame.unionAll, given), one.tasks), call, PACKED_DDL)
 
 
-def _frames(source: Source) -> dict[str, FrameTopic]:
+def _frames(source: Source) -> dict[str, FrameTopic | FrameThenLog]:
     """The topics that come from DataFrames."""
     if not isinstance(source, TopicSources):
         return {}
-    return {topic: one for topic, one in source.by_topic.items() if isinstance(one, FrameTopic)}
+    return {
+        topic: one for topic, one in source.by_topic.items() if isinstance(one, FrameTopic | FrameThenLog)
+    }
 
 
 def _for_workers(source: Source) -> Source:

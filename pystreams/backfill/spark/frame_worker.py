@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,12 +14,16 @@ from pystreams.backfill.compute.external_input import InputReader
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.rows import RECORD_SCHEMA, Arrow, counted, headers_column, pc, repeated
 from pystreams.backfill.sources.frames.encoding import RowEncoder
-from pystreams.backfill.sources.frames.source import DataFrameSource
+from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter
+from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import within
 from pystreams.backfill.spark.failures import sending_errors
 from pystreams.backfill.spark.packing import packed
 from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TaskId, TopicPartition
+
+#: The timestamp of the row before all records of a partition.
+BEFORE_RECORDS: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +60,16 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """For ``mapInArrow``: the sorted records of a partition as packed rows of its task. By partition, ``records`` are
-    their numbers (None: they have offsets), and ``times`` its times after an earlier visit."""
+    """For ``mapInArrow``: the sorted records of a partition as packed rows of its task, and behind them those of the
+    log ``after`` the table. By partition, ``records`` are the numbers of the table's records (None: they have offsets),
+    and ``times`` its times after an earlier visit."""
 
     work: TaskWork
     topic: str
     records: Mapping[int, int] | None
     times: Mapping[int, int]
     where: str
+    after: LogAfter | None
 
     def __call__(self, batches: Iterator[Arrow]) -> Iterator[Arrow]:
         with sending_errors():
@@ -82,34 +89,52 @@ class Numbering:
             partition_time=self.times.get(partition.partition, -1),
         )
         input = next(range for range in self.work.ranges if range.partition == partition)
-        numbered = self._numbered(partition, first, rest)
-        yield from packed(reader.rows(within(rows, input) for rows in numbered))
+        batches = chain([first], rest)
+        if self.records is None:
+            records = self._with_offsets(partition, batches)
+        else:
+            count = self.records.get(partition.partition, 0)
+            records = chain(self._numbered(input, count, batches), self._of_log(input, count))
+        yield from packed(reader.rows(within(rows, input) for rows in records))
 
-    def _numbered(self, partition: TopicPartition, first: Arrow, rest: Iterator[Arrow]) -> Iterator[Arrow]:
-        """Batches of ``RECORD_SCHEMA``."""
-        reached = 0
-        for batch in chain([first], rest):
-            size = batch.num_rows
-            if self.records is None:
-                offsets = batch.column("offset")
-                self._check_ascending(partition, offsets, reached - 1)
-            else:
-                offsets = counted(reached, size)
-            yield _records(partition, offsets, batch)
-            reached = offsets[-1].as_py() + 1 if size else reached
-        if self.records is not None and reached != self.records.get(partition.partition, 0):
+    def _numbered(self, input: InputRange, count: int, batches: Iterable[Arrow]) -> Iterator[Arrow]:
+        """Batches of ``RECORD_SCHEMA``, with offsets from the beginning of the range on."""
+        reached = input.start
+        for batch in batches:
+            rows = batch
+            if rows.column("timestamp")[0].as_py() == BEFORE_RECORDS:
+                rows = rows.slice(1)
+            yield _records(input.partition, counted(reached, rows.num_rows), rows)
+            reached += rows.num_rows
+        if reached - input.start != count:
             raise StateError(
-                f"the table has changed while records of {partition} were read",
+                f"the table has changed while records of {input.partition} were read",
                 where=self.where,
-                why=f"it had {self.records.get(partition.partition, 0)} of them when the backfill was planned, now it "
-                f"has {reached}",
+                why=f"it had {count} of them when the backfill was planned, now it has {reached - input.start}",
                 hint="name a version of the table that does not change, and begin the backfill again",
             )
+
+    def _of_log(self, input: InputRange, count: int) -> Iterator[Arrow]:
+        """The records of the log after ``count`` records of the table, without those before the boundary."""
+        if self.after is None:
+            return
+        for rows in self.after.log.read(InputRange(input.partition, input.start + count, input.end)):
+            yield rows.filter(pc.greater_equal(rows.column("timestamp"), self.after.boundary_ms))
+
+    def _with_offsets(self, partition: TopicPartition, batches: Iterable[Arrow]) -> Iterator[Arrow]:
+        """Batches of ``RECORD_SCHEMA``, with the offsets of the table."""
+        before = -1
+        for batch in batches:
+            if batch.num_rows:
+                offsets = batch.column("offset")
+                self._check_ascending(partition, offsets, before)
+                before = offsets[-1].as_py()
+                yield _records(partition, offsets, batch)
 
     def _check_ascending(self, partition: TopicPartition, offsets: Arrow, before: int) -> None:
         size = len(offsets)
         ascending = pc.all(pc.greater(offsets.slice(1), offsets.slice(0, size - 1))).as_py()
-        if size and (ascending is False or offsets[0].as_py() <= before):
+        if ascending is False or offsets[0].as_py() <= before:
             raise ConfigError(
                 f"the table holds an offset of {partition} twice",
                 where=self.where,

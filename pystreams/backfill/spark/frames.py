@@ -7,6 +7,7 @@ for the slice, which encodes, distributes and sorts them. The slice finds it if 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -19,12 +20,12 @@ from pyspark.sql import functions as sql
 from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.rows import Arrow
-from pystreams.backfill.sources.frames.source import DataFrameSource, SparkTable
+from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter, SparkTable
 from pystreams.backfill.sources.ranges import InputRange, LastRecord
 from pystreams.backfill.sources.source import Span
 from pystreams.backfill.spark.arrow import mapped, table_of
 from pystreams.backfill.spark.failures import reason_of, receiving_errors
-from pystreams.backfill.spark.frame_worker import EncoderOf, Encoding, Numbering
+from pystreams.backfill.spark.frame_worker import BEFORE_RECORDS, EncoderOf, Encoding, Numbering
 from pystreams.backfill.spark.packing import PACKED_DDL
 from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TopicPartition
@@ -62,11 +63,26 @@ class FrameTopic:
         self._count = partitions
         self._application = application
         self._fingerprint = loaded.built.fingerprint
+        self._end_ms: int | None = None
         self._frame, self._name = _opened(session, source)
         columns = replace(source, frame=SparkTable("", ""))
         schema = table_of(self._frame.limit(0)).schema
         self._make = EncoderOf(columns, schema, topic, partitions, self._name)
         self._columns = self._make(loaded)
+
+    def before(self, time_ms: int) -> FrameTopic:
+        """The same without the rows of this time or later."""
+        other = copy(self)
+        other._end_ms = time_ms
+        return other
+
+    @property
+    def topic(self) -> str:
+        return self._topic
+
+    def records(self) -> dict[int, int]:
+        """By partition, the number of records; those without any are left out."""
+        return {partition: one.records for partition, one in self._summary.items()}
 
     @property
     def description(self) -> str:
@@ -74,7 +90,7 @@ class FrameTopic:
         tell records apart by themselves."""
         if self.exact:
             return self._name
-        return f"{self._name} with {sum(one.records for one in self._summary.values())} rows"
+        return f"{self._name} with {sum(self.records().values())} rows"
 
     @property
     def approximate(self) -> bool:
@@ -119,18 +135,20 @@ class FrameTopic:
             hint="read the topic from a log or an archive",
         )
 
-    def packed_rows(self, work: TaskWork, times: Mapping[int, int]) -> DataFrame:
-        """The records of the topic for the tasks of a slice, in order within each partition. ``times`` are the
-        partitions' times after an earlier visit."""
-        numbering = Numbering(
-            work,
-            self._topic,
-            None if self.exact else {p: one.records for p, one in self._summary.items()},
-            times,
-            self._name,
-        )
-        order = ("offset",) if self.exact else ("timestamp", "offset", "key", "value")
+    def packed_rows(
+        self, work: TaskWork, times: Mapping[int, int], after: LogAfter | None = None
+    ) -> DataFrame:
+        """The records of the topic for the tasks of a slice, in order within each partition; the log ``after`` the
+        table goes on with them. ``times`` are the partitions' times after an earlier visit."""
+        records = None if self.exact else self.records()
+        numbering = Numbering(work, self._topic, records, times, self._name, after)
         rows = mapped(self._selected(self._columns.columns), self._encoding(places=False), _ENCODED_DDL)
+        rows = self._in_time(rows)
+        order = ["offset"]
+        if not self.exact:
+            # A row before all others of each partition: one that has lost all its rows is noticed then.
+            rows = rows.unionAll(_firsts(self._frame.sparkSession, self._count))
+            order = ["timestamp", "offset", "key", "value"]
         ordered = rows.repartitionById(self._count, "partition").sortWithinPartitions(*order)
         return mapped(ordered, numbering, PACKED_DDL)
 
@@ -175,13 +193,28 @@ class FrameTopic:
             )
 
     def _places(self) -> DataFrame:
-        return mapped(self._selected(self._columns.place_columns), self._encoding(places=True), _PLACES_DDL)
+        columns = self._selected(self._columns.place_columns)
+        return self._in_time(mapped(columns, self._encoding(places=True), _PLACES_DDL))
+
+    def _in_time(self, rows: DataFrame) -> DataFrame:
+        """Without the rows behind the end; rows without a timestamp stay, to be refused."""
+        end = self._end_ms
+        return rows if end is None else rows.where(sql.coalesce(sql.col("timestamp") < end, sql.lit(True)))
 
     def _selected(self, columns: Collection[str]) -> DataFrame:
         return self._frame.select(*(sql.col(_quoted(name)) for name in columns))
 
     def _encoding(self, *, places: bool) -> Encoding:
         return Encoding(self._application, self._fingerprint, self._make, places)
+
+
+def _firsts(session: SparkSession, partitions: int) -> DataFrame:
+    """A row for each partition that is not a record, with a timestamp that no record has."""
+    nothing = {"offset": "bigint", "key": "binary", "value": "binary"}
+    columns = {name: sql.lit(None).cast(type) for name, type in nothing.items()}
+    columns |= {"partition": sql.col("id").cast("int"), "timestamp": sql.lit(BEFORE_RECORDS).cast("bigint")}
+    names = ("partition", "offset", "timestamp", "key", "value")
+    return session.range(partitions).select(*(columns[name].alias(name) for name in names))
 
 
 def _opened(session: SparkSession, source: DataFrameSource) -> tuple[DataFrame, str]:

@@ -22,13 +22,13 @@ from pystreams.backfill.handover.hand_over import hand_over
 from pystreams.backfill.sources import DataFrameSource, EmbeddedSource, MemorySource
 from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.executor import SparkExecutor
-from pystreams.errors import ConfigError, StateError
+from pystreams.errors import ConfigError, OffsetOutOfRangeError, StateError
 from pystreams.ids import TopicPartition
 from pystreams.record import RecordBatch
 from tests.backfill.kit import everything
 from tests.backfill.programs import history, word_count
 from tests.backfill.twins import Twins
-from tests.live.support import Line, Log
+from tests.live.support import Line, Log, run_to_the_end
 
 BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
 
@@ -47,9 +47,9 @@ class Order(msgspec.Struct):
     note: str | None = None
 
 
-def revenue() -> App:
+def revenue(**settings: Any) -> App:
     """Pieces by item: with a repartition."""
-    app = App("shop", statestore_cache_max_bytes=0)
+    app = App("shop", statestore_cache_max_bytes=0, **settings)
     orders = app.stream("orders", key=str, value=Order)
     orders.group_by_key().count(name="orders-of")
     (
@@ -208,6 +208,64 @@ def test_holes_between_offsets_stay_where_they_are(
     assert [one for one in on_spark.manifest.inputs if one.start != 5] == []
     assert on_spark.manifest.inputs == inline.manifest.inputs
     assert everything(on_spark) == everything(inline)
+
+
+# Tables whose records are in the log from a boundary on
+
+
+def test_before_a_boundary_records_come_from_the_table_and_then_from_the_log(
+    spark: Any, executor: SparkExecutor, tmp_path: Path, new_log: Callable[[str], Log]
+) -> None:
+    orders = in_order(some_orders(8))
+    boundary = orders[35][2]
+    shuffled = [*orders]
+    random.Random(4).shuffle(shuffled)
+    # The log has lost its first records, and is out of order around the boundary.
+    log, live = new_log("log"), new_log("live")
+    for one in (log, live):
+        one.create("orders", "totals", partitions=2)
+    log.write("orders", [("c0", orders[0][1], 1)] * 30, value=Order)
+    log.write("orders", [one for one in shuffled if one[2] > orders[20][2]], value=Order)
+    later = [(key, order, at + 10**9) for key, order, at in orders[:10]]
+    app = {one: revenue(state_dir=one.path / "state") for one in (log, live)}
+    # A live run from the beginning: by timestamp up to the boundary, then as the log has them.
+    before = [one for one in orders if one[2] < boundary]
+    live.write("orders", [*before, *(one for one in shuffled if one[2] >= boundary)], value=Order)
+    run_to_the_end(live, app[live])
+    # The table has later records than the boundary, too.
+    table = frame_of(spark, [order for _, order, _ in orders])
+    result = backfill(
+        app[log],
+        sources={
+            "orders": DataFrameSource(table, key="customer", timestamp="at"),
+            "*": EmbeddedSource(str(log.path / "log.db")),
+        },
+        boundary=boundary,
+        staging=tmp_path / "staging",
+        executor=executor,
+        partitions={"totals": 2},
+    )
+    hand_over(result, log.broker, emit=True)
+    for one in (log, live):
+        one.write("orders", later, value=Order)
+        run_to_the_end(one, app[one])
+    assert log.table("totals") == live.table("totals")
+    assert len(log.read("totals")) == len(live.read("totals"))
+
+
+def test_a_log_that_begins_after_the_boundary_is_refused(
+    spark: Any, executor: SparkExecutor, new_log: Callable[[str], Log]
+) -> None:
+    log = new_log("log")
+    log.create("orders", partitions=1)
+    log.write("orders", in_order(some_orders(8)), value=Order)
+    log.admin.delete_records({TopicPartition("orders", 0): 5})
+    sources = {
+        "orders": DataFrameSource(frame_of(spark, some_orders(8)), key="customer", timestamp="at"),
+        "*": EmbeddedSource(str(log.path / "log.db")),
+    }
+    with pytest.raises(OffsetOutOfRangeError, match="may have lost records of orders-0 after the boundary"):
+        plan_backfill(revenue(), sources=sources, boundary=_ms(BEGIN), executor=executor)
 
 
 # What is refused

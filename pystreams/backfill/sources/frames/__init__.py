@@ -7,6 +7,6 @@
 
 from __future__ import annotations
 
-from pystreams.backfill.sources.frames.source import DataFrameSource, SparkTable
+from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter, SparkTable
 
-__all__ = ["DataFrameSource", "SparkTable"]
+__all__ = ["DataFrameSource", "LogAfter", "SparkTable"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from pystreams.backfill.locations import shown
+from pystreams.backfill.sources.source import Source
 from pystreams.errors import ConfigError
 
 #: ``pyspark.sql.DataFrame``: only the executor on Spark imports Spark.
@@ -69,3 +70,12 @@ class DataFrameSource:
     def exact(self) -> bool:
         """Whether the records have the offsets of the topic."""
         return self.partition is not None and self.offset is not None
+
+
+@dataclass(frozen=True, slots=True)
+class LogAfter:
+    """The log that goes on behind a table. Records whose timestamps are before the boundary (ms) come from the table,
+    all others from the log."""
+
+    boundary_ms: int
+    log: Source

@@ -51,6 +51,17 @@ def backfill(
             rich_help_panel=READS_PANEL,
         ),
     ] = "now",
+    boundary: Annotated[
+        str | None,
+        typer.Option(
+            "--boundary",
+            metavar="TIME",
+            help="For tables without offsets: records before this time come from the table, all others from the log, "
+            "each by its own timestamp.",
+            show_default=False,
+            rich_help_panel=READS_PANEL,
+        ),
+    ] = None,
     previous: Annotated[
         str | None,
         typer.Option(
@@ -192,6 +203,7 @@ def backfill(
         application=application,
         sources=source or [],
         until=until,
+        boundary=boundary,
         previous=previous,
         from_snapshot=from_snapshot,
         approximate=approximate,

@@ -139,12 +139,14 @@ def check_topics(named: Collection[str | None], inputs: Collection[str]) -> None
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The places of the logs, and how files without offsets are read."""
+    """The places of the logs, and how files without offsets are read. ``log_after_tables``: a log goes on behind each
+    table."""
 
     embedded_log: Path
     bootstrap_servers: str | None
     client_settings: Mapping[str, Any] = field(repr=False)
     approximate: bool
+    log_after_tables: bool = False
 
 
 def default_source(places: Places) -> SourceText:
@@ -163,6 +165,8 @@ def open_sources(
     check_topics(texts, inputs)
     by_topic = {topic: open_source(text, places) for topic, text in texts.items() if topic is not None}
     others, left = texts.get(None), sorted(set(inputs) - set(by_topic))
+    if places.log_after_tables:
+        left = sorted({*left, *tables_among(by_topic)})
     if others is None and left:
         others = default_source(places)
         if others.kind == "embedded" and not places.embedded_log.exists():
@@ -250,7 +254,7 @@ def parse_until(text: str) -> Until:
                 f"--until {text!r} does not say where reading ends",
                 hint=did_you_mean(text, ["now"]) or "write now, a time like 2013-11-01, or orders-0=120,…",
             )
-        return _time(text)
+        return _time(text, "--until")
     offsets: dict[TopicPartition, int] = {}
     for part in text.split(","):
         match = _OFFSET.fullmatch(part)
@@ -272,13 +276,21 @@ def parse_until(text: str) -> Until:
     return offsets
 
 
-def _time(text: str) -> int:
+def parse_boundary(text: str) -> int:
+    """A time in ms. Raises ``ConfigError`` for anything else, and for text that is ambiguous."""
+    if not text[:1].isdigit():
+        raise ConfigError(f"--boundary {text!r} is not a time", hint="write a time like 2013-11-01")
+    return _time(text, "--boundary")
+
+
+def _time(text: str, option: str) -> int:
     """A moment in ms. A short number may also mean a year, a day or an offset, so it is refused."""
     time_ms = read_time(text)
     if text.isdigit() and time_ms < _MILLISECONDS_MIN:
         raise ConfigError(
-            f"--until {text} is ambiguous",
+            f"{option} {text} is ambiguous",
             why=f"as milliseconds it is {show_time(time_ms)}",
-            hint="write a time as 2013-01-01 or 2013-01-01T12:00:00Z, or offsets as TOPIC-PARTITION=OFFSET",
+            hint="write a time as 2013-01-01 or 2013-01-01T12:00:00Z"
+            + (", or offsets as TOPIC-PARTITION=OFFSET" if option == "--until" else ""),
         )
     return time_ms

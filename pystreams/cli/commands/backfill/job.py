@@ -18,6 +18,7 @@ from pystreams.cli.commands.backfill.from_snapshot import hand_over_snapshot
 from pystreams.cli.commands.backfill.inputs import (
     Places,
     open_sources,
+    parse_boundary,
     parse_sources,
     parse_until,
     tables_among,
@@ -65,6 +66,7 @@ def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
     """Run the backfill that the options describe, or only print its plan with ``dry_run``. Options are checked before
     Spark is started. Raises ``StreamsError``."""
     texts, until = parse_sources(options.sources), parse_until(options.until)
+    boundary = None if options.boundary is None else parse_boundary(options.boundary)
     hand_over, emit = parse_hand_over(options.hand_over), parse_emit(options.emit)
     options.check_together(dry_run=dry_run)
     require_packages(NO_SPARK if options.from_snapshot is not None else options.master)
@@ -75,12 +77,17 @@ def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
         hand_over_snapshot(program, options.from_snapshot, hand_over, options.application)
         return
     places = Places(
-        config.embedded_log, config.bootstrap_servers, config.client_settings, options.approximate
+        config.embedded_log,
+        config.bootstrap_servers,
+        config.client_settings,
+        options.approximate,
+        log_after_tables=boundary is not None,
     )
     built = build_topology(program.loaded, config)
     sources = open_sources(texts, sorted({*input_topics(built), *built.global_topics}), places)
-    hand_over.check_tables(tables_among(sources))
-    job = BackfillJob(options, program, sources, until, hand_over, emit, output_topics(built))
+    if boundary is None:
+        hand_over.check_tables(tables_among(sources))
+    job = BackfillJob(options, program, sources, until, boundary, hand_over, emit, output_topics(built))
     try:
         if dry_run:
             job.look()
@@ -122,6 +129,7 @@ class BackfillJob:
         program: Program,
         sources: Mapping[str, Source | DataFrameSource],
         until: Until,
+        boundary: int | None,
         hand_over: HandOver,
         emit: Emit,
         outputs: Collection[str],
@@ -131,6 +139,7 @@ class BackfillJob:
         self._sources = sources
         self._tables = tables_among(sources)
         self._until = until
+        self._boundary = boundary
         self._hand_over = hand_over
         self._emit = emit
         self._outputs = outputs
@@ -182,6 +191,7 @@ class BackfillJob:
             sources=self._sources,
             executor=executor,
             until=self._until,
+            boundary=self._boundary,
             settings=self._program.settings,
             partitions=self._partitions,
             previous=options.previous,

@@ -19,6 +19,7 @@ class BackfillOptions:
     application: str
     sources: Sequence[str]
     until: str
+    boundary: str | None
     previous: str | None
     from_snapshot: str | None
     approximate: bool
@@ -49,9 +50,16 @@ class BackfillOptions:
                 why="--resume continues the staged backfill, --overwrite replaces it",
                 hint="leave one of them out",
             )
+        if self.boundary is not None and self.until != "now":
+            raise ConfigError(
+                "--boundary does not go with --until",
+                why="behind the boundary, history is read to the end of the log",
+                hint="leave one of them out",
+            )
         given = {
             "--source": self.sources,
             "--until": self.until != "now",
+            "--boundary": self.boundary,
             "--previous": self.previous,
             "--approximate": self.approximate,
             "--emit": self.emit != "none",

@@ -53,7 +53,8 @@ class HandOver:
             raise ConfigError(
                 f"--hand-over {self.to} needs offsets: topic {without[0]} comes from a table without them",
                 why="without offsets the backfill does not know from where the live application has to continue",
-                hint="name the columns that have them: &partition=NAME&offset=NAME; or leave --hand-over out",
+                hint="name the columns that have them: &partition=NAME&offset=NAME; or the time from which on the log "
+                "counts: --boundary TIME",
             )
 
     def place(self, config: StreamsConfig, staging: str) -> str:
