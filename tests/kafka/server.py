@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JARS = ROOT / ".pystreams" / "kafka" / VERSION / "jars"
 POM = Path(__file__).with_name("pom.xml")
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 30.0
 
 #: Small and quick to rebalance; everything else is Kafka's default.

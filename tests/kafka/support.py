@@ -14,6 +14,8 @@ from pystreams.ids import MemberName
 from tests.broker.following import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 from tests.live.support import Log, eventually
 
+#: On a busy machine a broker that runs may not answer for longer than an application waits for its first answer.
+CONNECT_TIMEOUT_S = 60.0
 #: By default, who has read everything is told so after half a second.
 QUICK_READS = {"fetch.max.wait.ms": "20"}
 
@@ -21,7 +23,11 @@ QUICK_READS = {"fetch.max.wait.ms": "20"}
 def connect(
     bootstrap_servers: str, *, client_settings: Mapping[str, Any] | None = None, **settings: Any
 ) -> KafkaBroker:
-    quick = {"session_timeout_ms": SESSION_TIMEOUT_MS, "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS}
+    quick = {
+        "session_timeout_ms": SESSION_TIMEOUT_MS,
+        "heartbeat_interval_ms": HEARTBEAT_INTERVAL_MS,
+        "connect_timeout_s": CONNECT_TIMEOUT_S,
+    }
     reading = {**QUICK_READS, **(client_settings or {})}
     return KafkaBroker(bootstrap_servers, **{**quick, **settings}, client_settings=reading)
 

@@ -18,7 +18,7 @@ from pystreams.runtime.streams import Streams
 from pystreams.serde import serde_for
 
 #: Beside four busy processes on two cores what takes a second here takes ten. It costs nothing where all is well.
-TIMEOUT_S = 90.0
+TIMEOUT_S = 240.0
 
 KEPT = {"retention.ms": "-1"}
 

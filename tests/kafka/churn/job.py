@@ -23,7 +23,7 @@ PARTITIONS = 8
 KEYS = 300
 #: A burst of so many records, so often, is about 1,000 records a second.
 BURST, BURST_INTERVAL_S = 50, 0.05
-SETTLE_TIMEOUT_S = 120.0
+SETTLE_TIMEOUT_S = 240.0
 
 
 class Load:

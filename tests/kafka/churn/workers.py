@@ -18,7 +18,7 @@ from tests.live.support import eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 SESSION_S = SESSION_TIMEOUT_MS / 1000
-START_TIMEOUT_S = STOP_TIMEOUT_S = 60.0
+START_TIMEOUT_S = STOP_TIMEOUT_S = 180.0
 
 WORKERS_MIN, WORKERS_MAX = 2, 4
 #: Of these seconds is the pause between two things that happen.
