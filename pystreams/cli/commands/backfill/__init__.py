@@ -6,7 +6,8 @@ In the order in which they come into play:
 - ``inputs``, ``outputs``: the values of ``--source``, ``--until``, ``--hand-over`` and ``--emit``.
 - ``program``: the application, as workers can import it.
 - ``job``: plans, checks, computes and hands over. Begin here. ``from_snapshot``: hands over without computing.
-- ``progress``, ``report``: the display while it runs, and the tables before and after.
+- ``progress``, ``report``: the display while it runs, and the tables before and after. ``report_json``: these for
+  programs.
 
 The work is done by ``pystreams.backfill``; this package makes its arguments from text and prints its results.
 """

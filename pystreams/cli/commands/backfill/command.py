@@ -154,6 +154,7 @@ def backfill(
             "--exact-updates",
             help="Emit the updates of each commit, as live. Otherwise an aggregation emits the last result of each "
             "key alone, if no other step sees its updates, which is faster. State is the same.",
+            rich_help_panel=RUNS_PANEL,
         ),
     ] = False,
     commit_records: Annotated[
@@ -170,6 +171,14 @@ def backfill(
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Print the plan, and do nothing else.", rich_help_panel=RUNS_PANEL),
+    ] = False,
+    json_: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print the report (with --dry-run the plan) as one JSON object.",
+            rich_help_panel=RUNS_PANEL,
+        ),
     ] = False,
     verbose: Annotated[
         bool,
@@ -217,6 +226,7 @@ def backfill(
         overwrite=overwrite,
         exact_updates=exact_updates,
         commit_records=commit_records,
+        json=json_,
         verbose=verbose,
         flags={
             "application_id": application_id,

@@ -41,6 +41,7 @@ from pystreams.cli.commands.backfill.report import (
     show_report,
     titles,
 )
+from pystreams.cli.commands.backfill.report_json import plan_json, report_json
 from pystreams.cli.options import CONF_EXAMPLE
 from pystreams.cli.spark import NO_SPARK, require_packages
 from pystreams.cli.terminal.console import note
@@ -169,13 +170,18 @@ class BackfillJob:
             planned = self.planned(None)
         from pystreams.backfill.plan.notes import notes
 
-        show_plan(
-            planned, self._writes(planned), notes(planned.plan, planned.loaded, planned.manifest.folded)
-        )
+        refused: StreamsError | None = None
         try:
             self.check_target(planned)
         except StreamsError as error:
-            note(f"The backfill would be refused now: {error}")
+            refused = error
+        writes, found = self._writes(planned), notes(planned.plan, planned.loaded, planned.manifest.folded)
+        if self._options.json:
+            print(plan_json(planned, writes, found, None if refused is None else str(refused)))
+        else:
+            show_plan(planned, writes, found)
+        if refused is not None:
+            note(f"The backfill would be refused now: {refused}")
         note("Nothing was done: this is a dry run.")
 
     def planned(self, executor: Executor | None) -> Planned:
@@ -377,7 +383,10 @@ class BackfillJob:
         """Print the report, and what to do next."""
         result = self._result
         assert result is not None, "it was computed"
-        show_report(result.plan, result.manifest, self._emitted, self._handed_over)
+        if self._options.json:
+            print(report_json(result.plan, result.manifest, self._emitted, self._handed_over))
+        else:
+            show_report(result.plan, result.manifest, self._emitted, self._handed_over)
         note_left_out(result.manifest)
         name = self._program.config.application_id
         match self._hand_over.to:

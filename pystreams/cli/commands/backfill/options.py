@@ -33,6 +33,7 @@ class BackfillOptions:
     overwrite: bool
     exact_updates: bool
     commit_records: int | None
+    json: bool
     verbose: bool
     flags: Mapping[str, Any]
     settings: Sequence[str]
@@ -69,6 +70,7 @@ class BackfillOptions:
             "--exact-updates": self.exact_updates,
             "--commit-records": self.commit_records,
             "--dry-run": dry_run,
+            "--json": self.json,
             **for_spark,
         }
         needless = [name for name, value in given.items() if value]

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 #: A digest is shown by its beginning: enough to compare two by eye.
 _DIGEST_CHARACTERS = 16
 
+#: The columns of ``aggregation_rows``.
+AGGREGATION_COLUMNS = ["aggregation", "store", "gets", "emits", "why"]
+
 #: More partitions than this are too many to read on a screen.
 _PARTITIONS_SHOWN = 24
 
@@ -48,7 +51,7 @@ def show_plan(planned: Planned, writes: Sequence[Sequence[str]], notes: Sequence
         ["slice", "tasks", "reads", "records", "stores", "writes"],
         [_slice_row(one, cut, len(plan.slices)) for one in plan.slices],
     )
-    show_rows("aggregation", ["aggregation", "store", "gets", "emits", "why"], _aggregation_rows(planned))
+    show_rows("aggregation", AGGREGATION_COLUMNS, aggregation_rows(planned))
     show_rows("global table", ["global table", "topic", "records", "each worker"], _global_rows(planned))
     show_rows("input", ["input", "from", "up to", "records", "source"], _input_rows(planned))
     show_rows("write", ["it will write", "where"], writes)
@@ -138,7 +141,7 @@ def note_left_out(manifest: Manifest) -> None:
         )
 
 
-def _aggregation_rows(planned: Planned) -> list[list[str]]:
+def aggregation_rows(planned: Planned) -> list[list[str]]:
     """Rows for steps that could fold: what they get from their repartition topic, what they emit, and why that is
     everything."""
     stores = {
