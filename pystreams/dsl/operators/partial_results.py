@@ -28,6 +28,9 @@ from pystreams.topology.nodes import SinkNode
 #: The operations that can begin before a repartition topic.
 Combinable: TypeAlias = Aggregate | Reduce | WindowAggregate
 
+#: Why values of a type that is known only with them cannot be combined.
+ORDER_MATTERS = "the order of the records matters for these values"
+
 #: So many records that are written as they are wait for the partials before them, at most.
 _ROWS_MAX = 10_000
 
@@ -97,13 +100,16 @@ def functions_of(
     assert sink.value_serde is not None
     begin, update = _aggregating(operation, copier(environment, spec, needed=True))
     rows = None if operation.merger is None else rows_of(operation.merger)
+    merges_freely = None if rows is None or rows.order_free else rows.merges_freely
+    if merges_freely is not None:
+        begin = _checked(environment, begin, merges_freely)
     write = sink.value_serde.serializer(sink.topic)
     read = sink.value_serde.deserializer(sink.topic)
     counts = not isinstance(operation, Reduce) and operation.aggregator is ONE_MORE
     return Functions(
         begin,
         update,
-        None if rows is None or rows.order_free else rows.merges_freely,
+        merges_freely,
         spec.value_serde.serializer(changelog_topic(environment.application_id, spec.name)),
         sink.key_serde.serializer(sink.topic),
         write,
@@ -128,6 +134,20 @@ def _aggregating(operation: Combinable, copy: Copy) -> tuple[Callable[[Any], Any
         return copied(new) if new is value else new
 
     return lambda value: copied(begin(value)), updated
+
+
+def _checked(
+    environment: OperatorEnvironment, begin: Callable[[Any], Any], merges_freely: Callable[[Any], bool]
+) -> Callable[[Any], Any]:
+    """``begin``, which notices with the first record, and not at the end, that no partials are possible."""
+
+    def begun(value: Any) -> Any:
+        aggregate = begin(value)
+        if not merges_freely(aggregate):
+            raise cannot_combine(environment, ORDER_MATTERS)
+        return aggregate
+
+    return begun
 
 
 class Partial:
@@ -209,7 +229,7 @@ class Partials:
 
     def _write(self, address: Any, partial: Partial) -> None:
         if self._merges_freely is not None and not self._merges_freely(partial.aggregate):
-            raise cannot_combine(self._environment, "the order of the records matters for these values")
+            raise cannot_combine(self._environment, ORDER_MATTERS)
         try:
             value = self._encode(address, partial)
         except Exception as error:

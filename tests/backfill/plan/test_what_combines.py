@@ -14,7 +14,9 @@ import pytest
 from pystreams import App, TimeWindows, agg
 from pystreams.backfill.compute.result import BackfillResult
 from pystreams.backfill.plan.ways import with_ways
+from pystreams.dsl.operators.partial_results import ORDER_MATTERS
 from pystreams.errors import StreamsError
+from pystreams.serde import JsonSerde
 from tests.backfill.kit import Backfill, everything, lines, memory
 
 PAST = {
@@ -153,18 +155,27 @@ def test_partials_that_fail_are_given_up_and_each_record_is_written(
     assert why == ("ValueError: not merged" if merging else "ValueError: eight")
 
 
-def test_sums_of_floats_are_added_in_their_order(tmp_path: Path) -> None:
-    """Which of them come is known only when they have come."""
+@pytest.mark.parametrize("first", [0.5, 1])
+def test_sums_of_floats_are_added_in_their_order(first: float, tmp_path: Path) -> None:
+    """Whether they are floats is known only when they have come: the first of them, or a later one."""
+    adders: list[float] = []
+
+    def chosen(value: Any) -> Any:
+        adders.append(value)
+        return value
 
     def program(app: App) -> None:
-        floats = app.stream("in", key=str, value=int).map(
-            lambda key, value: (key[-1], value / 10), key=str, value=float
+        numbers = app.stream("in", key=str, value=int).map(
+            lambda key, value: (key[-1], first if value == 1 else value / 10), key=str, value=Any
         )
-        floats.group_by_key().aggregate(name="s", total=agg.sum(lambda value: value))
+        numbers.group_by_key(value=JsonSerde(Any)).aggregate(name="s", total=agg.sum(chosen))
 
-    result, exact = (
-        backfill(program, tmp_path / "one"),
-        backfill(program, tmp_path / "two", exact_updates=True),
-    )
+    exact = backfill(program, tmp_path / "exact", exact_updates=True)
+    adders.clear()
+    result = backfill(program, tmp_path / "result")
     assert everything(result)["changelogs"] == everything(exact)["changelogs"]
     assert not result.manifest.combined
+    (why,) = result.manifest.records.values()
+    assert why == ORDER_MATTERS
+    # Where the first one shows it, no other was added in vain.
+    assert (len(adders) == 1 + 8) == (first == 0.5)
