@@ -64,12 +64,13 @@ def take_time(value: str, times: int) -> None:
 
 
 def take_turns() -> Callable[[str], None]:
-    """A pace that no load of the machine changes: a record of the slow partition waits until another partition has had
-    three times as many. Not for long, because at first one client may have all partitions."""
+    """As ``take_time``, but no load of the machine makes the partitions alike: a record of the slow one also waits until
+    another partition has had three times as many. Not for long, because at first one client may have all partitions."""
     had: Counter[str] = Counter()
     changed = threading.Condition()
 
     def take(value: str) -> None:
+        take_time(value, times=1)
         partition = value.split(".", maxsplit=1)[0]
         with changed:
             had[partition] += 1
