@@ -64,8 +64,8 @@ def take_time(value: str, times: int) -> None:
 
 
 def take_turns() -> Callable[[str], None]:
-    """As ``take_time``, but no load of the machine makes the partitions alike: a record of the slow one also waits until
-    another partition has had three times as many. Not for long, because at first one client may have all partitions."""
+    """As ``take_time``, but no load of the machine makes the partitions alike: a record of the slow one also waits
+    until another partition has had three times as many. Not for long, because at first one client may have them all."""
     had: Counter[str] = Counter()
     changed = threading.Condition()
 

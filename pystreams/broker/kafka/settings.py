@@ -47,6 +47,8 @@ _PRODUCER: Final[Mapping[str, Any]] = {
     "delivery.report.only.error": True,
     "partitioner": "murmur2_random",
 }
+#: The least time that a record has to be delivered: a first connection, or another leader, may take seconds.
+_DELIVERY_MS_MIN: Final = 10_000
 #: Shorter than Java's 30 s, so that another coordinator is found sooner.
 _MEMBER_REQUEST_TIMEOUT_MS: Final = 10_000
 #: The leader receives the user data of all members in one response.
@@ -130,7 +132,7 @@ class KafkaSettings:
         """
         settings = self.producer(client_id)
         # The group has last heard of the member up to a heartbeat's interval before a record was sent.
-        limit_ms = self.session_timeout_ms - self.heartbeat_interval_ms
+        limit_ms = max(self.session_timeout_ms - self.heartbeat_interval_ms, _DELIVERY_MS_MIN)
         # librdkafka refuses a delivery timeout that the wait for a batch exceeds.
         limit_ms = max(limit_ms, int(settings["linger.ms"]) + 1)
         return {**settings, "delivery.timeout.ms": min(int(settings["delivery.timeout.ms"]), limit_ms)}

@@ -55,6 +55,8 @@ def application(bootstrap_servers: str, state_dir: Path) -> App:
         heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
         commit_interval_ms=COMMIT_INTERVAL_MS,
         poll_ms=20,
+        # As with a session that is longer than 10 s: what waits in a frozen process expires before its session does.
+        client_settings={"producer.delivery.timeout.ms": 5_500, "producer.request.timeout.ms": 5_000},
     )
     records = app.stream(INPUT, key=str, value=int)
     records.group_by_key().count(name="by-key").to_stream().to(BY_KEY)

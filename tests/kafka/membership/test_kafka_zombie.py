@@ -91,8 +91,8 @@ from pystreams.errors import DeliveryError
 from tests.kafka.support import connect
 
 broker = connect(
-    sys.argv[1], session_timeout_ms=2_000, heartbeat_interval_ms=500,
-    client_settings={"producer.linger.ms": 1_900, "producer.request.timeout.ms": 1_000},
+    sys.argv[1], session_timeout_ms=11_000, heartbeat_interval_ms=1_000,
+    client_settings={"producer.linger.ms": 9_900, "producer.request.timeout.ms": 1_000},
 )
 producer = broker.producer("thread", "thread-id")
 producer.send("log", 0, b"k", b"in time", 1, ())
@@ -115,7 +115,7 @@ def test_records_that_waited_in_a_process_frozen_for_a_session_are_never_sent(cl
         try:
             _, status = os.waitpid(process.pid, os.WUNTRACED)
             assert os.WIFSTOPPED(status)
-            time.sleep(2.5)  # longer than its session
+            time.sleep(11.5)  # longer than its session
             process.send_signal(signal.SIGCONT)
             output, _ = process.communicate(timeout=60)
         finally:
