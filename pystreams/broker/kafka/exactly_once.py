@@ -226,7 +226,7 @@ class ExactlyOnceProducer(RecordSender):
             self._refused_records.learn()
             self._connect()
         self._changelogs.clear()
-        self._forget_failure()
+        self._failure = None
 
     def close(self) -> None:
         """Abort the transaction, if the brokers can be reached. Otherwise it ends by its timeout, or when another

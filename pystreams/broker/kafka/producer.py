@@ -47,7 +47,7 @@ class KafkaProducer(RecordSender):
             self._refused_records.learn()
             self._connect()
         self._changelogs.clear()
-        self._forget_failure()
+        self._failure = None
 
     def close(self) -> None:
         """Close the producer. Records sent since the last commit are dropped, unless the broker has received them."""

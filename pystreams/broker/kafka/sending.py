@@ -28,7 +28,6 @@ from pystreams.broker.kafka.refused_records import RefusedRecords, Sent
 from pystreams.broker.port import TopicDescription, check_headers, no_bytes
 from pystreams.clock import Clock, Deadline, SystemClock
 from pystreams.errors import (
-    BrokerError,
     BrokerUnavailableError,
     DeliveryError,
     ProductionError,
@@ -113,8 +112,6 @@ class RecordSender:
         self._failure: StreamsError | None = None
         #: Whether the failure is caused by a record itself.
         self._faulty = False
-        #: The topics whose records were not delivered in time.
-        self._expired: set[str] = set()
         self._connect()
 
     def _connect(self) -> None:
@@ -231,20 +228,7 @@ class RecordSender:
                     hint="is the broker reachable, and are enough replicas in sync?",
                 )
         if self._failure is not None:
-            raise self._missing_topic() or self._failure
-
-    def _missing_topic(self) -> TopicError | None:
-        """The reason why records have expired, if it is a topic that was deleted: a new client of librdkafka waits for
-        a topic longer than a record may wait."""
-        if not (self._expired and isinstance(self._failure, DeliveryError)):
-            return None
-        try:
-            known = self._admin.describe_topics(self._expired)
-        except BrokerError as error:
-            log.warning("%s: why records have expired is not known: %s", self._where, error)
-            return None
-        missing = min(self._expired - known.keys(), default=None)
-        return None if missing is None else _unknown(missing, self._place(missing, _ANY_PARTITION))
+            raise self._failure
 
     def _serve(self, wait: Callable[[float], int], timeout_s: float) -> int:
         """Wait for deliveries; gives what librdkafka gives. After a fatal error no record is delivered."""
@@ -275,11 +259,6 @@ class RecordSender:
         if self._failure is None or (self._failure.action == "redo" and tells_more):
             self._failure, self._faulty = refused, faulty
 
-    def _forget_failure(self) -> None:
-        """What failed is done again."""
-        self._failure = None
-        self._expired.clear()
-
     def _refused_at_once(self, exception: KafkaException, topic: str, partition: int) -> StreamsError:
         error = self._refused(error_of(exception), topic, partition)
         if error.action == "redo" and self._failure is None:
@@ -294,7 +273,12 @@ class RecordSender:
     def _refused(self, error: KafkaError, topic: str, partition: int) -> StreamsError:
         where = self._place(topic, partition)
         if is_unknown_topic(error):
-            return _unknown(topic, where, text(error))
+            return TopicError(
+                f"Topic {topic!r} cannot be written: it or its partition does not exist",
+                where=where,
+                why=text(error),
+                hint="create the topic, then restart the application",
+            )
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             return ProductionError(
                 "A record is too large to be written",
@@ -309,8 +293,6 @@ class RecordSender:
                 why=text(error),
                 hint="a new producer sends the uncommitted records again",
             )
-        if error.code() == KafkaError._MSG_TIMED_OUT and topic:
-            self._expired.add(topic)
         if is_unavailable(error) or error.code() == KafkaError._MSG_TIMED_OUT:
             return DeliveryError(
                 "A record could not be written in time",
@@ -320,15 +302,6 @@ class RecordSender:
             )
         refusal = failure(error, "A record was not accepted", where=where, needs="WRITE")
         return ProductionError(refusal.what, where=refusal.where, why=refusal.why, hint=refusal.hint)
-
-
-def _unknown(topic: str, where: str, why: str = "") -> TopicError:
-    return TopicError(
-        f"Topic {topic!r} cannot be written: it or its partition does not exist",
-        where=where,
-        why=why,
-        hint="create the topic, then restart the application",
-    )
 
 
 def _once_more(error: StreamsError) -> DeliveryError:

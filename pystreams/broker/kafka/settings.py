@@ -49,6 +49,8 @@ _PRODUCER: Final[Mapping[str, Any]] = {
 }
 #: The least time that a record has to be delivered: a first connection, or another leader, may take seconds.
 _DELIVERY_MS_MIN: Final = 10_000
+#: How long a topic that a broker does not know may still be one that was just created.
+_TOPIC_IS_GONE_AFTER_MS: Final = 8_000
 #: Shorter than Java's 30 s, so that another coordinator is found sooner.
 _MEMBER_REQUEST_TIMEOUT_MS: Final = 10_000
 #: The leader receives the user data of all members in one response.
@@ -135,7 +137,12 @@ class KafkaSettings:
         limit_ms = max(self.session_timeout_ms - self.heartbeat_interval_ms, _DELIVERY_MS_MIN)
         # librdkafka refuses a delivery timeout that the wait for a batch exceeds.
         limit_ms = max(limit_ms, int(settings["linger.ms"]) + 1)
-        return {**settings, "delivery.timeout.ms": min(int(settings["delivery.timeout.ms"]), limit_ms)}
+        return {
+            **settings,
+            "delivery.timeout.ms": min(int(settings["delivery.timeout.ms"]), limit_ms),
+            # A topic that was deleted is reported before its records expire, which would not name it.
+            "topic.metadata.propagation.max.ms": _TOPIC_IS_GONE_AFTER_MS,
+        }
 
     @property
     def transaction_timeout_ms(self) -> int:

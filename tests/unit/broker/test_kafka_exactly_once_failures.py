@@ -52,7 +52,7 @@ def producer(coordinators: Coordinators, monkeypatch: pytest.MonkeyPatch) -> Ite
 
     class NoCluster:
         def describe_topics(self, names: Any) -> dict[Any, Any]:
-            return dict.fromkeys(names)
+            return {}
 
     admin = NoCluster()
     connection: Any = lambda: coordinators  # noqa: E731

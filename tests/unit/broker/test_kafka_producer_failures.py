@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from pystreams.clock import SystemClock
-from pystreams.errors import DeliveryError, ProductionError, TopicError
+from pystreams.errors import DeliveryError, ProductionError
 
 with warnings.catch_warnings():
     # kafka-python reads its message schemas by a function that is deprecated since Python 3.11.
@@ -20,15 +20,13 @@ with warnings.catch_warnings():
 
 
 class NoCluster:
-    """Nobody is asked for anything but the topics that exist."""
-
-    missing: str | None = None
+    """Nobody is asked for anything."""
 
     def end_offsets(self, partitions: Any) -> dict[Any, int]:
         return {}
 
     def describe_topics(self, names: Any) -> dict[Any, Any]:
-        return dict.fromkeys(name for name in names if name != self.missing)
+        return {}
 
 
 @pytest.fixture
@@ -71,23 +69,6 @@ def test_a_record_of_a_broker_that_the_client_has_dropped_is_sent_again(producer
     """Other brokers do not name it any more, for example because it restarts."""
     reported(producer, KafkaError._DESTROY)
     with pytest.raises(DeliveryError, match="could not be written in time"):
-        producer.commit({}, None)
-
-
-def test_a_deleted_topic_is_named_although_its_records_have_only_expired(producer, monkeypatch):
-    monkeypatch.setattr(NoCluster, "missing", "t")
-    reported(producer, KafkaError._MSG_TIMED_OUT)
-    with pytest.raises(TopicError, match="'t' cannot be written"):
-        producer.commit({}, None)
-
-
-def test_why_records_expired_is_no_matter_once_they_are_sent_again(producer, monkeypatch):
-    reported(producer, KafkaError._MSG_TIMED_OUT)
-    producer.abort()
-    monkeypatch.setattr(NoCluster, "missing", "t")
-    producer.commit({}, None)
-    reported(producer, KafkaError._PURGE_QUEUE)
-    with pytest.raises(DeliveryError):
         producer.commit({}, None)
 
 
