@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -196,7 +196,7 @@ class _Run:
             first = self._next(changed)
             assert first is not None
             log.warning("slice %d is computed again, with each update: %s", first.index, error)
-            # What is not in the manifest may be deleted.
+            # First the manifest, because the slices that it does not name are deleted.
             self._staging.write_manifest(changed)
             self._staging.with_slices(changed.folders).clear()
             return changed
@@ -226,10 +226,14 @@ class _Run:
     def _sent(self, one: Slice) -> Counter[TopicPartition]:
         """How many records the slices before it have sent to the topics between them."""
         counts: Counter[TopicPartition] = Counter()
-        for upstream in {index for input in one.inputs for index in input.upstream}:
-            for outcome in self._outcomes[upstream]:
-                counts.update({partition: count for partition, (count, _) in outcome.sequences.items()})
+        for outcome in self._before(one):
+            counts.update({partition: count for partition, (count, _) in outcome.sequences.items()})
         return counts
+
+    def _before(self, one: Slice) -> Iterator[TaskOutcome]:
+        """The outcomes of the tasks that have written the internal topics of a slice."""
+        for upstream in {index for input in one.inputs for index in input.upstream}:
+            yield from self._outcomes[upstream]
 
     def _compute(self, manifest: Manifest, one: Slice, staged: Staging) -> list[TaskOutcome]:
         """Report every task at its beginning and at its end, even if reports in between are lost."""
@@ -284,11 +288,9 @@ class _Run:
 
     def _expected(self, one: Slice) -> Sequence[int]:
         """By task, the estimated number of records that it reads."""
-        written: dict[TopicPartition, int] = {}
-        for upstream in {index for input in one.inputs for index in input.upstream}:
-            for outcome in self._outcomes[upstream]:
-                for partition, count in outcome.written.items():
-                    written[partition] = written.get(partition, 0) + count
+        written: Counter[TopicPartition] = Counter()
+        for outcome in self._before(one):
+            written.update(outcome.written)
         return [self._planned.expected_of(one, task, written) for task in range(one.tasks)]
 
 

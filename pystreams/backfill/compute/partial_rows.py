@@ -61,7 +61,7 @@ class PartialRows:
         }
 
     def take(self) -> Iterator[Arrow]:
-        """What was added, as batches of one partition each in ``EXCHANGE_SCHEMA``."""
+        """The rows that were added since the last call, as batches of one partition each in ``EXCHANGE_SCHEMA``."""
         for partition, queue in enumerate(self._queues):
             rows, queue.rows = sorted(queue.rows, key=itemgetter(0)), []
             for start in range(0, len(rows), _BATCH_ROWS):

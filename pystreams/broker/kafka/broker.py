@@ -123,8 +123,7 @@ class KafkaBroker:
         transactional_id: str | None = None,
         content: TransactionContent | None = None,
     ) -> KafkaProducer | ExactlyOnceProducer:
-        """At least once, there are no transactions: ``transactional_id`` only tells a stream thread's producer from
-        others."""
+        """At least once there are no transactions: a ``transactional_id`` only marks a stream thread's producer."""
         where, room_timeout_s = f"{client_id}, {self.description}", self._settings.producer_room_timeout_s
         if transactional_id is None or not self.transactional:
             of_thread = transactional_id is not None

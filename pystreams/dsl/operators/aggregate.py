@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from pystreams.dsl.operators.base import Folded, FoldingOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
-from pystreams.dsl.operators.final_results import NULL_KEY_OR_VALUE, OLD_VALUES, fold_keys
+from pystreams.dsl.operators.final_results import NULL_KEY_OR_VALUE, OLD_VALUES, beginning, fold_keys
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
 from pystreams.dsl.operators.record_time import with_record_time
@@ -15,8 +15,21 @@ from pystreams.functions import UserFunction
 from pystreams.record import Headers
 
 
+class _ByKey(FoldingOperation):
+    """What the aggregations without windows have in common."""
+
+    send_old_values: bool
+
+    def folds(self) -> str:
+        return OLD_VALUES if self.send_old_values else ""
+
+    def forward_final(self, environment: OperatorEnvironment) -> None:
+        """Have what its store is given forwarded."""
+        forward_flushed(environment, environment.store(self.store), send_old_values=False)
+
+
 @dataclass(eq=False, slots=True)
-class Aggregate(FoldingOperation):
+class Aggregate(_ByKey):
     """``count`` and ``aggregate``. Source: KStreamAggregate."""
 
     emits_changes: ClassVar[bool] = True
@@ -62,31 +75,15 @@ class Aggregate(FoldingOperation):
 
         return Operator(process)
 
-    def folds(self) -> str:
-        return OLD_VALUES if self.send_old_values else ""
-
     def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
-        store, initialize = environment.store(self.store), self.initializer.call
         aggregator = with_record_time(self.aggregator, environment)
-        aggregate, takes_key = aggregator.call, aggregator.takes_key
-        gave_none = none_warning(environment, self.aggregator)
-
-        def begin(key: Any, value: Any) -> Any:
-            first = aggregate(key, initialize(), value) if takes_key else aggregate(initialize(), value)
-            if first is None:
-                gave_none()
-            return first
-
+        begin = beginning(environment, self.initializer, aggregator)
         self.forward_final(environment)
-        return fold_keys(environment, store, begin, aggregator, bytes_max)
-
-    def forward_final(self, environment: OperatorEnvironment) -> None:
-        """Have what its store is given forwarded."""
-        forward_flushed(environment, environment.store(self.store), send_old_values=False)
+        return fold_keys(environment, environment.store(self.store), begin, aggregator, bytes_max)
 
 
 @dataclass(eq=False, slots=True)
-class Reduce(FoldingOperation):
+class Reduce(_ByKey):
     """``reduce``: the first value is the first aggregate. Source: KStreamReduce."""
 
     emits_changes: ClassVar[bool] = True
@@ -129,14 +126,7 @@ class Reduce(FoldingOperation):
 
         return Operator(process)
 
-    def folds(self) -> str:
-        return OLD_VALUES if self.send_old_values else ""
-
     def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
         self.forward_final(environment)
         store = environment.store(self.store)
         return fold_keys(environment, store, lambda _, value: value, self.reducer, bytes_max)
-
-    def forward_final(self, environment: OperatorEnvironment) -> None:
-        """Have what its store is given forwarded."""
-        forward_flushed(environment, environment.store(self.store), send_old_values=False)

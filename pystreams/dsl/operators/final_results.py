@@ -2,7 +2,7 @@
 store gets each when it is final, or when there are too many.
 
 The result is that of one commit with an unbounded cache. Nothing is serialized for a record, and no cache is asked.
-Keys of other types than str are told apart by their bytes: for Python 1, 1.0 and True are equal.
+Keys of types other than str are held under their bytes, because 1, 1.0 and True are equal in Python.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from pystreams.dsl.operators.base import Folded, OperatorEnvironment
+from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier
 from pystreams.errors import FoldingError, StreamsError, summarize
 from pystreams.functions import UserFunction
@@ -37,6 +38,20 @@ Entry: TypeAlias = list[Any]
 
 #: The first aggregate of a key, from the key and the value.
 Begin: TypeAlias = Callable[[Any, Any], Any]
+
+
+def beginning(environment: OperatorEnvironment, initializer: UserFunction, aggregator: UserFunction) -> Begin:
+    """The function that makes the first aggregate of a key, and warns if that is None; of a null value it may be."""
+    initialize, aggregate, takes_key = initializer.call, aggregator.call, aggregator.takes_key
+    gave_none = none_warning(environment, aggregator)
+
+    def begin(key: Any, value: Any) -> Any:
+        first = aggregate(key, initialize(), value) if takes_key else aggregate(initialize(), value)
+        if first is None and value is not None:
+            gave_none()
+        return first
+
+    return begin
 
 
 def fold_keys(

@@ -36,7 +36,7 @@ _ROWS_MAX = 10_000
 
 
 class Row(NamedTuple):
-    """What is written to a queue in place of a record: the record's number, the greatest timestamp so far, and its
+    """A row that a queue gets in place of a record: the record's number, the greatest timestamp so far, and its
     content."""
 
     sequence: int

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from pystreams.dsl.operators.base import Folded, FoldingOperation, Operator, OperatorEnvironment
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_windows
-from pystreams.dsl.operators.final_results import OLD_VALUES
+from pystreams.dsl.operators.final_results import OLD_VALUES, beginning
 from pystreams.dsl.operators.final_windows import fold_windows
 from pystreams.dsl.operators.forgotten import none_warning
 from pystreams.dsl.operators.in_place import copier, on_a_copy
@@ -52,17 +52,9 @@ class WindowAggregate(FoldingOperation):
         return OLD_VALUES if self.send_old_values else ""
 
     def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
-        store, initialize = environment.store(self.store), self.initializer.call
+        store = environment.store(self.store)
         aggregator = with_record_time(self.aggregator, environment)
-        aggregate, takes_key = aggregator.call, aggregator.takes_key
-        gave_none = none_warning(environment, self.aggregator)
-
-        def begin(key: Any, value: Any) -> Any:
-            first = aggregate(key, initialize(), value) if takes_key else aggregate(initialize(), value)
-            if first is None and value is not None:
-                gave_none()
-            return first
-
+        begin = beginning(environment, self.initializer, aggregator)
         self.forward_final(environment)
         return fold_windows(
             environment, store, begin, aggregator, self.starts, self.size_ms, self.grace_ms, bytes_max
