@@ -19,6 +19,8 @@ from tests.live.support import eventually
 ROOT = Path(__file__).resolve().parents[2]
 SESSION_TIMEOUT_MS = 4_000
 END_TIMEOUT_S = 120.0
+#: A broker that has come back may be slow for so long, on a busy machine.
+_SLOW_AFTER_S = 60.0
 
 SETTINGS = {
     "num_standby_replicas": 1,
@@ -181,8 +183,10 @@ class Workers:
             self.start(worker.slot)
 
     def could_not_start(self, worker: Worker) -> bool:
-        """Whether a process has ended at its start because a broker was away."""
-        if worker.runs or not any(b.was_away_since(worker.started) for b in self._place.brokers):
+        """Whether a process has ended at its start because a broker was away, or has only just come back: then it may
+        not answer in time."""
+        since = worker.started - _SLOW_AFTER_S
+        if worker.runs or not any(b.was_away_since(since) for b in self._place.brokers):
             return False
         self.ended["at their start, when a broker was away"] += 1
         return True

@@ -46,7 +46,8 @@ class Cluster(Log):
             self.remove_members(group.group_id)
             eventually(lambda group=group: self.admin.group_members(group.group_id) == [])
             self.admin.delete_group(group.group_id)
-        self._producer = self._stack.enter_context(closing(self.broker.producer("test", "test")))
+        # Without a transactional id: the records of a stream thread expire with its session, which is short here.
+        self._producer = self._stack.enter_context(closing(self.broker.producer("test")))
 
     def app(self, name: str, **settings: Any) -> App:
         return super().app(name, **{"commit_interval_ms": 100, **settings})

@@ -19,6 +19,8 @@ from pystreams import (
 Build = Callable[[StreamsBuilder], Any]
 
 GRACE = 20
+#: Joins join records that are not further apart.
+APART = 15
 
 
 def windowed(windows: Any, *, on_close: bool = False, suppressed: bool = False) -> Build:
@@ -49,7 +51,7 @@ def joined(how: str) -> Build:
 
     def build(builder: StreamsBuilder) -> None:
         one, other = (builder.stream(topic, key=str, value=str) for topic in ("in", "other"))
-        windows = JoinWindows.of(15, grace=GRACE)
+        windows = JoinWindows.of(APART, grace=GRACE)
         pairs = getattr(one, how)(other, lambda left, right: f"{left}+{right}", windows=windows, value=str)
         pairs.to("out", key=str, value=str)
 
@@ -58,7 +60,7 @@ def joined(how: str) -> Build:
 
 def with_itself(builder: StreamsBuilder) -> None:
     one = builder.stream("in", key=str, value=str)
-    windows = JoinWindows.of(15, grace=GRACE)
+    windows = JoinWindows.of(APART, grace=GRACE)
     pairs = one.join(one, lambda left, right: f"{left}+{right}", windows=windows, value=str)
     pairs.to("out", key=str, value=str)
 
