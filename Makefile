@@ -73,8 +73,8 @@ kafka: .venv/bin/python ## Run a real Apache Kafka of one node on port 9092 unti
 churn: .venv/.dev ## Processes join, leave, are killed and frozen on Kafka for two minutes (ARGS='--seed 1 --seconds 600')
 	@$(BIN)/python -m tests.kafka.churn $(ARGS)
 
-trouble: .venv/.dev ## Kafka is away for a minute, and a cluster of three loses the group's broker (about five minutes)
-	@$(BIN)/python -m pytest tests/kafka/trouble/long_trouble.py tests/kafka/exactly_once/long_broker_kill.py $(ARGS)
+trouble: .venv/.dev ## Kafka is away for a minute, and each broker of a cluster of three is lost in turn (about twelve minutes)
+	@$(BIN)/python -m pytest tests/kafka/trouble/long_trouble.py tests/kafka/exactly_once/long_broker_kill.py tests/chaos/long_three_brokers.py $(ARGS)
 
 # A seed and a count that stand in this file are other targets' own.
 conformance: .venv/.dev ## Compare 2,000 random scenarios with Java (SEED=1 repeats a run, COUNT; PYSTREAMS_ORACLE names the oracle)

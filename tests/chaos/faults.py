@@ -200,18 +200,18 @@ class Faults:
             lasted += LOOK_S
         self._workers.alive.remove(worker)
 
-    def kill_broker(self) -> Fault:
+    def kill_broker(self, chosen: Broker | None = None) -> Fault:
         """SIGKILL; it comes back on the same data."""
-        broker = yield from self._take_broker()
+        broker = yield from self._take_broker(chosen)
         broker.kill()
         yield self._choose.uniform(1, 8)
         yield from self._others_go_on()
         broker.start()
         return ["broker killed"]
 
-    def freeze_broker(self) -> Fault:
+    def freeze_broker(self, chosen: Broker | None = None) -> Fault:
         """SIGSTOP: its connections stay open, and nobody answers. The others elect new leaders without it."""
-        broker = yield from self._take_broker()
+        broker = yield from self._take_broker(chosen)
         broker.freeze()
         yield self._choose.uniform(1, 8)
         yield from self._others_go_on()
@@ -223,11 +223,11 @@ class Faults:
         if len(self._place.brokers) > 1:
             yield from self._progress.all_grow()
 
-    def _take_broker(self) -> Generator[float, None, Broker]:
-        """One of those that answer. One at a time: the others keep every partition."""
+    def _take_broker(self, chosen: Broker | None) -> Generator[float, None, Broker]:
+        """The chosen one, or any. Waits until all answer: two of three keep every partition, one does not."""
         while not all(broker.answers for broker in self._place.brokers):
             yield LOOK_S
-        return self._choose.choice(self._place.brokers)
+        return chosen or self._choose.choice(self._place.brokers)
 
 
 def _is_store(path: Path) -> bool:
