@@ -17,6 +17,7 @@ The parts, in the order in which a backfill goes through them; each imports only
 - ``handover/``: changelogs, offsets and records go to the live application, all of it or nothing.
 - ``snapshot/``: the same as a folder that a live application restores from.
 - ``tables/``: topics and stores as tables for SQL.
+- ``workers/``: an executor on worker processes of this machine, and what they share with those of Spark.
 - ``spark/``: executor, staging, archiver and data source on Spark; nothing else here imports Spark.
 
 ``api`` has the functions for scripts and notebooks; the names below are public. ``application`` brings the program to
@@ -50,13 +51,14 @@ if TYPE_CHECKING:
     from pystreams.backfill.spark.datasource import PystreamsDataSource
     from pystreams.backfill.spark.executor import SparkExecutor
     from pystreams.backfill.spark.session import spark_session
+    from pystreams.backfill.workers.processes import ProcessExecutor
 
 # fmt: off
 __all__ = [
     "CsvSource", "DataFrameSource", "EmbeddedSource", "InlineExecutor", "JsonSource", "KafkaSource", "MemorySource",
-    "ParquetSource", "Progress", "PystreamsDataSource", "SparkArchiver", "SparkExecutor", "SparkTable", "TopicSources",
-    "backfill", "emit", "hand_over", "open_snapshot", "plan_backfill", "restore_snapshot", "spark_session",
-    "write_snapshot",
+    "ParquetSource", "ProcessExecutor", "Progress", "PystreamsDataSource", "SparkArchiver", "SparkExecutor",
+    "SparkTable", "TopicSources", "backfill", "emit", "hand_over", "open_snapshot", "plan_backfill", "restore_snapshot",
+    "spark_session", "write_snapshot",
 ]
 # fmt: on
 
@@ -70,6 +72,7 @@ _LAZY = {
     "KafkaSource": "pystreams.backfill.sources",
     "MemorySource": "pystreams.backfill.sources",
     "ParquetSource": "pystreams.backfill.sources",
+    "ProcessExecutor": "pystreams.backfill.workers.processes",
     "Progress": "pystreams.backfill.compute.driver",
     "PystreamsDataSource": "pystreams.backfill.spark.datasource",
     "SparkArchiver": "pystreams.backfill.spark.archive",

@@ -34,9 +34,9 @@ _TIME = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d ")
 _ERROR = re.compile(r"Exception\b|^ERROR|Error\b")
 
 
-def require_packages(master: str) -> None:
-    """Raises ``ConfigError`` if a package is missing, or Java where this machine runs Spark."""
-    needed = ["pyarrow"] if master == NO_SPARK else ["pyarrow", "pandas", "pyspark"]
+def require_packages(*, spark: bool) -> None:
+    """Raises ``ConfigError`` if a package is missing, with ``spark`` also if Spark's or Java is."""
+    needed = ["pyarrow", "pandas", "pyspark"] if spark else ["pyarrow", "numpy", "cloudpickle", "loky"]
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         raise ConfigError(
@@ -44,7 +44,7 @@ def require_packages(master: str) -> None:
             why=f"{'they are' if len(missing) > 1 else 'it is'} not installed for {sys.executable}",
             hint=f"install the packages that backfills and archives need: {install_command('backfill')}",
         )
-    if master != NO_SPARK and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+    if spark and shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         raise ConfigError(
             "Spark needs Java, and there is none",
             why="java is not on the PATH, and JAVA_HOME is not set",
@@ -52,10 +52,10 @@ def require_packages(master: str) -> None:
         )
 
 
-def for_spark_alone(options: Sequence[str]) -> ConfigError:
+def for_spark_alone(options: Sequence[str], master: str) -> ConfigError:
     """The error for Spark's options in a command without Spark."""
     return ConfigError(
-        f"{' and '.join(options)} does not go with --master {NO_SPARK}",
+        f"{' and '.join(options)} does not go with --master {master}",
         why="it is an option of Spark, and this command runs without Spark",
         hint="leave one of them out",
     )

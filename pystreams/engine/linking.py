@@ -39,7 +39,8 @@ class LinkedCode:
         """``folded``: see ``TaskServices``."""
         self._code = code
         self._folded = folded
-        self._folds: list[Folded] = []
+        #: By name, the steps that hold their results.
+        self.folds: dict[str, Folded] = {}
         self._task = task
         #: Each node's place in the topology: nodes come after those before them.
         self._places = {name: place for place, name in enumerate(code.graph.nodes)}
@@ -87,7 +88,7 @@ class LinkedCode:
                 self._initialized.append(self._processors[node])
 
     def flush_folded(self) -> None:
-        for fold in self._folds:
+        for fold in self.folds.values():
             fold.flush()
 
     def close(self) -> None:
@@ -133,7 +134,7 @@ class LinkedCode:
             return operation.open(environment)
         assert isinstance(operation, HoldingOperation)
         fold = operation.fold(environment, self._folded[node.name])
-        self._folds.append(fold)
+        self.folds[node.name] = fold
         return fold
 
     def _wrapped(self, node: ProcessorNode) -> WrappedStep:

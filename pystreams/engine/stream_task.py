@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from pystreams.broker.port import Producer
 from pystreams.clock import Clock
 from pystreams.config import StreamsConfig
+from pystreams.dsl.operators.base import Folded
 from pystreams.engine.codegen import CompiledCode, compile_nodes
 from pystreams.engine.failures.drop_counts import DropCounts
 from pystreams.engine.failures.handling import Failures, Handlers
@@ -232,6 +233,11 @@ class StreamTask:
         linked.init()
         self.limit_time(self.cell.time.bound_ms)
 
+    def folded(self, step: str) -> Folded:
+        """One of the steps that hold their results."""
+        assert self._linked is not None, "the task has been started"
+        return self._linked.folds[step]
+
     def flush_folded(self) -> None:
         """Have the steps that hold their results write them to their stores: no more records come."""
         assert self._linked is not None, "the task has been started"
@@ -282,6 +288,15 @@ class StreamTask:
         self._counts.add_read(partition.topic, len(batch))
         if not had_head and queue.rows is not None:
             self._group.touched(queue)
+
+    def passed(self, partition: TopicPartition, records: int, next_offset: int, latest: int) -> None:
+        """The next records of a partition, of which none is buffered, were processed in another way: not by compiled
+        code. ``latest`` is their greatest timestamp."""
+        self._counts.add_read(partition.topic, records)
+        self._processed.add(records)
+        self._group.queues[partition].passed(next_offset, latest)
+        self._time.see(latest)
+        self._commit_needed = True
 
     def buffered(self, partition: TopicPartition) -> int:
         """The number of buffered records of a partition."""

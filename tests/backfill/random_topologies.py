@@ -142,7 +142,7 @@ class StopError(Exception):
     """The driver dies."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Stopping(InlineExecutor):
     """Dies when a slice is staged, and the manifest does not say so yet."""
 

@@ -13,7 +13,7 @@ import pytest
 
 from pystreams import App, TimeWindows
 from pystreams.backfill.application import PickledApplication
-from pystreams.backfill.spark.shipping import shipped
+from pystreams.backfill.workers.shipping import shipped
 from pystreams.serde import AvroSerde, JsonSchemaSerde, ProtobufSerde
 from pystreams.serde.schema_registry.clients import close_clients
 from tests.backfill.kit import Backfill, History, driven, memory, single

@@ -30,8 +30,6 @@ EXCEPTIONS = {
     "pystreams run apps.wordcount --bootstrap-servers": "needs a broker on port 9092; tests/kafka has its own",
 }
 
-WITH_SPARK = "pystreams backfill apps.wordcount --hand-over embedded"
-
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
@@ -44,7 +42,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.mark.slow
 def test_the_readmes_commands_work_as_they_stand(shell, tmp_path):
-    walk(README, tmp_path, shell, leave_out=[] if shutil.which("java") else [WITH_SPARK])
+    walk(README, tmp_path, shell)
 
 
 @pytest.mark.slow

@@ -4,12 +4,14 @@ From the whole to the single record:
 
 - ``driver``: begins or resumes a backfill and computes slice after slice; ``incremental`` continues an earlier one.
 - ``opening``: the sources that the user names, each as what an executor can read.
-- ``executor``: runs the tasks of a slice: ``inline`` in this process, ``spark.executor`` on Spark.
+- ``executor``: runs the tasks of a slice: ``inline`` in this process, ``workers.processes`` in several of them,
+  ``spark.executor`` on Spark.
 - ``task``: the task function: one task of a slice, with the engine and the stores of the live application.
 - ``slice_nodes``: the steps of a sub-topology as its slice runs them. ``partial_rows``: what is written to a
   repartition topic that gets partial aggregates.
-- ``external_input``, ``feeding``: records on their way to the task, in their order. ``producer``: the records that it
-  sends, which become rows (``spill``: those that memory does not hold).
+- ``external_input``, ``feeding``: records on their way to the task, in their order. ``column_input``: their columns,
+  for a step that folds in columns. ``producer``: the records that it sends, which become rows (``spill``: those that
+  memory does not hold).
 - ``global_tables``: global stores, filled once on each machine. ``stored_entries``: the content of stores at the end.
 - ``result``: stores, sinks and offsets of a computed backfill, for those that take them elsewhere; ``result_tables``:
   stores and sinks as tables.

@@ -265,7 +265,7 @@ class _Run:
             folded=manifest.folded,
             combined=manifest.combined,
         )
-        return SliceJob(work, planned.source, staged, self._carried(one, staged))
+        return SliceJob(planned.plan.title_of(one), work, planned.source, staged, self._carried(one, staged))
 
     def _carried(self, one: Slice, staged: Staging) -> CarriedState | None:
         if one.carried_from is None:

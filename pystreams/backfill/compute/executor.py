@@ -1,6 +1,7 @@
-"""Executors run the tasks of a backfill: in this process (inline.py), or on Spark (spark/executor.py).
+"""Executors run the tasks of a backfill: in this process (inline.py), in worker processes (workers/processes.py), or on
+Spark (spark/executor.py).
 
-The part that both share is the driver (driver.py): begin or resume, slice after slice, the result.
+The part that they share is the driver (driver.py): begin or resume, slice after slice, the result.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ class CarriedState:
 
 @dataclass(frozen=True, slots=True)
 class SliceJob:
-    """A slice to compute. ``work`` is the data that each worker needs, ``source`` the source of external inputs.
-    ``staging`` has the slices before, and where this one is to be staged."""
+    """A slice to compute. ``title`` names it for people. ``work`` is the data that each worker needs, ``source`` the
+    source of external inputs. ``staging`` has the slices before, and where this one is to be staged."""
 
+    title: str
     work: TaskWork
     source: Source
     staging: Staged

@@ -93,11 +93,14 @@ class Feed:
         return record_batch(rows, self._partition(topic), offsets)
 
 
-def chunks(rows: Arrow, consumed: int, commit_records: int) -> Iterator[tuple[Arrow, bool]]:
-    """Rows in pieces, and whether a commit is due behind each: whenever the records ``consumed`` before and with it are
-    a multiple of ``commit_records``. So commits do not depend on how the rows came in batches."""
+def chunks(
+    rows: Arrow, consumed: int, commit_records: int, chunk_rows: int = CHUNK_ROWS
+) -> Iterator[tuple[Arrow, bool]]:
+    """Rows in pieces of at most ``chunk_rows``, and whether a commit is due behind each: whenever the records
+    ``consumed`` before and with it are a multiple of ``commit_records``. So commits do not depend on how the rows came
+    in batches."""
     start = 0
-    rows_max = max(1, min(CHUNK_ROWS, rows.num_rows * _CHUNK_BYTES // max(1, rows.nbytes)))
+    rows_max = max(1, min(chunk_rows, rows.num_rows * _CHUNK_BYTES // max(1, rows.nbytes)))
     while start < rows.num_rows:
         left = commit_records - (consumed + start) % commit_records
         size = min(rows_max, left, rows.num_rows - start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from pystreams.backfill.application import Application, LoadedApplication, appli
 from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob, TableFunction
 from pystreams.backfill.compute.external_input import external_queues
 from pystreams.backfill.compute.global_tables import clear_global_tables
-from pystreams.backfill.compute.task import run_task
+from pystreams.backfill.compute.task import clear_left_stores, run_task
 from pystreams.backfill.exchange.order import QueueId, merged
 from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
@@ -23,7 +24,7 @@ from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.errors import ConfigError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InlineExecutor:
     """Implements ``executor.Executor``. ``batch_rows`` is the size of batches, which changes nothing about the
     result."""
@@ -58,11 +59,8 @@ class InlineExecutor:
         return LocalStaging(location, self.batch_rows)
 
     def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
-        staging, one = self._own(job.staging), job.work.slice
-        try:
-            return [self._compute(job, task, staging, report) for task in range(one.tasks)]
-        finally:
-            clear_global_tables(staging.folder_of(one.index))
+        with self._computing(job):
+            return [self.compute_task(job, task, report) for task in range(job.work.slice.tasks)]
 
     def for_each_partition(
         self, staging: Staged, selection: Selection, function: PartitionFunction
@@ -80,10 +78,21 @@ class InlineExecutor:
         ]
         return pa.Table.from_batches(batches, function.schema)
 
+    @contextmanager
+    def _computing(self, job: SliceJob) -> Iterator[None]:
+        """Afterwards no temporary file is left of the tasks of a slice."""
+        try:
+            yield
+        finally:
+            folder = self._own(job.staging).folder_of(job.work.slice.index)
+            clear_global_tables(folder)
+            clear_left_stores(folder)
+
     def _own(self, staged: Staged) -> LocalStaging:
         return self.staging(staged.location).with_slices(staged.folders)
 
-    def _compute(self, job: SliceJob, task: int, staging: LocalStaging, report: Report) -> TaskOutcome:
+    def compute_task(self, job: SliceJob, task: int, report: Report) -> TaskOutcome:
+        """Compute one task of a slice and stage its rows, in place of those of an attempt that was not finished."""
         processed = 0
 
         def count(records: int) -> None:
@@ -91,7 +100,7 @@ class InlineExecutor:
             processed = records
             report(task, records, False)
 
-        slice = job.work.slice.index
+        staging, slice = self._own(job.staging), job.work.slice.index
         work_dir = str(staging.folder_of(slice))
         given = self._input(job, task, staging)
         rows = run_task(job.work, task, given, work_dir=work_dir, report=count, source=job.source)

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from pystreams.backfill.application import Application, LoadedApplication, check_fingerprint
-from pystreams.backfill.compute.feeding import Feed, GivenOrder, chunks
+from pystreams.backfill.compute.column_input import COLUMN_ROWS, column_input
+from pystreams.backfill.compute.feeding import CHUNK_ROWS, Feed, GivenOrder, chunks
 from pystreams.backfill.compute.global_tables import GlobalTables
 from pystreams.backfill.compute.partial_rows import PartialRows
 from pystreams.backfill.compute.producer import CollectingProducer
@@ -54,6 +55,9 @@ _ENTRIES_BYTES = 1024 * 1024
 _STEP_RECORDS = 256
 
 _THREAD = "backfill"
+
+#: How the name of a folder begins in which a task has its stores while it runs.
+_STORES = "pystreams-backfill-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +104,7 @@ def run_task(
     check_fingerprint(loaded, work.fingerprint)
     if work_dir is not None:
         Path(work_dir).mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="pystreams-backfill-", dir=work_dir))
+    folder = Path(tempfile.mkdtemp(prefix=_STORES, dir=work_dir))
     try:
         shared = Path(work_dir or tempfile.gettempdir())
         with closing(
@@ -112,6 +116,12 @@ def run_task(
             finally:
                 run.close()
     finally:
+        shutil.rmtree(folder)
+
+
+def clear_left_stores(work_dir: Path) -> None:
+    """Delete the stores of tasks whose processes died. No task may be running there."""
+    for folder in work_dir.glob(f"{_STORES}*"):
         shutil.rmtree(folder)
 
 
@@ -161,9 +171,14 @@ class _TaskRun:
         self._global_tables.open_for(self._sub.nodes)
         self._start()
         feed = Feed(self._id.partition, self._order, dict(self._carried.taken))
+        columns = column_input(self._loaded, self._work.slice, self._nodes, self._work.folded, self._stream)
+        rows_max = CHUNK_ROWS if columns is None else COLUMN_ROWS
         for batch in records:
-            for chunk, commit_due in chunks(batch, self._consumed, self._work.commit_records):
-                yield from self._process(feed, chunk)
+            for chunk, commit_due in chunks(batch, self._consumed, self._work.commit_records, rows_max):
+                if columns is not None and columns.process(chunk):
+                    yield from self._after_step()
+                else:
+                    yield from self._process(feed, chunk)
                 self._consumed += chunk.num_rows
                 if commit_due:
                     self._commit()
@@ -276,11 +291,14 @@ class _TaskRun:
         waiting = [partition for partition in stream.partitions if stream.buffered(partition)]
         while any(stream.buffered(partition) for partition in waiting):
             stream.process(_STEP_RECORDS, self._work.cut_time_ms)
-            if stream.commit_requested:
-                self._commit()
-            elif self._state.uncommitted_bytes >= self._uncommitted_bytes_max:
-                self._write_stores()
-            yield from self._take()
+            yield from self._after_step()
+
+    def _after_step(self) -> Iterator[Arrow]:
+        if self._stream.commit_requested:
+            self._commit()
+        elif self._state.uncommitted_bytes >= self._uncommitted_bytes_max:
+            self._write_stores()
+        yield from self._take()
 
     def _take(self, *, everything: bool = False) -> Iterator[Arrow]:
         """Take what is enough to be handed on, or ``everything``."""

@@ -66,6 +66,13 @@ class BackfillPlan:
     #: The stores whose values include headers, sorted. It is not part of the fingerprint: a live run may change it.
     with_headers: tuple[str, ...] = ()
 
+    def title_of(self, one: Slice) -> str:
+        """A slice for people: ``revenue, slice 2 of 3``, by its stores, or else by the topics that it writes."""
+        makes = ", ".join(
+            one.stores or one.sinks or one.repartitions or [input.topic for input in one.inputs]
+        )
+        return f"{makes}, slice {one.index + 1} of {len(self.slices)}"
+
     @property
     def external_inputs(self) -> list[TopicPartition]:
         """All partitions that slices read from outside, sorted."""

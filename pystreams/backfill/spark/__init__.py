@@ -1,12 +1,11 @@
 """Backfills on Spark. The only part of pystreams that imports pyspark: install ``pystreams-engine[backfill]``.
 
 - ``executor``: runs the tasks of a slice, one Spark partition for each. Begin here. ``worker``: the code that runs in
-  Spark's Python workers. ``shipping``: the application as bytes for them.
+  Spark's Python workers.
 - ``staging``: slices as Parquet datasets. ``packing``: many rows in one row of Spark. ``arrow``: rows as Arrow on both
   sides. ``hadoop_folder``: small files on Spark's file systems.
 - ``frames``: DataFrames as sources, with ``frame_worker`` in Spark's workers; ``frame_then_log``: a DataFrame up to a
   boundary, and the log behind it.
 - ``archive``: archives that Spark's workers write. ``datasource``: topics and stores as tables of Spark.
-- ``session``: a Spark session for programs that have none. ``progress``: the progress of running tasks. ``failures``:
-  errors on their way from workers to people.
+- ``session``: a Spark session for programs that have none. ``failures``: errors of Spark as errors for users.
 """

@@ -14,7 +14,8 @@ from pystreams.backfill.exchange.rows import Arrow
 from pystreams.backfill.sources.archive_log import ArchivedFile
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.spark.arrow import mapped
-from pystreams.backfill.spark.failures import receiving_errors, sending_errors
+from pystreams.backfill.spark.failures import receiving_errors
+from pystreams.backfill.workers.errors import sending_errors
 
 _RESULT = pa.schema([("file", pa.binary())])
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -27,12 +28,12 @@ from pystreams.backfill.spark.failures import receiving_errors
 from pystreams.backfill.spark.frame_then_log import FrameThenLog
 from pystreams.backfill.spark.frames import FrameTopic
 from pystreams.backfill.spark.packing import PACKED_DDL
-from pystreams.backfill.spark.progress import Reporter, addresses_of, listening
-from pystreams.backfill.spark.shipping import shipped
 from pystreams.backfill.spark.staging import SparkStaging
 from pystreams.backfill.spark.worker import RESULT_DDL, PartitionCall, SliceCall, TableCall
 from pystreams.backfill.staging.port import Selection, Staged
 from pystreams.backfill.staging.staging_folder import new_folder
+from pystreams.backfill.workers.progress import Reporter, listening
+from pystreams.backfill.workers.shipping import shipped
 from pystreams.errors import ConfigError
 
 #: Settings of the session that the executor works with; the user's own session keeps its own.
@@ -93,25 +94,21 @@ class SparkExecutor:
     def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
         one = job.work.slice
         staging = self._own(job.staging)
-        context = self._session.sparkContext
-        context.setJobDescription(f"pystreams backfill: slice {one.index}")
-        try:
+        with self._named(job.title):
             with (
-                listening(*addresses_of(context), report) as reporter,
+                listening(*addresses_of(self._session.sparkContext), report) as reporter,
                 receiving_errors(),
                 self._staged_frames(job, staging) as frames,
             ):
                 staging.write(one.index, self._rows(job, staging, frames, reporter))
-        finally:
-            context.setJobDescription(None)  # type: ignore[arg-type]
-        return staging.outcomes(one.index, one.tasks)
+            return staging.outcomes(one.index, one.tasks)
 
     def for_each_partition(
         self, staging: Staged, selection: Selection, function: PartitionFunction
     ) -> list[bytes]:
         rows = self._own(staging).selected(selection)
         exchanged = _exchanged(rows, selection.partitions)
-        with receiving_errors():
+        with receiving_errors(), self._named(selection.topic):
             results = mapped(exchanged, PartitionCall(function), RESULT_DDL).collect()
         return [bytes(result) for _, result in sorted((row.partition, row.result) for row in results)]
 
@@ -122,6 +119,16 @@ class SparkExecutor:
 
     def _own(self, staged: Staged) -> SparkStaging:
         return self.staging(staged.location).with_slices(staged.folders)
+
+    @contextmanager
+    def _named(self, what: str) -> Iterator[None]:
+        """Jobs of Spark that begin meanwhile have this name in Spark's UI and logs."""
+        context = self._session.sparkContext
+        context.setJobDescription(f"pystreams: {what}")
+        try:
+            yield
+        finally:
+            context.setJobDescription(None)  # type: ignore[arg-type]
 
     @contextmanager
     def _staged_frames(self, job: SliceJob, staging: SparkStaging) -> Iterator[dict[str, DataFrame]]:
@@ -191,3 +198,14 @@ def _for_workers(source: Source) -> Source:
 def _exchanged(rows: DataFrame, partitions: int) -> DataFrame:
     """Packed rows of every partition in Spark's partition of the same number, in order."""
     return rows.repartitionById(partitions, "partition").sortWithinPartitions(*ORDER)
+
+
+def addresses_of(context: SparkContext) -> tuple[str, str]:
+    """The address on which the driver listens, and the one by which workers reach it. In containers they may differ."""
+    if (context.master or "").startswith("local"):
+        return "127.0.0.1", "127.0.0.1"
+    conf = context.getConf()
+    host = conf.get("spark.driver.host")
+    assert host is not None, "Spark sets it when it starts"
+    # Spark writes addresses of IPv6 in brackets.
+    return (conf.get("spark.driver.bindAddress") or host).strip("[]"), host.strip("[]")

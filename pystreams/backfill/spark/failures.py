@@ -1,15 +1,12 @@
 """Turns errors of Spark's workers and its JVM into errors for users.
 
-Spark hands on what a worker raised as text, traceback and all. An error that was raised for people to read goes along
-as data in that text, and is the same error again in the driver. Of all others there is a reason somewhere in that text.
+Spark hands on what a worker raised as text, traceback and all. That text contains the error of a user as data
+(workers/errors.py). For all others it contains a reason somewhere.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 import re
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -17,11 +14,10 @@ from typing import NoReturn
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from pystreams import errors
 from pystreams.backfill.locations import shown
-from pystreams.errors import AppLoadError, StreamsError
+from pystreams.backfill.workers.errors import error_in
+from pystreams.errors import AppLoadError
 
-_TOLD = re.compile(r"pystreams-error:([A-Za-z0-9+/=]+):")
 _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^']+)'", re.MULTILINE)
 #: The last line of a traceback of Python.
 _RAISED = re.compile(r"^(?!java\.|org\.|scala\.)[A-Za-z_][\w.]*(?:Error|Exception)\b.*", re.MULTILINE)
@@ -29,29 +25,6 @@ _RAISED = re.compile(r"^(?!java\.|org\.|scala\.)[A-Za-z_][\w.]*(?:Error|Exceptio
 _JAVA_PREFIX = re.compile(
     r"^(?:Caused by: |: )?(?:(?:[\w$]+\.)+[A-Z][\w$]*(?:Exception|Error): )*(?:[a-z][\w$]*\.)+(?=[A-Z])"
 )
-
-
-class WorkerError(Exception):
-    """In a worker: a ``StreamsError`` as data. In the driver: the cause of one, with the traceback that it had."""
-
-
-@contextmanager
-def sending_errors() -> Iterator[None]:
-    """In a worker: have an error of pystreams reach the driver as such."""
-    try:
-        yield
-    except StreamsError as error:
-        cause = error.__cause__
-        content = {
-            "type": type(error).__name__,
-            "what": error.what,
-            "where": error.place,
-            "why": error.why,
-            "hint": error.hint,
-            "cause": "" if cause is None else "".join(traceback.format_exception(cause)),
-        }
-        text = base64.b64encode(json.dumps(content).encode()).decode()
-        raise WorkerError(f"pystreams-error:{text}:\n{error}") from error
 
 
 @contextmanager
@@ -65,16 +38,13 @@ def receiving_errors() -> Iterator[None]:
 
 
 def _raise_again(error: Exception) -> NoReturn:
-    found = _TOLD.search(str(error))
-    if found is None:
-        missing = _MISSING_MODULE.search(str(error))
-        if missing is not None:
-            raise not_importable(missing[1]) from error
-        raise error
-    content = json.loads(base64.b64decode(found.group(1)))
-    kind: type[StreamsError] = getattr(errors, content["type"], StreamsError)
-    cause = WorkerError(content["cause"]) if content["cause"] else None
-    raise kind(content["what"], where=content["where"], why=content["why"], hint=content["hint"]) from cause
+    sent = error_in(str(error))
+    if sent is not None:
+        raise sent from sent.__cause__
+    missing = _MISSING_MODULE.search(str(error))
+    if missing is not None:
+        raise not_importable(missing[1]) from error
+    raise error
 
 
 def not_importable(module: str) -> AppLoadError:

@@ -17,8 +17,8 @@ from pystreams.backfill.sources.frames.encoding import RowEncoder
 from pystreams.backfill.sources.frames.source import DataFrameSource, LogAfter
 from pystreams.backfill.sources.ranges import InputRange
 from pystreams.backfill.sources.source import within
-from pystreams.backfill.spark.failures import sending_errors
 from pystreams.backfill.spark.packing import packed
+from pystreams.backfill.workers.errors import sending_errors
 from pystreams.errors import ConfigError, StateError
 from pystreams.ids import TaskId, TopicPartition
 

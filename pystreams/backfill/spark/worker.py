@@ -17,9 +17,9 @@ from pystreams.backfill.exchange.rows import Arrow, Kind
 from pystreams.backfill.exchange.task_outcome import TaskOutcome, outcome_row
 from pystreams.backfill.local_disks import local_folder
 from pystreams.backfill.sources import Source
-from pystreams.backfill.spark.failures import sending_errors
 from pystreams.backfill.spark.packing import Packed, packed, unpacked
-from pystreams.backfill.spark.progress import Reporter
+from pystreams.backfill.workers.errors import sending_errors
+from pystreams.backfill.workers.progress import Reporter
 
 #: The columns that ``PartitionCall`` gives.
 RESULT_DDL = "partition int, result binary"

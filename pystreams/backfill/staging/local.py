@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -73,9 +74,16 @@ class LocalStaging(StagingFolder):
         removes these, too."""
         return self.path / self._folders[slice]
 
+    def is_of_another_executor(self, folder: str) -> bool:
+        """Whether the folder of a slice, as manifests name it, has rows that no ``LocalStaging`` wrote."""
+        path = self.path / folder
+        return path.exists() and not any(path.glob("task-*"))
+
     def write_task(self, slice: int, task: int, rows: Iterable[Arrow]) -> TaskOutcome:
-        """Stage the output of a task."""
+        """Stage the output of a task, in place of that of an attempt whose process died."""
         folder = self._task(slice, task)
+        if folder.exists():
+            shutil.rmtree(folder)
         folder.mkdir(parents=True)
         files: dict[Path, _File] = {}
         outcome: TaskOutcome | None = None

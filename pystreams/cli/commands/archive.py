@@ -75,9 +75,9 @@ def archive(
     logs = LogOptions(verbose)
     log_to_stderr(logs)
     conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
-    require_packages(master)
+    require_packages(spark=master != NO_SPARK)
     if conf and master == NO_SPARK:
-        raise for_spark_alone(["--conf"])
+        raise for_spark_alone(["--conf"], master)
     from pystreams.backfill.archive.archive import archive as run
 
     source, clock = _source(embedded_log, bootstrap_servers), SystemClock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from pystreams.dsl.aggregates.selectors import Selector
 
@@ -56,3 +56,20 @@ class Aggregation(ABC):
     def shown(self, state: Any) -> Any:
         """What users see of a state."""
         return state
+
+
+class Row(Protocol):
+    """The aggregates of one step, whose states together make a value of its table."""
+
+    @property
+    def merges(self) -> bool:
+        """Whether ``merge`` can be called."""
+        ...
+
+    def row(self, states: tuple[Any, ...], /) -> Any:
+        """The value with these states."""
+        ...
+
+    def merge(self, one: Any, two: Any, /) -> Any:
+        """The value of the records of two values."""
+        ...

@@ -35,7 +35,8 @@ class Rows:
         self.aggregations = dict(aggregations)
         self._given = given
         parts = tuple(self.aggregations.values())
-        self._parts = parts
+        #: The aggregates, in the order of their fields.
+        self.parts = parts
         #: Whether rows have states of their own. Where the model is given, its types may exclude None.
         self.hide = given is not None or any(part.hides for part in parts)
         shown = [(field, p.shown_type, p.shown(p.empty)) for field, p in self.aggregations.items()]
@@ -59,12 +60,16 @@ class Rows:
         return type(self), (self.name, self.aggregations, self._given)
 
     @property
+    def merges(self) -> bool:
+        return True
+
+    @property
     def initializer(self) -> UserFunction:
         return UserFunction(self.empty, False, self._location)
 
     @property
     def aggregator(self) -> UserFunction:
-        needs_time = any(part.needs_time for part in self._parts)
+        needs_time = any(part.needs_time for part in self.parts)
         call = self.add_at if needs_time else self.add
         return UserFunction(call, False, self._location, takes_time=needs_time)
 
@@ -93,7 +98,7 @@ class Rows:
 
     def merge(self, one: Any, two: Any) -> Any:
         """The row of the records of ``one``, followed by those of ``two``."""
-        states = zip(self._parts, self.states(one), self.states(two), strict=True)
+        states = zip(self.parts, self.states(one), self.states(two), strict=True)
         return self.row(tuple([part.merge(state, other) for part, state, other in states]))
 
     def states(self, row: Any) -> tuple[Any, ...]:
@@ -104,19 +109,19 @@ class Rows:
         """The row with these states."""
         if not self.hide:
             return self.model(*states)
-        row = self.model(*[part.shown(state) for part, state in zip(self._parts, states, strict=True)])
+        row = self.model(*[part.shown(state) for part, state in zip(self.parts, states, strict=True)])
         row.__dict__[_STATES] = states
         return row
 
     @property
     def order_free(self) -> bool | None:
         """As ``Aggregation.order_free``, of all fields together."""
-        free = {part.order_free for part in self._parts}
+        free = {part.order_free for part in self.parts}
         return False if False in free else None if None in free else True
 
     def merges_freely(self, row: Any) -> bool:
         """As ``Aggregation.merges_freely``, of all fields together."""
-        states = zip(self._parts, self.states(row), strict=True)
+        states = zip(self.parts, self.states(row), strict=True)
         return all(part.order_free or part.merges_freely(state) for part, state in states)
 
 

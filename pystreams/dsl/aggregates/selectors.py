@@ -30,11 +30,12 @@ _Check: TypeAlias = Callable[[Any], Any]
 @dataclass(frozen=True, slots=True)
 class Selector:
     """``choose`` returns what is aggregated of a value (not None), or None. ``type`` is the type of its results (None:
-    unknown), ``field`` the name of the field, if it is one."""
+    unknown), ``field`` the name of the field, if it is one; ``itself``: the value is chosen as it is."""
 
     choose: Callable[[Any], Any]
     type: Any
     field: str | None
+    itself: bool = False
 
     @property
     def stored_type(self) -> Any:
@@ -92,7 +93,7 @@ class Selecting:
     def _found(self, of: Of) -> Selector:
         values = type_of_values(self.values)
         if of is None:
-            return Selector(_itself, values, None)
+            return Selector(_itself, values, None, itself=True)
         if isinstance(of, str):
             type_, read = part_of(values, of, self.what)
             return Selector(read, type_, of)

@@ -7,7 +7,8 @@ Begin with ``base``: the interface between an operator and compiled code. Steps 
   ``table_aggregate`` for regrouped tables. ``folding`` makes counts and reductions of them, ``in_place`` and
   ``forgotten`` look after aggregators that change their argument; ``record_time`` gives declared aggregates the time of
   records; ``window_close`` emits a window once, at its end.
-  ``final_results`` and ``final_windows`` run them over history, where only the last result of a key is observed.
+  ``final_results`` and ``final_windows`` run them over history, where only the last result of a key is observed,
+  ``final_columns`` does so in columns (``in_columns`` chooses it, ``state_columns`` has the states).
   ``combining`` has the steps on both sides of a repartition topic that gets partial aggregates, ``partial_results`` and
   ``partial_windows`` how these are made and merged.
 - Tables: ``table``, ``transform_values``, ``suppress``, ``pass_through``. ``changes`` decides when a change is

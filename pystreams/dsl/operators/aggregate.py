@@ -9,6 +9,7 @@ from pystreams.dsl.operators.base import Folded, FoldingOperation, Operator, Ope
 from pystreams.dsl.operators.changes import change_forwarder, forward_flushed
 from pystreams.dsl.operators.final_results import NULL_KEY_OR_VALUE, OLD_VALUES, beginning, fold_keys
 from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.in_columns import folded_in_columns
 from pystreams.dsl.operators.in_place import copier, on_a_copy
 from pystreams.dsl.operators.record_time import with_record_time
 from pystreams.functions import UserFunction
@@ -76,10 +77,12 @@ class Aggregate(_ByKey):
         return Operator(process)
 
     def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
+        store = environment.store(self.store)
+        self.forward_final(environment)
         aggregator = with_record_time(self.aggregator, environment)
         begin = beginning(environment, self.initializer, aggregator)
-        self.forward_final(environment)
-        return fold_keys(environment, environment.store(self.store), begin, aggregator, bytes_max)
+        folded = folded_in_columns(environment, store, begin, self.aggregator, bytes_max)
+        return folded or fold_keys(environment, store, begin, aggregator, bytes_max)
 
 
 @dataclass(eq=False, slots=True)
@@ -128,5 +131,10 @@ class Reduce(_ByKey):
 
     def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
         self.forward_final(environment)
-        store = environment.store(self.store)
-        return fold_keys(environment, store, lambda _, value: value, self.reducer, bytes_max)
+        store, reducer = environment.store(self.store), self.reducer
+        folded = folded_in_columns(environment, store, _first_value, reducer, bytes_max)
+        return folded or fold_keys(environment, store, _first_value, reducer, bytes_max)
+
+
+def _first_value(_: Any, value: Any) -> Any:
+    return value

@@ -8,8 +8,14 @@ from typing import Any
 
 from pystreams.functions import UserFunction
 
+
+def one_more(count: int, _: Any) -> int:
+    """The aggregator of ``count``. It has a name, so that it is itself in other processes, too."""
+    return count + 1
+
+
 ZERO = UserFunction(lambda: 0, False, "count")
-ONE_MORE = UserFunction(lambda count, _: count + 1, False, "count")
+ONE_MORE = UserFunction(one_more, False, "count")
 SUM = UserFunction(lambda one, two: one + two, False, "count")
 NOTHING = UserFunction(lambda: None, False, "reduce")
 

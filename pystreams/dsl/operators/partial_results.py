@@ -15,7 +15,7 @@ from pystreams.dsl.aggregates.rows import rows_of
 from pystreams.dsl.operators.aggregate import Aggregate, Reduce
 from pystreams.dsl.operators.base import Folded, OperatorEnvironment
 from pystreams.dsl.operators.final_results import Room, failed_while_holding, fold_keys
-from pystreams.dsl.operators.folding import ONE_MORE
+from pystreams.dsl.operators.folding import one_more
 from pystreams.dsl.operators.in_place import Copy, copier
 from pystreams.dsl.operators.window_aggregate import WindowAggregate
 from pystreams.errors import FoldingError
@@ -105,7 +105,7 @@ def functions_of(
         begin = _checked(environment, begin, merges_freely)
     write = sink.value_serde.serializer(sink.topic)
     read = sink.value_serde.deserializer(sink.topic)
-    counts = not isinstance(operation, Reduce) and operation.aggregator is ONE_MORE
+    counts = not isinstance(operation, Reduce) and operation.aggregator.call is one_more
     return Functions(
         begin,
         update,

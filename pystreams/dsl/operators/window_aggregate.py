@@ -11,6 +11,7 @@ from pystreams.dsl.operators.changes import change_forwarder, forward_flushed_wi
 from pystreams.dsl.operators.final_results import OLD_VALUES, beginning
 from pystreams.dsl.operators.final_windows import fold_windows
 from pystreams.dsl.operators.forgotten import none_warning
+from pystreams.dsl.operators.in_columns import folded_in_columns
 from pystreams.dsl.operators.in_place import copier, on_a_copy
 from pystreams.dsl.operators.record_time import with_record_time
 from pystreams.dsl.operators.window_close import EmitClosed, emit_time_windows, time_that_closes
@@ -53,9 +54,16 @@ class WindowAggregate(FoldingOperation):
 
     def fold(self, environment: OperatorEnvironment, bytes_max: int) -> Folded:
         store = environment.store(self.store)
+        self.forward_final(environment)
         aggregator = with_record_time(self.aggregator, environment)
         begin = beginning(environment, self.initializer, aggregator)
-        self.forward_final(environment)
+        if self._tumbles:
+            size_ms, grace_ms = self.size_ms, self.grace_ms
+            folded = folded_in_columns(
+                environment, store, begin, self.aggregator, bytes_max, size_ms=size_ms, grace_ms=grace_ms
+            )
+            if folded is not None:
+                return folded
         return fold_windows(
             environment, store, begin, aggregator, self.starts, self.size_ms, self.grace_ms, bytes_max
         )
@@ -64,6 +72,11 @@ class WindowAggregate(FoldingOperation):
         """Have what its store is given forwarded."""
         store = environment.store(self.store)
         forward_flushed_windows(environment, store, send_old_values=False, size_ms=self.size_ms)
+
+    @property
+    def _tumbles(self) -> bool:
+        """Whether each time is in exactly one window."""
+        return self.start_ms is None and self.size_ms == self.advance_ms
 
     def starts(self, timestamp: int) -> Iterable[int]:
         """The starts of the windows that have this time."""

@@ -80,6 +80,11 @@ class RecordQueue:
         else:
             self._batches.append(rows)
 
+    def passed(self, next_offset: int, latest: int) -> None:
+        """Continue at an offset: the records before it, with times up to ``latest``, are not buffered."""
+        assert self.rows is None, "what is buffered comes first"
+        self.resume_at(next_offset, max(self.partition_time, latest))
+
     def settle(self) -> int:
         """Refuse bad records until the head is a good one. Returns the number of refused records."""
         refused = 0

@@ -14,7 +14,8 @@ from pystreams import App
 from pystreams.backfill.application import NamedApplication, PickledApplication
 from pystreams.backfill.spark.arrow import mapped
 from pystreams.backfill.spark.executor import SparkExecutor
-from pystreams.backfill.spark.failures import WorkerError, reason_of, receiving_errors
+from pystreams.backfill.spark.failures import reason_of, receiving_errors
+from pystreams.backfill.workers.errors import WorkerError
 from pystreams.errors import AppLoadError, ProcessingError, StreamsError
 from tests.backfill.kit import Backfill, lines, memory
 

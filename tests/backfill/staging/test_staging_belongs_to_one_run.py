@@ -31,7 +31,7 @@ PAST = history("word count", 6, partitions=2)
 OTHER_PAST = history("word count", 7, partitions=2)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Meanwhile(InlineExecutor):
     """Somebody else does something while a slice is computed: before its tasks, or after them."""
 

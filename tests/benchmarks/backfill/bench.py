@@ -23,12 +23,12 @@ from tests.benchmarks.kafka.processes import ProcessTree
 from tests.benchmarks.kafka.running import RunFailedError, measure
 from tests.kafka.server import ROOT
 
-JOBS = ("wordcount", "windows")
+JOBS = ("wordcount", "windows", "declared")
 SPREADS = ("even", "skewed")
 
-#: Who is measured. ``live``: two workers on a Kafka of our own; ``spark``: a backfill; ``inline``: the same without
-#: Spark; ``loop`` and ``sql``: no pystreams at all.
-PEER_NAMES = ("live", "spark", "inline", "loop", "sql")
+#: Who is measured. ``live``: two workers on a Kafka of our own; ``spark``: a backfill; ``processes``: the same without
+#: Spark, in two processes; ``inline``: in one; ``loop`` and ``sql``: no pystreams at all.
+PEER_NAMES = ("live", "spark", "processes", "inline", "loop", "sql")
 
 _SAMPLE_INTERVAL_S = 0.2
 
@@ -149,8 +149,9 @@ class Bench:
 
     def _command(self, peer: str, spread: str, arguments: list[str], staging: str) -> list[str]:
         module, more = {
-            "spark": ("on_spark", [spread, self._options.master, staging]),
-            "inline": ("on_spark", [spread, "none", staging]),
+            "spark": ("backfilled", [spread, self._options.master, staging]),
+            "processes": ("backfilled", [spread, "processes", staging]),
+            "inline": ("backfilled", [spread, "none", staging]),
             "loop": ("plain_loop", []),
             "sql": ("native_sql", [self._options.master]),
         }[peer]

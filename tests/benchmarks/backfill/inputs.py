@@ -28,7 +28,7 @@ WORDS_IN_LINE = 5
 #: The share of records that one partition gets in a skewed input.
 SKEW = 0.9
 
-TOPICS = {"wordcount": "bench-lines", "windows": "bench-amounts"}
+TOPICS = {"wordcount": "bench-lines", "windows": "bench-amounts", "declared": "bench-amounts"}
 
 _CHUNK = 500_000
 _VOCABULARY = 10_000

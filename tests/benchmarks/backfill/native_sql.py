@@ -26,6 +26,7 @@ QUERIES = {
         )
     """,
 }
+QUERIES["declared"] = QUERIES["windows"]
 
 
 def main() -> None:

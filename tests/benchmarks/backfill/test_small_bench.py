@@ -29,11 +29,12 @@ def test_an_input_has_all_records_in_order_and_is_spread_as_it_says(tmp_path, jo
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", ["wordcount", "windows"])
-def test_a_backfill_and_a_plain_loop_come_to_the_same(tmp_path, job):
-    options = Options((job,), ("skewed",), ("inline", "loop"), 5_000, 1, "local[2]")
+@pytest.mark.parametrize("job", ["wordcount", "windows", "declared"])
+def test_backfills_and_a_plain_loop_come_to_the_same(tmp_path, job):
+    peers = ("processes", "inline", "loop")
+    options = Options((job,), ("skewed",), peers, 5_000, 1, "local[2]")
     found = Bench(tmp_path, options, Console(file=io.StringIO())).run()
-    assert [one.peer for one in found] == ["inline", "loop"]
+    assert tuple(one.peer for one in found) == peers
     for one in found:
         assert 0 < one.work_s < one.total_s
         assert one.peak_rss_bytes > 10 << 20

@@ -12,10 +12,11 @@ import operator
 import os
 from collections import Counter
 from datetime import timedelta
+from operator import attrgetter
 
 import msgspec
 
-from pystreams import App, TimeWindows
+from pystreams import App, TimeWindows, agg
 
 OUTPUT = os.environ.get("BENCH_OUTPUT", "bench-output")
 
@@ -105,6 +106,17 @@ windows = App("bench-windows", window_changelog_retention_ms=-1)
     .windowed_by(TimeWindows.tumbling(timedelta(seconds=60), grace=timedelta(seconds=10)))
     .reduce(operator.add, name="sums")
     .to_stream()
+    .to(OUTPUT)
+)
+
+declared = App("bench-declared", window_changelog_retention_ms=-1)
+(
+    declared.stream("bench-amounts", key=str, value=int)
+    .group_by_key()
+    .windowed_by(TimeWindows.tumbling(timedelta(seconds=60), grace=timedelta(seconds=10)))
+    .aggregate(total=agg.sum(), name="sums")
+    .to_stream()
+    .map_values(attrgetter("total"), value=int)
     .to(OUTPUT)
 )
 

@@ -135,7 +135,7 @@ def test_packages_that_are_missing_are_named(pystreams, wordcount, monkeypatch, 
 def test_without_java_the_way_without_spark_is_told(pystreams, wordcount, monkeypatch):
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    refused = pystreams("backfill", wordcount)
+    refused = pystreams("backfill", wordcount, "--master", "local[1]")
     assert refused.code == 2
     assert "--master none" in refused.err
 

@@ -14,7 +14,6 @@ from pystreams.cli.options import (
     ApplicationIdOption,
     BootstrapServersOption,
     EmbeddedLogOption,
-    MasterOption,
     SetOption,
     SparkConfOption,
     StateDirOption,
@@ -110,7 +109,16 @@ def backfill(
             rich_help_panel=LEAVES_PANEL,
         ),
     ] = "none",
-    master: MasterOption = "local[*]",
+    master: Annotated[
+        str,
+        typer.Option(
+            "--master",
+            metavar="auto|none|processes[N]|SPARK",
+            help="Where to run: in this process, in N worker processes of this machine, or on Spark's master. "
+            "[bold]auto[/]: on Spark if only Spark can, else in as many processes as are worth their start.",
+            rich_help_panel=RUNS_PANEL,
+        ),
+    ] = "auto",
     spark_conf: SparkConfOption = None,
     py_files: Annotated[
         str,
@@ -192,7 +200,7 @@ def backfill(
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:
-    """Compute an application's state from history, on Spark.
+    """Compute an application's state from history, in parallel.
 
     It runs the application's own topology, and computes the same state and results.
     With --hand-over the live application continues at the cut, where the backfill

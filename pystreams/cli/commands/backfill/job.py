@@ -14,6 +14,7 @@ import typer
 from pystreams.backfill.locations import is_url, shown
 from pystreams.cli.application.settings import parse_pairs
 from pystreams.cli.application.topics import input_topics, output_topics
+from pystreams.cli.commands.backfill.choosing import before_the_plan, for_plan
 from pystreams.cli.commands.backfill.from_snapshot import hand_over_snapshot
 from pystreams.cli.commands.backfill.inputs import (
     Places,
@@ -23,6 +24,7 @@ from pystreams.cli.commands.backfill.inputs import (
     parse_until,
     tables_among,
 )
+from pystreams.cli.commands.backfill.masters import AUTO, Master
 from pystreams.cli.commands.backfill.options import BackfillOptions
 from pystreams.cli.commands.backfill.outputs import (
     Emit,
@@ -70,7 +72,8 @@ def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
     boundary = None if options.boundary is None else parse_boundary(options.boundary)
     hand_over, emit = parse_hand_over(options.hand_over), parse_emit(options.emit)
     options.check_together(dry_run=dry_run)
-    require_packages(NO_SPARK if options.from_snapshot is not None else options.master)
+    needs_spark = options.from_snapshot is None and options.master != AUTO and Master(options.master).is_spark
+    require_packages(spark=needs_spark)
     program = load_program(options.application, options.flags, options.settings)
     config = program.config
     hand_over.check(config, approximate=options.approximate)
@@ -112,7 +115,7 @@ def _compute(job: BackfillJob) -> None:
     planned = None if job.needs_spark_to_plan else job.planned(None)
     if planned is not None:
         job.check_target(planned)
-    with job.executor() as executor:
+    with job.executor(planned) as executor:
         if planned is None:
             planned = job.planned(executor)
             job.check_target(planned)
@@ -153,21 +156,27 @@ class BackfillJob:
 
     # Plan and checks
 
+    @cached_property
+    def _master(self) -> Master | None:
+        """Where the backfill runs; None: the plan decides."""
+        return before_the_plan(self._options, self._tables, self._staging)
+
     @property
     def needs_spark_to_plan(self) -> bool:
         """Whether only Spark can read a source, or the staging folder of the earlier backfill, or of the one that is
         resumed."""
         options = self._options
         read_by_spark = bool(self._tables) or options.previous is not None or options.resume
-        return options.master != NO_SPARK and read_by_spark
+        return self._master is not None and self._master.is_spark and read_by_spark
 
     def look(self) -> None:
         """For --dry-run: show the plan, and the error that a run would raise now."""
         if self.needs_spark_to_plan:
-            with self.executor() as executor:
+            with self.executor(None) as executor:
                 planned = self.planned(executor)
         else:
             planned = self.planned(None)
+            self._note_master(self._master or for_plan(planned))
         from pystreams.backfill.plan.notes import notes
 
         refused: StreamsError | None = None
@@ -224,7 +233,7 @@ class BackfillJob:
         from pystreams.backfill.staging.local import LocalStaging
 
         check_places(self._staging, self._options.previous)
-        if self._options.master == NO_SPARK:
+        if self._master is None or not self._master.is_spark:
             InlineExecutor().staging(self._staging)
         known = self._options.resume or self._options.overwrite
         if known or is_url(self._staging):
@@ -266,22 +275,38 @@ class BackfillJob:
     # Work
 
     @contextmanager
-    def executor(self) -> Iterator[Executor | None]:
-        """Spark's executor, or None to run in this process."""
-        options = self._options
-        if options.master == NO_SPARK:
-            yield None
+    def executor(self, planned: Planned | None) -> Iterator[Executor | None]:
+        """What computes a plan. None: this process. ``planned`` is None if only Spark can make the plan."""
+        options, master = self._options, self._master
+        if master is None:
+            assert planned is not None, "without Spark the plan comes first"
+            master = for_plan(planned)
+        if not master.is_spark:
+            self._note_master(master)
+            yield None if master.name == NO_SPARK else self._processes(master)
             return
         from pystreams.cli.spark import spark_executor
 
+        require_packages(spark=True)
         name = self._program.config.application_id
         log = None if options.verbose else DEFAULT_STAGING / f"{name}.spark.log"
         conf = parse_pairs(options.spark_conf, CONF_EXAMPLE)
-        note(f"Starting Spark on {options.master}" + (f"; its log is {log}" if log else ""))
+        because = f", because {master.why}" if master.why else ""
+        note(f"Starting Spark on {master.name}{because}" + (f"; its log is {log}" if log else ""))
         with spark_executor(
-            options.master, f"pystreams backfill {name}", conf, options.py_files, log
+            master.name, f"pystreams backfill {name}", conf, options.py_files, log
         ) as executor:
             yield executor
+
+    def _processes(self, master: Master) -> Executor:
+        from pystreams.backfill import ProcessExecutor
+
+        return ProcessExecutor(processes=master.processes)
+
+    def _note_master(self, master: Master) -> None:
+        """Say what ``auto`` has chosen."""
+        if master.why:
+            note(f"Chosen: --master {master.name}, because {master.why}.")
 
     @cached_property
     def _partitions(self) -> Mapping[str, int]:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from pystreams import App, TopologyTestDriver, agg
-from pystreams.backfill.spark.shipping import shipped
+from pystreams.backfill.workers.shipping import shipped
 from pystreams.dsl.aggregates.declaring import declared
 from pystreams.dsl.aggregates.rows import RowSerde, StoredRowSerde, rows_of
 from pystreams.dsl.materialized import StoreName, StoreOptions

@@ -1,6 +1,6 @@
 """Reports the progress of running tasks to the driver: one datagram per second, which may be lost.
 
-Spark's own counters reach the driver when a task ends, and a task may run for hours. Nothing waits for a datagram or
+A task may run for hours, and Spark's own counters reach the driver when it ends. Nothing waits for a datagram or
 depends on it: the outcomes of a slice have the final counts. If the driver cannot listen, or workers do not reach it,
 there is no live progress.
 """
@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from struct import Struct
 from typing import Any
-
-from pyspark import SparkContext
 
 from pystreams.backfill.compute.executor import Report
 from pystreams.clock import Deadline, SystemClock
@@ -78,17 +76,6 @@ class Reporter:
 
     def of(self, task: int) -> TaskReport:
         return TaskReport(self, task)
-
-
-def addresses_of(context: SparkContext) -> tuple[str, str]:
-    """The address on which the driver listens, and the one by which workers reach it. In containers they may differ."""
-    if (context.master or "").startswith("local"):
-        return "127.0.0.1", "127.0.0.1"
-    conf = context.getConf()
-    host = conf.get("spark.driver.host")
-    assert host is not None, "Spark sets it when it starts"
-    # Spark writes addresses of IPv6 in brackets.
-    return (conf.get("spark.driver.bindAddress") or host).strip("[]"), host.strip("[]")
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""A job of pystreams over the archive: on Spark, or in this process (MASTER ``none``).
+"""A job of pystreams over the archive: on Spark, in two processes (MASTER ``processes``), or in this one (``none``).
 
-python -m tests.benchmarks.backfill.on_spark wordcount ARCHIVE OUTPUT even MASTER STAGING
+python -m tests.benchmarks.backfill.backfilled wordcount ARCHIVE OUTPUT even MASTER STAGING
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ COMMIT_RECORDS = {
     ("wordcount", "skewed"): 250_000,
     ("windows", "even"): 110_000,
     ("windows", "skewed"): 330_000,
+    ("declared", "even"): 110_000,
+    ("declared", "skewed"): 330_000,
 }
 CACHE_BYTES = 5 << 20
 
@@ -53,6 +55,9 @@ def main() -> None:
 def _executor(master: str) -> Iterator[Executor | None]:
     if master == "none":
         yield None
+        return
+    if master == "processes":
+        yield backfill.ProcessExecutor(processes=2)
         return
     from pystreams.backfill import SparkExecutor, spark_session
 

@@ -7,8 +7,8 @@ import io
 import pickle
 from typing import Any, Final
 
+import cloudpickle
 import msgspec
-from pyspark import cloudpickle
 
 from pystreams.errors import AppLoadError
 
@@ -16,14 +16,14 @@ from pystreams.errors import AppLoadError
 _MSGSPEC = "__msgspec_cache__"
 
 
-class _Pickler(cloudpickle.CloudPickler):
+class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, type) and _MSGSPEC in vars(obj):
             delattr(obj, _MSGSPEC)
         if obj is dataclasses.MISSING:
             # Dataclasses compare it by identity: a copy would be the default of fields that have none.
             return getattr, (dataclasses, "MISSING")
-        reduced = super().reducer_override(obj)  # type: ignore[no-untyped-call]
+        reduced = super().reducer_override(obj)
         by_value = reduced is not NotImplemented
         return _struct_reduced(obj) if by_value and isinstance(obj, type(msgspec.Struct)) else reduced
 
@@ -74,11 +74,11 @@ def shipped(program: object) -> bytes:
     with lambdas; those of modules go by name. Raises ``AppLoadError`` if something in it cannot be pickled."""
     buffer = io.BytesIO()
     try:
-        pickler: Any = _Pickler(buffer)  # type: ignore[no-untyped-call]
+        pickler: Any = _Pickler(buffer)
         pickler.dump(program)
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         raise AppLoadError(
-            "the application cannot be sent to Spark's workers",
+            "the application cannot be sent to worker processes",
             why=f"something that its functions refer to cannot be pickled: {error}",
             hint="put the application into a module that the workers can import, and name it: "
             "backfill('module:attribute', ...)",

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pystreams import App, TopologyTestDriver
-from pystreams.backfill.spark.shipping import shipped
+from pystreams.backfill.workers.shipping import shipped
 from pystreams.errors import AppLoadError
 from tests.backfill.programs import PROGRAMS
 
@@ -87,5 +87,5 @@ def test_what_cannot_be_sent_is_told() -> None:
 
     app = App("locked")
     app.stream("lines", value=str).map_values(locked, value=str).to("out")
-    with pytest.raises(AppLoadError, match="cannot be sent to Spark's workers"):
+    with pytest.raises(AppLoadError, match="cannot be sent to worker processes"):
         shipped(app)

@@ -1,0 +1,192 @@
+"""Runs the tasks of a backfill in worker processes of this machine, without Spark: the files that ``InlineExecutor``
+writes, by several processes at a time.
+
+loky runs the processes: its workers do not import the main program again, and it notices when one of them dies.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+from loky import BrokenProcessPool, cpu_count, get_reusable_executor
+
+from pystreams.backfill.application import Application, PickledApplication, application_here
+from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.locations import shown
+from pystreams.backfill.staging.port import Selection, Staged
+from pystreams.backfill.workers.errors import WorkerError, error_in, sending_errors
+from pystreams.backfill.workers.progress import Reporter, listening
+from pystreams.backfill.workers.shipping import shipped
+from pystreams.errors import StateError
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+#: So often a task is begun whose process dies, as on Spark.
+ATTEMPTS_MAX: Final = 4
+
+#: Workers that have nothing to do end after this time. Between two slices, and before a hand-over, they stay.
+_IDLE_S: Final = 10
+
+#: A worker looks so often whether its driver lives.
+_LOOK_S: Final = 1.0
+
+_HERE: Final = "127.0.0.1"
+
+#: Workers write their log to standard error, which is the driver's.
+_LOG_FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+@dataclass(slots=True)
+class ProcessExecutor(InlineExecutor):
+    """Implements ``executor.Executor``. ``processes`` is how many work at a time (None: one for each core that this
+    process may use).
+
+    It stages the same files as ``InlineExecutor``: each of them resumes and continues what the other one has computed.
+    A task whose process dies is begun again, up to ``ATTEMPTS_MAX`` times.
+    """
+
+    processes: int | None = None
+    #: Workers are started anew for each backfill: they keep the modules that they have imported, and these may change.
+    _backfill: str = field(default_factory=lambda: uuid4().hex, init=False, repr=False)
+
+    def application(self, program: object, settings: Mapping[str, Any]) -> Application:
+        self._backfill = uuid4().hex
+        here = application_here(program, settings)
+        if isinstance(program, str):
+            return here
+        return PickledApplication(shipped(program), dict(settings))
+
+    def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
+        one = job.work.slice
+        if self._count(one.tasks) == 1:
+            return super(ProcessExecutor, self).compute(job, report)
+        with self._computing(job), listening(_HERE, _HERE, report) as reporter:
+            call = _TaskCall(job, self.batch_rows, reporter)
+            found = self._for_each(call, range(one.tasks), job.title)
+        return [TaskOutcome.from_json(outcome) for outcome in found]
+
+    def for_each_partition(
+        self, staging: Staged, selection: Selection, function: PartitionFunction
+    ) -> list[bytes]:
+        if self._count(selection.partitions) == 1:
+            return super(ProcessExecutor, self).for_each_partition(staging, selection, function)
+        call = _PartitionCall(staging, selection, function)
+        return self._for_each(call, range(selection.partitions), selection.topic)
+
+    def _count(self, tasks: int) -> int:
+        return min(self.processes or cpu_count(), tasks)
+
+    def _for_each(self, call: Callable[[int], R], numbers: Collection[int], what: str) -> list[R]:
+        """Call a function for each number, each in some process, and again where a process died. The results by
+        number; ``what`` the work is for people."""
+        found: dict[int, R] = {}
+        died: BrokenProcessPool | None = None
+        for _ in range(ATTEMPTS_MAX):
+            missing = [number for number in numbers if number not in found]
+            died = self._attempt(call, missing, found)
+            if died is None:
+                return [found[number] for number in numbers]
+            log.warning("a worker process of the backfill died; its task is begun again")
+        raise StateError(
+            f"worker processes died {ATTEMPTS_MAX} times",
+            where=what,
+            why=shown(str(died).strip()),
+            hint="if the machine has too little memory for so many tasks at a time, use fewer processes "
+            "(ProcessExecutor(processes=1), on the command line --master 'processes[1]') or smaller caches "
+            "(statestore_cache_max_bytes)",
+        )
+
+    def _attempt(
+        self,
+        call: Callable[[int], R],
+        missing: Collection[int],
+        found: dict[int, R],
+    ) -> BrokenProcessPool | None:
+        """Fills ``found``; gives the error if a process died. Raises the error of a call."""
+        pool = get_reusable_executor(
+            max_workers=self._count(len(missing)),
+            timeout=_IDLE_S,
+            initializer=_begin_worker,
+            # Workers with other arguments are not used again.
+            initargs=(os.getpid(), logging.getLogger().level, str(Path.cwd()), self._backfill),
+        )
+        try:
+            waiting: dict[Future[R], int] = {pool.submit(call, number): number for number in missing}
+            died: BrokenProcessPool | None = None
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_EXCEPTION).done:
+                    number = waiting.pop(future)
+                    try:
+                        found[number] = future.result()
+                    except BrokenProcessPool as error:
+                        died = error
+        except BaseException as error:
+            # Nobody waits for what the other workers are doing.
+            pool.shutdown(kill_workers=True)
+            sent = error_in(str(error)) if isinstance(error, WorkerError) else None
+            if sent is not None:
+                raise sent from sent.__cause__
+            raise
+        return died
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskCall:
+    """Computes and stages one task of a slice; gives its outcome."""
+
+    job: SliceJob
+    batch_rows: int
+    reporter: Reporter
+
+    def __call__(self, task: int) -> bytes:
+        reports = self.reporter.of(task)
+
+        def report(_task: int, records: int, finished: bool) -> None:
+            reports.processed(records)
+            if finished:
+                reports.finished()
+
+        with sending_errors():
+            return InlineExecutor(self.batch_rows).compute_task(self.job, task, report).to_json()
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionCall:
+    """Calls a function with the rows of one partition."""
+
+    staging: Staged
+    selection: Selection
+    function: PartitionFunction
+
+    def __call__(self, partition: int) -> bytes:
+        with sending_errors():
+            return self.function(partition, self.staging.rows(self.selection, partition))
+
+
+def _begin_worker(driver_pid: int, log_level: int, _folder: str, _backfill: str) -> None:
+    logging.basicConfig(level=log_level, format=_LOG_FORMAT)
+    # Ctrl-C is for the driver, which ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(driver_pid,), name="pystreams-driver", daemon=True).start()
+
+
+def _end_with(driver_pid: int) -> None:
+    """End this process when the driver has died, even in the middle of a task: a later driver computes it again, in
+    another folder."""
+    while os.getppid() == driver_pid:
+        time.sleep(_LOOK_S)
+    os._exit(1)

@@ -1,0 +1,85 @@
+"""``--master``: in this process, in several, or on Spark; ``auto`` chooses, and says so. The result is the same."""
+
+from __future__ import annotations
+
+import loky
+import pytest
+
+from pystreams import open_log
+from pystreams.cli.commands.backfill import choosing
+from tests.cli.backfill.backfill_kit import wordcount
+from tests.cli.backfill.test_backfill import rows
+
+__all__ = ["wordcount"]
+
+
+def test_few_records_are_computed_by_this_process(pystreams, wordcount):
+    done = pystreams("backfill", wordcount)
+    assert done.code == 0, done.err
+    assert "Chosen: --master none, because 2 records are soon computed." in done.err
+
+
+def test_many_records_are_computed_by_several_processes_to_the_same_result(
+    folder, pystreams, wordcount, monkeypatch
+):
+    monkeypatch.setattr(loky, "cpu_count", lambda: 3)
+    with open_log(folder / ".pystreams" / "log.db") as log:
+        for number in range(choosing.FEW_RECORDS):
+            log.produce("lines", None, f"word{number % 100} again")
+    here = pystreams("backfill", wordcount, "--master", "none", "--staging", "here")
+    assert "Chosen" not in here.err
+    several = pystreams("backfill", wordcount, "--staging", "several")
+    assert several.code == 0, several.err
+    assert (
+        "Chosen: --master processes[2], because it has 50,002 records and up to 2 tasks at a time."
+    ) in several.err
+    assert rows(several, "store") == rows(here, "store")
+    assert rows(several, "slice") == rows(here, "slice")
+
+
+def test_a_dry_run_says_where_it_would_run(pystreams, wordcount):
+    told = pystreams("backfill", wordcount, "--dry-run").err
+    assert "Chosen: --master none, because" in told
+
+
+def test_processes_are_as_many_as_the_user_says(pystreams, wordcount):
+    done = pystreams("backfill", wordcount, "--master", "processes[2]", "--hand-over", "embedded")
+    assert done.code == 0, done.err
+    assert "Chosen" not in done.err
+    again = pystreams("backfill", wordcount, "--master", "none", "--resume")
+    assert rows(again, "store") == rows(done, "store")
+
+
+@pytest.mark.parametrize(
+    "arguments,answer",
+    [
+        (["--master", "processes[0]"], "a backfill cannot run in 0 processes"),
+        (
+            ["--master", "processes", "--conf", "spark.driver.memory=4g"],
+            "--conf does not go with --master processes",
+        ),
+        (["--master", "processes", "--staging", "s3a://bucket/x"], "without Spark nothing can be staged"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(pystreams, wordcount, arguments, answer):
+    refused = pystreams("backfill", wordcount, *arguments)
+    assert refused.code == 2, refused.err
+    assert answer in " ".join(refused.err.split())
+
+
+def test_a_task_that_fails_in_a_process_is_explained_as_in_this_one(folder, pystreams):
+    (folder / "divides.py").write_text(
+        "from pystreams import App\n"
+        "app = App('divides')\n"
+        "app.stream('numbers', key=str, value=int).map_values(lambda n: 6 // n).to('out', value=int)\n"
+    )
+    pystreams("topics", "create", "numbers", "out", "-p", "2")
+    with open_log(folder / ".pystreams" / "log.db") as log:
+        log.produce("numbers", "k", 0)
+        log.produce("numbers", "k", 1)
+    here = pystreams("backfill", "divides", "--master", "none")
+    several = pystreams("backfill", "divides", "--master", "processes[2]", "--overwrite")
+    assert (here.code, several.code) == (1, 1)
+    assert "ZeroDivisionError" in here.err
+    explained = [told.err[told.err.index("Error:") :] for told in (here, several)]
+    assert explained[0] == explained[1]
