@@ -17,6 +17,7 @@ The parts, in the order in which a backfill goes through them; each imports only
 - ``handover/``: changelogs, offsets and records go to the live application, all of it or nothing.
 - ``snapshot/``: the same as a folder that a live application restores from.
 - ``tables/``: topics and stores as tables for SQL.
+- ``verification/``: the stores of a live application, compared with what history gives.
 - ``workers/``: an executor on worker processes of this machine, and what they share with those of Spark.
 - ``spark/``: executor, staging, archiver and data source on Spark; nothing else here imports Spark.
 
@@ -51,14 +52,16 @@ if TYPE_CHECKING:
     from pystreams.backfill.spark.datasource import PystreamsDataSource
     from pystreams.backfill.spark.executor import SparkExecutor
     from pystreams.backfill.spark.session import spark_session
+    from pystreams.backfill.verification.outcome import Verified
+    from pystreams.backfill.verification.verifying import verify
     from pystreams.backfill.workers.processes import ProcessExecutor
 
 # fmt: off
 __all__ = [
     "CsvSource", "DataFrameSource", "EmbeddedSource", "InlineExecutor", "JsonSource", "KafkaSource", "MemorySource",
     "ParquetSource", "ProcessExecutor", "Progress", "PystreamsDataSource", "SparkArchiver", "SparkExecutor",
-    "SparkTable", "TopicSources", "backfill", "emit", "hand_over", "open_snapshot", "plan_backfill", "restore_snapshot",
-    "spark_session", "write_snapshot",
+    "SparkTable", "TopicSources", "Verified", "backfill", "emit", "hand_over", "open_snapshot", "plan_backfill",
+    "restore_snapshot", "spark_session", "verify", "write_snapshot",
 ]
 # fmt: on
 
@@ -79,6 +82,7 @@ _LAZY = {
     "SparkExecutor": "pystreams.backfill.spark.executor",
     "SparkTable": "pystreams.backfill.sources",
     "TopicSources": "pystreams.backfill.sources",
+    "Verified": "pystreams.backfill.verification.outcome",
     "backfill": "pystreams.backfill.api",
     "emit": "pystreams.backfill.handover.emit",
     "hand_over": "pystreams.backfill.handover.hand_over",
@@ -86,6 +90,7 @@ _LAZY = {
     "plan_backfill": "pystreams.backfill.api",
     "restore_snapshot": "pystreams.backfill.snapshot",
     "spark_session": "pystreams.backfill.spark.session",
+    "verify": "pystreams.backfill.verification.verifying",
     "write_snapshot": "pystreams.backfill.snapshot",
 }
 

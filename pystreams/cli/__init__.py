@@ -2,12 +2,12 @@
 
 Begin with ``main``, which registers the commands and turns an error into a message and an exit code.
 
-- ``commands/``: one module for each command, a package for ``backfill`` and for the workers of ``run``.
+- ``commands/``: one module for each command, a package for those that need several, and for the workers of ``run``.
 - ``application/``: the application that a command names: loading it, its settings, its topics.
 - ``records/``: records as text, in both directions, for ``produce`` and ``consume``.
 - ``terminal/``: messages, tables, logs, progress, errors and exit codes.
-- ``options``: options that several commands share. ``connection``: the log that a command works on. ``spark``: Spark
-  for those that use it. ``versions``: the lines of ``--version``.
+- ``options``: options that several commands share. ``connection``: the log that a command works on. ``masters``:
+  where history is computed; ``spark``: Spark for those that use it. ``versions``: the lines of ``--version``.
 
 Modules that commands import at their beginning are light: everything else is imported when a command runs, so that
 ``--help`` is quick and works without the optional packages. Nothing outside of this package imports it.

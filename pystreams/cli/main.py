@@ -21,6 +21,7 @@ from pystreams.cli.commands.reset import reset
 from pystreams.cli.commands.run import run
 from pystreams.cli.commands.snapshots import snapshots
 from pystreams.cli.commands.topics import topics_app
+from pystreams.cli.commands.verify.command import verify
 from pystreams.cli.terminal.exits import Exit, exit_of
 from pystreams.cli.terminal.logs import take_down_logs
 from pystreams.cli.terminal.show_error import show_error
@@ -79,6 +80,7 @@ app.command(rich_help_panel="Applications")(describe)
 app.command(rich_help_panel="Applications")(diff)
 app.command(rich_help_panel="Applications")(reset)
 app.command(rich_help_panel="Applications")(backfill)
+app.command(rich_help_panel="Applications")(verify)
 app.command(rich_help_panel="Applications")(snapshots)
 app.add_typer(topics_app, name="topics", rich_help_panel="Records")
 app.command(rich_help_panel="Records")(produce)

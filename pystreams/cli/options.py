@@ -11,6 +11,7 @@ import typer
 from pystreams.cli.terminal.logs import LogFormat
 
 LOG_PANEL = "Where the records are"
+READS_PANEL = "Input"
 RUNS_PANEL = "How it runs"
 
 #: An example of a value of ``--conf``.
@@ -127,5 +128,31 @@ SparkConfOption: TypeAlias = Annotated[
         help=f"A setting of Spark: [bold]--conf {CONF_EXAMPLE}[/]. May be repeated.",
         show_default=False,
         rich_help_panel=RUNS_PANEL,
+    ),
+]
+
+PyFilesOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--py-files",
+        metavar="FILE[,...]",
+        help="Python files, or zip files of packages, that Spark's workers need to import the application.",
+        show_default=False,
+        rich_help_panel=RUNS_PANEL,
+    ),
+]
+
+SourceOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--source",
+        metavar="[TOPIC=]KIND[:PLACE]",
+        help="The source of a topic's history: [bold]kafka[/], [bold]embedded[/], or files in a folder: "
+        "[bold]parquet:FOLDER[/], [bold]json:FOLDER[/], [bold]csv:FOLDER[/]; or a table that Spark reads: "
+        "[bold]'table:NAME?key=COLUMN&timestamp=COLUMN'[/], also [bold]iceberg:[/], [bold]delta:[/], "
+        "[bold]orc:[/], [bold]jdbc:[/]. Without TOPIC: the source "
+        "of all other topics. May be repeated. Default: the log that the application runs on.",
+        show_default=False,
+        rich_help_panel=READS_PANEL,
     ),
 ]

@@ -23,10 +23,11 @@ from pystreams.errors import ConfigError, StateError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pystreams.backfill.compute.executor import Executor
 
 #: The value of ``--master`` for a command without Spark.
 NO_SPARK = "none"
+
+RESUME = "correct that, and continue with --resume"
 
 #: The number of lines of Spark's log that are shown when it fails.
 _LINES = 3
@@ -52,27 +53,9 @@ def require_packages(*, spark: bool) -> None:
         )
 
 
-def for_spark_alone(options: Sequence[str], master: str) -> ConfigError:
-    """The error for Spark's options in a command without Spark."""
-    return ConfigError(
-        f"{' and '.join(options)} does not go with --master {master}",
-        why="it is an option of Spark, and this command runs without Spark",
-        hint="leave one of them out",
-    )
-
-
-@contextmanager
-def spark_executor(
-    master: str, app_name: str, conf: Mapping[str, str], py_files: Sequence[str], log: Path | None
-) -> Iterator[Executor]:
-    """An executor with its own Spark session. ``log`` is where Spark and its workers write; None: to standard error.
-
-    Raises ``ConfigError`` if Spark does not start, ``StateError`` if it fails at work.
-    """
-    from pystreams.backfill import SparkExecutor
-
-    with quiet_session(master, app_name, conf, log) as session:
-        yield SparkExecutor(session, py_files=py_files)
+def file_names(text: str) -> Sequence[str]:
+    """The names in the text of ``--py-files``."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 @contextmanager
@@ -81,7 +64,7 @@ def quiet_session(
     app_name: str,
     conf: Mapping[str, str],
     log: Path | None,
-    hint: str = "correct that, and continue with --resume",
+    hint: str = RESUME,
 ) -> Iterator[SparkSession]:
     """A Spark session without log output. Raises ``ConfigError`` if Spark does not start, ``StateError`` if it fails at
     work."""

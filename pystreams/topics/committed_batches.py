@@ -24,13 +24,22 @@ class SilentPartitionError(Exception):
 
 
 def committed_batches(
-    broker: Broker, admin: Admin, partition: TopicPartition, clock: Clock, silence_ms: float
+    broker: Broker,
+    admin: Admin,
+    partition: TopicPartition,
+    clock: Clock,
+    silence_ms: float,
+    start_offset: int = 0,
 ) -> Generator[RecordBatch]:
-    """The records up to the present end of the partition, without those of aborted transactions.
+    """The records from ``start_offset`` up to the present end of the partition, without those of aborted transactions.
 
     Raises ``SilentPartitionError`` if no record arrives for ``silence_ms``.
     """
-    start, end = admin.beginning_offsets([partition])[partition], admin.end_offsets([partition])[partition]
+    beginning, end = (
+        admin.beginning_offsets([partition])[partition],
+        admin.end_offsets([partition])[partition],
+    )
+    start = max(beginning, start_offset)
     if start >= end:
         return
     # A restore consumer, because it does not read uncommitted records.

@@ -12,6 +12,7 @@ E2  backfill, hand-over and live equal live that was stopped at the cut and star
 E3  cut at one time, they equal live without a stop
 E4  live tasks that are given what the backfill repartitioned give the same bytes; and where live has several results,
     what is the same in all of them is the same here
+V   ``verify`` finds live stores equal to history, as far as they are certain
 and of single partitions that Java's own driver gives the same.
 
 On Spark each topology is run to one kind of end (spark/kinds.py).
@@ -40,6 +41,8 @@ from pystreams.backfill.compute.inline import InlineExecutor
 from pystreams.backfill.compute.result import BackfillResult, SinkRecord
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.handover.hand_over import hand_over
+from pystreams.backfill.sources import EmbeddedSource
+from pystreams.backfill.verification.verifying import verify
 from pystreams.errors import ProductionError, StreamsError, TopicError, TopologyError
 from pystreams.ids import TopicPartition
 from tests.backfill.against_java import Question, comparable, differences, question
@@ -63,6 +66,8 @@ FOLDED = "E1: folded, the same stores and offsets, and what is certain of the ou
 REPLAYED = "E4: equal to live tasks over the same internal records, caches off and on"
 CERTAIN = "E4: of several legal results, equal to live in what is the same in all"
 NOTHING_CERTAIN = "E4: of several legal results, nothing is the same in all"
+VERIFIED = "verified: live stores, as far as they are certain, are found equal to history"
+NOT_VERIFIED = "verified: no store is certain"
 REFUSED = "refused: the application reads what it writes"
 FAILED = "failed, as live"
 NO_TOPOLOGY = "no topology"
@@ -101,7 +106,7 @@ def check(trial: Trial, folder: Path, questions: list[Question]) -> list[str]:
     reason = not_handed_over(trial, whole.plan)
     if reason is not None:
         return [*found, f"E2 does not promise: {reason}"]
-    found.append(_check_hand_over(trial, folder, whole))
+    found += [_check_hand_over(trial, folder, whole), check_verified(trial, folder / "verified")]
     if seamless(trial, whole.plan) and not held_back(trial, whole):
         found.append(_check_no_seam(trial, folder, whole))
     return found
@@ -282,6 +287,34 @@ def _as_set(sink: Mapping[int, list[SinkRecord]]) -> list[Any]:
 
 def _last_values(sink: Mapping[int, list[SinkRecord]]) -> dict[Any, Any]:
     return {record.key: record.value for records in sink.values() for record in records}
+
+
+# Verified
+
+
+def check_verified(trial: Trial, folder: Path) -> str:
+    """Run live, and compare its stores with history as the product does."""
+    whole = _cut(trial, folder / "whole", 0, until=None)
+    with closing(Log(folder)) as log:
+        create(log, trial, sinks_of(whole))
+        append(log, trial.history)
+        live(log, trial)
+        source = EmbeddedSource(str(folder / "log.db"))
+        settings = {**trial.settings, "state_dir": folder / "state"}
+        found = verify(trial.topology(), log.broker, sources=source, settings=settings, wait_ms=0)
+    one_result = deterministic(whole.plan) and not held_back(trial, whole)
+    certain = settled(trial.scenario).stores
+    versioned = {spec.name for spec in whole.loaded.built.stores if spec.kind == "versioned"}
+    checked = {
+        store: one
+        for store, one in found.stores.items()
+        if one_result or (store in certain and store not in versioned)
+    }
+    for store, one in checked.items():
+        # Of several legal results of one value, the timestamps may be several, too.
+        if one.counts.different != (0 if one_result else one.counts.timestamp):
+            raise AssertionError(f"verified, {store}: {one}")
+    return VERIFIED if checked else NOT_VERIFIED
 
 
 # E3

@@ -25,6 +25,7 @@ COMMANDS = [
     ["diff"],
     ["reset"],
     ["backfill"],
+    ["verify"],
     ["snapshots"],
     ["produce"],
     ["consume"],

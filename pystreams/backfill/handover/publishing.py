@@ -143,7 +143,7 @@ class _Publishing:
                     self._send(key, value, timestamp)
                     written += 1
             left.update(taken)
-        for key in left.remaining():
+        for key in left:
             self._send(key, None, self._cut_time_ms)
             deleted += 1
         self._producer.commit()

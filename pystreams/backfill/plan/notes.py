@@ -52,11 +52,13 @@ _KEY_CHANGING = (Map, SelectKey, FlatMap, Process)
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """``step`` is a node's name, a topic's or a store's."""
+    """``step`` is a node's name, a topic's or a store's. ``behind``: its own state is certain, what follows it is
+    not."""
 
     kind: NoteKind
     step: str
     text: str
+    behind: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.step}: {self.text}"
@@ -176,7 +178,8 @@ def _cached(sub: SubTopology, loaded: LoadedApplication, folded: Collection[str]
     followed = {parent for node in sub.nodes if not isinstance(node, SourceNode) for parent in node.parents}
     for node in sub.nodes:
         if isinstance(node, ProcessorNode) and node.name in followed and cached.intersection(node.stores):
-            yield Note("one legal result", node.name, _FOLDED if node.name in folded else _FLUSHED)
+            text = _FOLDED if node.name in folded else _FLUSHED
+            yield Note("one legal result", node.name, text, behind=True)
 
 
 def _order_dependent(plan: BackfillPlan, one: Slice, sub: SubTopology) -> Iterator[Note]:

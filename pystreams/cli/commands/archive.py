@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pystreams.cli.application.settings import parse_pairs
+from pystreams.cli.masters import Master
 from pystreams.cli.options import (
     CONF_EXAMPLE,
     RUNS_PANEL,
@@ -19,7 +20,7 @@ from pystreams.cli.options import (
     MasterOption,
     SparkConfOption,
 )
-from pystreams.cli.spark import NO_SPARK, for_spark_alone, require_packages
+from pystreams.cli.spark import NO_SPARK, require_packages
 from pystreams.cli.terminal.console import note
 from pystreams.cli.terminal.exits import Exit
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
@@ -75,9 +76,8 @@ def archive(
     logs = LogOptions(verbose)
     log_to_stderr(logs)
     conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
+    Master(master).check({"--conf": conf})
     require_packages(spark=master != NO_SPARK)
-    if conf and master == NO_SPARK:
-        raise for_spark_alone(["--conf"], master)
     from pystreams.backfill.archive.archive import archive as run
 
     source, clock = _source(embedded_log, bootstrap_servers), SystemClock()

@@ -43,9 +43,9 @@ def test_passwords_in_urls_are_never_shown(pystreams, wordcount, arguments, capl
 
 
 def test_urls_of_files_for_workers_stay_as_they_are():
-    from pystreams.cli.commands.backfill.command import _names
+    from pystreams.cli.spark import file_names
 
-    assert _names("s3a://bucket//shop.zip, ./local.py,") == ("s3a://bucket//shop.zip", "./local.py")
+    assert file_names("s3a://bucket//shop.zip, ./local.py,") == ("s3a://bucket//shop.zip", "./local.py")
 
 
 @pytest.mark.parametrize(

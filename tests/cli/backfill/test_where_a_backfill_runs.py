@@ -53,7 +53,7 @@ def test_processes_are_as_many_as_the_user_says(pystreams, wordcount):
 @pytest.mark.parametrize(
     "arguments,answer",
     [
-        (["--master", "processes[0]"], "a backfill cannot run in 0 processes"),
+        (["--master", "processes[0]"], "history cannot be computed in 0 processes"),
         (
             ["--master", "processes", "--conf", "spark.driver.memory=4g"],
             "--conf does not go with --master processes",

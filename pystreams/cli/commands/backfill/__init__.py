@@ -3,7 +3,7 @@
 In the order in which they come into play:
 
 - ``command``: the options, with their help. ``options``: their values, and which of them contradict each other.
-- ``masters``: the values of ``--master``. ``choosing``: the choice of ``auto``.
+- ``choosing``: the choice of ``--master auto``.
 - ``inputs``, ``outputs``: the values of ``--source``, ``--until``, ``--hand-over`` and ``--emit``.
 - ``program``: the application, as workers can import it.
 - ``job``: plans, checks, computes and hands over. Begin here. ``from_snapshot``: hands over without computing.

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from pystreams.backfill.locations import is_url, shown
-from pystreams.cli.commands.backfill.masters import AUTO, SPARK_HERE, Master
 from pystreams.cli.commands.backfill.options import BackfillOptions
+from pystreams.cli.masters import AUTO, SPARK_HERE, Master
 from pystreams.cli.spark import NO_SPARK
 
 if TYPE_CHECKING:

@@ -3,43 +3,31 @@ application."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
 from pystreams.cli.options import (
+    READS_PANEL,
     RUNS_PANEL,
     ApplicationArgument,
     ApplicationIdOption,
     BootstrapServersOption,
     EmbeddedLogOption,
+    PyFilesOption,
     SetOption,
+    SourceOption,
     SparkConfOption,
     StateDirOption,
 )
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
 
-READS_PANEL = "Input"
 LEAVES_PANEL = "Results"
 
 
 def backfill(
     application: ApplicationArgument,
-    source: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--source",
-            metavar="[TOPIC=]KIND[:PLACE]",
-            help="The source of a topic's history: [bold]kafka[/], [bold]embedded[/], or files in a folder: "
-            "[bold]parquet:FOLDER[/], [bold]json:FOLDER[/], [bold]csv:FOLDER[/]; or a table that Spark reads: "
-            "[bold]'table:NAME?key=COLUMN&timestamp=COLUMN'[/], also [bold]iceberg:[/], [bold]delta:[/], "
-            "[bold]orc:[/], [bold]jdbc:[/]. Without TOPIC: the source "
-            "of all other topics. May be repeated. Default: the log that the application runs on.",
-            show_default=False,
-            rich_help_panel=READS_PANEL,
-        ),
-    ] = None,
+    source: SourceOption = None,
     until: Annotated[
         str,
         typer.Option(
@@ -120,17 +108,7 @@ def backfill(
         ),
     ] = "auto",
     spark_conf: SparkConfOption = None,
-    py_files: Annotated[
-        str,
-        typer.Option(
-            "--py-files",
-            metavar="FILE[,...]",
-            help="Python files, or zip files of packages, that Spark's workers need to import the "
-            "application.",
-            show_default=False,
-            rich_help_panel=RUNS_PANEL,
-        ),
-    ] = "",
+    py_files: PyFilesOption = "",
     staging: Annotated[
         str | None,
         typer.Option(
@@ -214,6 +192,7 @@ def backfill(
     """
     from pystreams.cli.commands.backfill.job import run_backfill
     from pystreams.cli.commands.backfill.options import BackfillOptions
+    from pystreams.cli.spark import file_names
 
     log_to_stderr(LogOptions(verbose))
     options = BackfillOptions(
@@ -228,7 +207,7 @@ def backfill(
         emit=emit,
         master=master,
         spark_conf=spark_conf or [],
-        py_files=_names(py_files),
+        py_files=file_names(py_files),
         staging=staging,
         resume=resume,
         overwrite=overwrite,
@@ -245,7 +224,3 @@ def backfill(
         settings=setting or [],
     )
     run_backfill(options, dry_run=dry_run)
-
-
-def _names(text: str) -> Sequence[str]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())

@@ -140,13 +140,14 @@ def check_topics(named: Collection[str | None], inputs: Collection[str]) -> None
 @dataclass(frozen=True, slots=True)
 class Places:
     """The places of the logs, and how files without offsets are read. ``log_after_tables``: a log goes on behind each
-    table."""
+    table. ``reads_committed``: the live application passes over records of transactions that were aborted."""
 
     embedded_log: Path
     bootstrap_servers: str | None
     client_settings: Mapping[str, Any] = field(repr=False)
     approximate: bool
     log_after_tables: bool = False
+    reads_committed: bool = False
 
 
 def default_source(places: Places) -> SourceText:
@@ -192,7 +193,9 @@ def open_source(text: SourceText, places: Places) -> Source | DataFrameSource:
                     "a source on Kafka needs the addresses of its brokers",
                     hint="write kafka:HOST:PORT, or add --bootstrap-servers HOST:PORT",
                 )
-            return sources.KafkaSource(servers, places.client_settings)
+            return sources.KafkaSource(
+                servers, places.client_settings, "read_committed" if places.reads_committed else None
+            )
         case "embedded":
             path = Path(text.place) if text.place else places.embedded_log
             if not path.exists():

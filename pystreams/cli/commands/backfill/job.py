@@ -24,7 +24,6 @@ from pystreams.cli.commands.backfill.inputs import (
     parse_until,
     tables_among,
 )
-from pystreams.cli.commands.backfill.masters import AUTO, Master
 from pystreams.cli.commands.backfill.options import BackfillOptions
 from pystreams.cli.commands.backfill.outputs import (
     Emit,
@@ -44,8 +43,9 @@ from pystreams.cli.commands.backfill.report import (
     titles,
 )
 from pystreams.cli.commands.backfill.report_json import plan_json, report_json
+from pystreams.cli.masters import AUTO, Master, open_executor
 from pystreams.cli.options import CONF_EXAMPLE
-from pystreams.cli.spark import NO_SPARK, require_packages
+from pystreams.cli.spark import require_packages
 from pystreams.cli.terminal.console import note
 from pystreams.cli.terminal.exits import Exit
 from pystreams.clock import SystemClock
@@ -86,6 +86,7 @@ def run_backfill(options: BackfillOptions, *, dry_run: bool) -> None:
         config.client_settings,
         options.approximate,
         log_after_tables=boundary is not None,
+        reads_committed=config.processing_guarantee == "exactly_once_v2",
     )
     built = build_topology(program.loaded, config)
     sources = open_sources(texts, sorted({*input_topics(built), *built.global_topics}), places)
@@ -277,31 +278,16 @@ class BackfillJob:
     @contextmanager
     def executor(self, planned: Planned | None) -> Iterator[Executor | None]:
         """What computes a plan. None: this process. ``planned`` is None if only Spark can make the plan."""
-        options, master = self._options, self._master
+        options, master, name = self._options, self._master, self._program.config.application_id
         if master is None:
             assert planned is not None, "without Spark the plan comes first"
             master = for_plan(planned)
-        if not master.is_spark:
-            self._note_master(master)
-            yield None if master.name == NO_SPARK else self._processes(master)
-            return
-        from pystreams.cli.spark import spark_executor
-
-        require_packages(spark=True)
-        name = self._program.config.application_id
         log = None if options.verbose else DEFAULT_STAGING / f"{name}.spark.log"
         conf = parse_pairs(options.spark_conf, CONF_EXAMPLE)
-        because = f", because {master.why}" if master.why else ""
-        note(f"Starting Spark on {master.name}{because}" + (f"; its log is {log}" if log else ""))
-        with spark_executor(
-            master.name, f"pystreams backfill {name}", conf, options.py_files, log
-        ) as executor:
+        if not master.is_spark:
+            self._note_master(master)
+        with open_executor(master, f"pystreams backfill {name}", conf, options.py_files, log) as executor:
             yield executor
-
-    def _processes(self, master: Master) -> Executor:
-        from pystreams.backfill import ProcessExecutor
-
-        return ProcessExecutor(processes=master.processes)
 
     def _note_master(self, master: Master) -> None:
         """Say what ``auto`` has chosen."""

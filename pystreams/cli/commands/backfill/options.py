@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pystreams.cli.application.settings import parse_pairs
-from pystreams.cli.commands.backfill.masters import AUTO, Master
+from pystreams.cli.masters import AUTO, Master
 from pystreams.cli.options import CONF_EXAMPLE
-from pystreams.cli.spark import for_spark_alone
 from pystreams.errors import ConfigError
 
 
@@ -42,11 +41,9 @@ class BackfillOptions:
     def check_together(self, *, dry_run: bool) -> None:
         """Raises ``ConfigError`` for options that contradict each other."""
         parse_pairs(self.spark_conf, CONF_EXAMPLE)
-        Master(self.master).check()
         for_spark = {"--conf": self.spark_conf, "--py-files": self.py_files}
-        idle = [name for name, value in for_spark.items() if value]
-        if self.master != AUTO and not Master(self.master).is_spark and idle:
-            raise for_spark_alone(idle, self.master)
+        if self.master != AUTO:
+            Master(self.master).check(for_spark)
         if self.resume and self.overwrite:
             raise ConfigError(
                 "--resume does not go with --overwrite",

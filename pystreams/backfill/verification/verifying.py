@@ -1,0 +1,183 @@
+"""The steps of a verification: the moment of the live application, history up to there, and the comparison."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from os import fspath
+from typing import Any, Final
+
+from pystreams.backfill.api import Location, Program, plan_backfill
+from pystreams.backfill.compute.driver import OnProgress, Planned, run
+from pystreams.backfill.compute.executor import Executor
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.compute.opening import Sources
+from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.locations import shown
+from pystreams.backfill.verification.comparing import CompareStore, partition_outcome
+from pystreams.backfill.verification.history import until_cut
+from pystreams.backfill.verification.legal import reasons_to_differ
+from pystreams.backfill.verification.live_cut import LiveCut, read_live_cut
+from pystreams.backfill.verification.outcome import StoreCounts, StoreVerified, Verified
+from pystreams.broker.port import Broker, retention_of
+from pystreams.clock import Clock, SystemClock
+from pystreams.errors import ConfigError, StateError
+from pystreams.stream_time import NO_TIME
+
+#: By default so long for a moment at which all that was read is in the stores.
+WAIT_MS: Final = 10_000.0
+#: By default so many differences of each store are kept.
+LIMIT: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedVerification:
+    """A backfill to run, which ends where the application had come to at the moment ``cut``."""
+
+    planned: Planned
+    cut: LiveCut
+
+
+def verify(
+    application: Program,
+    broker: Broker,
+    *,
+    sources: Sources,
+    staging: Location | None = None,
+    executor: Executor | None = None,
+    settings: Mapping[str, Any] | None = None,
+    wait_ms: float = WAIT_MS,
+    limit: int = LIMIT,
+    progress: OnProgress | None = None,
+) -> Verified:
+    """Compute history again, and compare it with the stores of the live application on this log.
+
+    - ``broker``: the log, opened as the application opens it (on Kafka with ``exactly_once``, if it does so).
+    - ``sources``, ``executor``, ``settings``, ``progress``: as for ``backfill``. What the application passes over, as
+      records of aborted transactions with ``exactly_once``, its sources have to pass over, too.
+    - ``staging``: where history is computed; it is kept. None: in a temporary folder of this machine.
+    - ``wait_ms``: so long for a moment at which all that the application has read has reached its stores.
+    - ``limit``: so many differences of each store are kept. All are counted.
+
+    Raises what ``backfill`` raises; ``BrokerError`` for an application that is not at rest; ``OffsetOutOfRangeError``
+    for sources that do not hold all that it has processed; ``TopologyError`` if another version of it ran last.
+    """
+    if limit < 0:
+        raise ConfigError(
+            f"limit cannot be {limit}", hint="give the number of differences to keep, 0 or more"
+        )
+    executor = executor or InlineExecutor()
+    found = plan_verification(
+        application, broker, sources=sources, executor=executor, settings=settings, wait_ms=wait_ms
+    )
+    with staging_folder(executor, staging) as folder:
+        result = run(found.planned, executor, folder, progress=progress)
+        return compare(result, broker, found.cut, limit=limit)
+
+
+def plan_verification(
+    application: Program,
+    broker: Broker,
+    *,
+    sources: Sources,
+    executor: Executor,
+    settings: Mapping[str, Any] | None = None,
+    wait_ms: float = WAIT_MS,
+    clock: Clock | None = None,
+) -> PlannedVerification:
+    """The moment to compare, and the plan of a backfill that ends there. It writes nothing.
+
+    Raises what ``verify`` raises before it computes anything.
+    """
+    loaded = executor.application(application, settings or {}).load()
+    cut = read_live_cut(broker, loaded, clock or SystemClock(), wait_ms)
+    given: dict[str, Any] = {"sources": sources, "executor": executor, "settings": settings}
+    until = until_cut(plan_backfill(application, **given), cut.offsets)
+    return PlannedVerification(plan_backfill(application, until=until, **given), cut)
+
+
+@contextmanager
+def staging_folder(executor: Executor, staging: Location | None, parent: str | None = None) -> Iterator[str]:
+    """A folder in which nothing is staged: ``staging``, or a temporary one in ``parent``.
+
+    Raises ``StateError`` if ``staging`` holds a backfill.
+    """
+    if staging is not None:
+        if executor.staging(fspath(staging)).read_manifest() is not None:
+            raise StateError(
+                f"{shown(fspath(staging))} holds a backfill already",
+                hint="name another folder, or none: then it is a temporary one (--staging)",
+            )
+        yield fspath(staging)
+        return
+    folder = tempfile.mkdtemp(prefix="verify-", dir=parent)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def compare(
+    result: BackfillResult,
+    broker: Broker,
+    cut: LiveCut,
+    *,
+    limit: int = LIMIT,
+    clock: Clock | None = None,
+    on_store: Callable[[str], None] | None = None,
+) -> Verified:
+    """Compare the stores of a backfill that ends at ``cut`` with the changelogs. ``on_store`` is called before each
+    store."""
+    now_ms = (clock or SystemClock()).now_ms()
+    changelogs = {store: topic for store, topic in result.stores().items() if topic is not None}
+    with closing(broker.admin()) as admin:
+        topics = admin.describe_topics(set(changelogs.values()))
+    reasons = reasons_to_differ(result)
+    stores: dict[str, StoreVerified] = {}
+    for store, topic in changelogs.items():
+        if on_store is not None:
+            on_store(store)
+        retention_ms = retention_of(topics[topic].config)
+        deleted_before_ms = NO_TIME if retention_ms is None else now_ms - retention_ms
+        compared = _compared(result, broker, cut, store, topic, deleted_before_ms, limit)
+        stores[store] = StoreVerified(*compared, may_differ=reasons.get(store, ()))
+    return Verified(
+        result.plan.application_id,
+        {one.partition: one.end for one in result.manifest.inputs},
+        stores,
+        _left_out(result),
+        broker.transactional,
+    )
+
+
+def _compared(
+    result: BackfillResult,
+    broker: Broker,
+    cut: LiveCut,
+    store: str,
+    changelog: str,
+    deleted_before_ms: int,
+    limit: int,
+) -> tuple[StoreCounts, tuple[Any, ...]]:
+    ends = {p.partition: end for p, end in cut.changelog_ends.items() if p.topic == changelog}
+    function = CompareStore(
+        broker.opener(), result.application, store, changelog, ends, deleted_before_ms, limit
+    )
+    counts, differences = StoreCounts(), []
+    for packed in result.for_each_partition(result.store_rows(store), function):
+        of_partition, some = partition_outcome(packed)
+        counts += of_partition
+        differences += some
+    return counts, tuple(differences[:limit])
+
+
+def _left_out(result: BackfillResult) -> dict[str, str]:
+    made = {spec.name: spec.source_topic for spec in result.loaded.built.stores if spec.source_topic}
+    return {
+        store: f"it is restored from topic {made[store]}" if store in made else "it has no changelog"
+        for store, topic in result.stores().items()
+        if topic is None
+    }

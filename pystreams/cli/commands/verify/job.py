@@ -1,0 +1,144 @@
+"""One verification from the command line: finds the moment, computes history up to it, compares, and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pystreams.backfill.locations import shown
+from pystreams.cli.application.settings import parse_pairs
+from pystreams.cli.application.topics import input_topics
+from pystreams.cli.commands.backfill.inputs import Places, open_sources, parse_sources
+from pystreams.cli.commands.backfill.program import Program, load_program
+from pystreams.cli.commands.backfill.progress import display_for_terminal
+from pystreams.cli.commands.backfill.report import titles
+from pystreams.cli.commands.verify.report import note_outcome, nothing_compared, show_verified
+from pystreams.cli.commands.verify.report_json import verified_json
+from pystreams.cli.connection import open_broker_of
+from pystreams.cli.masters import Master, open_executor
+from pystreams.cli.options import CONF_EXAMPLE
+from pystreams.cli.spark import require_packages
+from pystreams.cli.terminal.console import note
+from pystreams.cli.terminal.exits import Exit
+from pystreams.clock import SystemClock
+from pystreams.errors import StateError
+from pystreams.runtime.startup.client_start import build_topology
+
+if TYPE_CHECKING:
+    from pystreams.backfill.compute.executor import Executor
+    from pystreams.backfill.compute.result import BackfillResult
+    from pystreams.backfill.sources import DataFrameSource, Source
+    from pystreams.backfill.verification.outcome import Verified
+    from pystreams.broker.port import Broker
+
+#: Where temporary folders for history are made, and the log of Spark.
+FOLDER = Path(".pystreams")
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """The options; see ``command.verify``."""
+
+    application: str
+    sources: Sequence[str]
+    limit: int
+    json: bool
+    wait_ms: float
+    master: str
+    spark_conf: Sequence[str]
+    py_files: Sequence[str]
+    staging: str | None
+    verbose: bool
+    flags: Mapping[str, Any]
+    settings: Sequence[str]
+
+
+def run_verify(options: VerifyOptions) -> None:
+    """Verify what the options describe, and end with the exit code for the outcome. Options are checked before Spark is
+    started. Raises ``StreamsError``."""
+    texts = parse_sources(options.sources)
+    conf = parse_pairs(options.spark_conf, CONF_EXAMPLE)
+    master = Master(options.master)
+    master.check({"--conf": conf, "--py-files": options.py_files})
+    require_packages(spark=master.is_spark)
+    program = load_program(options.application, options.flags, options.settings)
+    config = program.config
+    places = Places(
+        config.embedded_log,
+        config.bootstrap_servers,
+        config.client_settings,
+        approximate=False,
+        reads_committed=config.processing_guarantee == "exactly_once_v2",
+    )
+    built = build_topology(program.loaded, config)
+    sources = open_sources(texts, sorted({*input_topics(built), *built.global_topics}), places)
+    log = None if options.verbose else FOLDER / f"verify-{config.application_id}.spark.log"
+    name = f"pystreams verify {config.application_id}"
+    try:
+        with (
+            open_broker_of(config) as broker,
+            open_executor(
+                master, name, conf, options.py_files, log, hint="correct that, and verify again"
+            ) as executor,
+        ):
+            result, verified = _verified(options, program, sources, broker, executor)
+    except KeyboardInterrupt:
+        note("Stopped. Nothing was changed.")
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    except OSError as error:
+        raise StateError(
+            "a file or folder cannot be used",
+            where=str(error.filename or ""),
+            why=shown(error.strerror or str(error)),
+            hint="correct that, and verify again",
+        ) from None
+    if options.json:
+        print(verified_json(result, verified))
+    else:
+        show_verified(result, verified)
+    note_outcome(verified)
+    if nothing_compared(verified):
+        raise typer.Exit(Exit.BROKER)
+    raise typer.Exit(Exit.OK if verified.equal else Exit.FAILED)
+
+
+def _verified(
+    options: VerifyOptions,
+    program: Program,
+    sources: Mapping[str, Source | DataFrameSource],
+    broker: Broker,
+    executor: Executor | None,
+) -> tuple[BackfillResult, Verified]:
+    """What history gives, and its comparison with the live stores."""
+    from pystreams.backfill.compute.driver import run
+    from pystreams.backfill.compute.inline import InlineExecutor
+    from pystreams.backfill.verification.verifying import compare, plan_verification, staging_folder
+
+    executor = executor or InlineExecutor()
+    clock = SystemClock()
+    with display_for_terminal(clock) as display:
+        display.step(f"reading what {program.config.application_id} has committed")
+        found = plan_verification(
+            program.for_workers,
+            broker,
+            sources=sources,
+            executor=executor,
+            settings=program.settings,
+            wait_ms=options.wait_ms,
+        )
+        display.expect(titles(found.planned.plan))
+        FOLDER.mkdir(exist_ok=True)
+        with staging_folder(executor, options.staging, str(FOLDER)) as folder:
+            result = run(found.planned, executor, folder, progress=display.update)
+            verified = compare(
+                result,
+                broker,
+                found.cut,
+                limit=options.limit,
+                on_store=lambda store: display.step(f"comparing store {store}"),
+            )
+            return result, verified

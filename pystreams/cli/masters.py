@@ -1,0 +1,91 @@
+"""Where a command computes history: the values of ``--master``, and what runs there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pystreams.cli.spark import NO_SPARK, RESUME, quiet_session, require_packages
+from pystreams.cli.terminal.console import note
+from pystreams.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pystreams.backfill.compute.executor import Executor
+
+#: The master is chosen for each backfill (commands/backfill/choosing.py).
+AUTO: Final = "auto"
+#: Spark with all cores of this machine.
+SPARK_HERE: Final = "local[*]"
+
+_PROCESSES: Final = re.compile(r"processes(?:\[(?P<count>\d+|\*)\])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """Where history is computed: ``none``, ``processes[N]``, or a master of Spark. ``why`` is the reason if ``auto``
+    chose it, as the end of a sentence."""
+
+    name: str
+    why: str = ""
+
+    @property
+    def is_spark(self) -> bool:
+        return self.name != NO_SPARK and not _PROCESSES.fullmatch(self.name)
+
+    @property
+    def processes(self) -> int | None:
+        """The number of worker processes; None: one for each core."""
+        named = _PROCESSES.fullmatch(self.name)
+        count = None if named is None else named["count"]
+        return None if count in (None, "*") else int(count)
+
+    def check(self, options: Mapping[str, object]) -> None:
+        """Raises ``ConfigError`` for a number of processes that cannot be, and for ``options`` of Spark that were given
+        to a command without Spark."""
+        if self.processes == 0:
+            raise ConfigError(
+                "history cannot be computed in 0 processes",
+                hint="name one or more, as in --master 'processes[2]', or leave the number out for one for each core",
+            )
+        given = [name for name, value in options.items() if value]
+        if given and not self.is_spark:
+            raise ConfigError(
+                f"{' and '.join(given)} does not go with --master {self.name}",
+                why="it is an option of Spark, and this command runs without Spark",
+                hint="leave one of them out",
+            )
+
+
+@contextmanager
+def open_executor(
+    master: Master,
+    app_name: str,
+    conf: Mapping[str, str],
+    py_files: Sequence[str],
+    log: Path | None,
+    hint: str = RESUME,
+) -> Iterator[Executor | None]:
+    """What computes there; None: this process. ``log`` is where Spark and its workers write; None: to standard error.
+    ``hint`` is the advice if Spark fails at work.
+
+    Raises ``ConfigError`` if Spark does not start, ``StateError`` if it fails at work.
+    """
+    if master.name == NO_SPARK:
+        yield None
+        return
+    if not master.is_spark:
+        from pystreams.backfill import ProcessExecutor
+
+        yield ProcessExecutor(processes=master.processes)
+        return
+    from pystreams.backfill import SparkExecutor
+
+    require_packages(spark=True)
+    because = f", because {master.why}" if master.why else ""
+    note(f"Starting Spark on {master.name}{because}" + (f"; its log is {log}" if log else ""))
+    with quiet_session(master.name, app_name, conf, log, hint) as session:
+        yield SparkExecutor(session, py_files=py_files)
