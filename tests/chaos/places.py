@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import KafkaException
+
 from tests.chaos.worker import EMBEDDED, ON_KAFKA
 from tests.kafka.server import JVM_OPTIONS, KafkaServer
 from tests.kafka.support import Cluster
@@ -27,6 +29,7 @@ REPLICATED = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
 }
+_METADATA_TIMEOUT_S = 5.0
 _SMALL = ("-Xmx320m", *JVM_OPTIONS[1:])
 
 
@@ -70,6 +73,19 @@ class Place:
     arguments: Sequence[str]
     points: Mapping[str, Point]
     brokers: Sequence[Broker] = ()
+
+    def may_lose_a_broker(self) -> bool:
+        """Whether all brokers answer and have all records: then the others can do without any one of them."""
+        if not all(broker.answers for broker in self.brokers):
+            return False
+        if len(self.brokers) == 1:
+            return True
+        try:
+            found = self.log.broker._client.list_topics(timeout=_METADATA_TIMEOUT_S).topics.values()
+        except KafkaException:
+            return False
+        partitions = [partition for topic in found for partition in topic.partitions.values()]
+        return all(len(one.isrs) == len(one.replicas) == len(self.brokers) for one in partitions)
 
 
 @contextmanager
