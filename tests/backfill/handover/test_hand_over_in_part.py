@@ -82,7 +82,7 @@ def _after(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, calls: int) -
         (publishing._Publishing, "replace", 1, False),
         (publishing._Publishing, "replace", 3, False),
         (publishing._Publishing, "_send", 2, False),
-        (publishing.LastValues, "_load", 4, False),
+        (publishing.LastValues, "__init__", 4, False),
         (EmbeddedTransactionalProducer, "commit", 2, False),
         (EmbeddedGroupCommitter, "commit", 2, True),
     ],
