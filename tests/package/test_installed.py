@@ -16,10 +16,15 @@ from tests.docs.walk import walk
 from tests.package.build_kit import ROOT
 
 #: What the extras ``backfill`` and ``pandas`` bring, by the names under which it is imported.
-EXTRAS = {"numpy", "pandas", "py4j", "pyarrow", "pyspark"}
+EXTRAS = {"cloudpickle", "loky", "numpy", "pandas", "py4j", "pyarrow", "pyspark"}
 
 #: What is only loaded by those who have one of them.
-OF_EXTRAS = ("pystreams.backfill.", "pystreams.log.tables")
+OF_EXTRAS = (
+    "pystreams.backfill.",
+    "pystreams.dsl.operators.final_columns",
+    "pystreams.dsl.operators.state_columns",
+    "pystreams.log.tables",
+)
 
 IMPORT_ALL = """
 import importlib, json, pkgutil, sys
