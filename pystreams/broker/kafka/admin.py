@@ -8,7 +8,14 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, Uuid
+from confluent_kafka import (
+    OFFSET_INVALID,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    Uuid,
+)
 from confluent_kafka import TopicPartition as Location
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._acl import AclOperation
@@ -395,12 +402,16 @@ class KafkaAdmin:
             for location, future in futures.items():
                 partition = TopicPartition(location.topic, location.partition)
                 try:
-                    found[partition] = future.result().offset
+                    offset = future.result().offset
                 except KafkaException as exception:
                     if not is_unavailable(error_of(exception)) or deadline.expired():
                         raise self._failure(exception, "Offsets cannot be listed", str(partition)) from None
                     continue
-                del missing[partition]
+                if offset != OFFSET_INVALID:
+                    found[partition] = offset
+                    del missing[partition]
+                elif deadline.expired():
+                    raise _not_answered(self._where, partition)
             if missing:
                 time.sleep(_SPREAD_PAUSE_S)
                 # librdkafka asks the leader that it knows: make it refresh its metadata.
@@ -453,6 +464,16 @@ class KafkaAdmin:
 
     def _not_empty(self, group: str) -> BrokerError:
         return has_members(group, self.group_members(group), self._where)
+
+
+def _not_answered(where: str, partition: TopicPartition) -> BrokerUnavailableError:
+    """Librdkafka succeeds without an offset, if the partition's leader was lost meanwhile."""
+    return BrokerUnavailableError(
+        "Offsets cannot be listed",
+        where=f"{where}, {partition}",
+        why="the partition's leader has not answered",
+        hint="is the broker reachable?",
+    )
 
 
 class _Deletion:
