@@ -199,9 +199,9 @@ def test_usual_records_come_in_columns_also_in_other_processes(
     added: list[int] = []
     add_batch = ColumnFold.add_batch
 
-    def counting(step: ColumnFold, batch: Any) -> bool:
+    def counting(step: ColumnFold, batch: Any) -> None:
         added.append(len(batch.keys))
-        return add_batch(step, batch)
+        add_batch(step, batch)
 
     with patch.object(ColumnFold, "add_batch", counting):
         source = memory({"in": [records]}, {"out": 1})

@@ -57,8 +57,9 @@ class ColumnInput:
         keys, values, times = (chunk.column(name) for name in ("key", "value", "timestamp"))
         if keys.null_count or values.null_count or chunk.column("headers").null_count < chunk.num_rows:
             return False
-        latest = pc.max(times).as_py()
-        if pc.min(times).as_py() < 0:
+        timestamps = times.to_numpy()
+        # Before anything is decoded, because the way of single records would decode it again.
+        if timestamps.min() < 0 or not self._step.in_time(timestamps):
             return False
         encoded = keys.dictionary_encode()
         offsets = chunk.column("sequence").to_numpy()
@@ -70,17 +71,14 @@ class ColumnInput:
             chosen = self._chosen(values)
         except Exception:  # noqa: BLE001
             return False
-        batch = Batch(
-            encoded.indices.to_numpy(), addresses, times.to_numpy(), offsets, chosen, *self._partition
-        )
+        batch = Batch(encoded.indices.to_numpy(), addresses, timestamps, offsets, chosen, *self._partition)
         try:
-            if not self._step.add_batch(batch):
-                return False
+            self._step.add_batch(batch)
         except FoldingError as error:
             place = f"{self._partition} offsets {int(offsets[0])} to {int(offsets[-1])}"
             error.extend(where=f"task {self._stream.task_id}, {place}")
             raise
-        self._stream.passed(self._partition, chunk.num_rows, int(offsets[-1]) + 1, latest)
+        self._stream.passed(self._partition, chunk.num_rows, int(offsets[-1]) + 1, int(timestamps.max()))
         return True
 
     def _chosen(self, values: Arrow) -> list[Chosen]:

@@ -76,19 +76,17 @@ class ColumnFold(Folded):
     def __init__(
         self,
         environment: OperatorEnvironment,
-        store: Any,
-        row: Row,
+        entries: Entries,
         columns: Sequence[StateColumn],
         windows: Windows | None,
-        bytes_max: int,
     ) -> None:
         self.columns = columns
         self._environment = environment
+        self._entries = entries
         #: The windows, and the stream time of the step, which other aggregations do not have.
         self._windows = None if windows is None else (windows, environment.observed())
-        self._entries = Entries(environment, store, row, columns, windows, bytes_max)
         process = self._by_key() if self._windows is None else self._by_window(*self._windows)
-        super().__init__(process, self._entries.write_all)
+        super().__init__(process, entries.write_all)
 
     def address_of(self, key: Any) -> Any:
         """What identifies a key: itself if it is text, else its bytes, because 1, 1.0 and True are equal in Python."""
@@ -134,22 +132,29 @@ class ColumnFold(Folded):
 
     # In batches
 
-    def add_batch(self, batch: Batch) -> bool:
-        """Process all records of a batch. Returns False, and does nothing, if one is too late for its window."""
+    def in_time(self, timestamps: Any) -> bool:
+        """Whether none of the next records, which have these timestamps, is too late for its window."""
         if self._windows is None:
-            self._entries.add_waiting()
-            nothing = np.zeros(len(batch.keys), np.int64)
-            self._entries.add(batch, nothing, nothing)
             return True
-        windows, time = self._windows
-        nows = np.maximum.accumulate(np.maximum(batch.timestamps, time.ms))
-        starts = batch.timestamps // windows.size_ms * windows.size_ms
-        if (starts + windows.open_for_ms <= nows).any():
-            return False
+        starts, nows = self._starts_and_nows(timestamps)
+        return bool((starts + self._windows[0].open_for_ms > nows).all())
+
+    def add_batch(self, batch: Batch) -> None:
+        """Process all records of a batch, which are in time."""
+        starts, nows = self._starts_and_nows(batch.timestamps)
         self._entries.add_waiting()
-        time.see(int(nows[-1]))
+        if self._windows is not None:
+            self._windows[1].see(int(nows[-1]))
         self._entries.add(batch, starts, nows)
-        return True
+
+    def _starts_and_nows(self, timestamps: Any) -> tuple[Any, Any]:
+        """For each record the start of its window, and the stream time; zeros without windows."""
+        if self._windows is None:
+            zeros = np.zeros(len(timestamps), np.int64)
+            return zeros, zeros
+        windows, time = self._windows
+        nows = np.maximum.accumulate(np.maximum(timestamps, time.ms))
+        return timestamps // windows.size_ms * windows.size_ms, nows
 
 
 class _Waiting:

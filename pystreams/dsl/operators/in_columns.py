@@ -42,7 +42,7 @@ def folded_in_columns(
     """The operator of an aggregation, by windows of ``size_ms`` if they are given; None if it cannot be kept in
     columns: its function takes keys, or may change an aggregate in place. ``begin`` makes the first aggregate,
     ``function`` the next one. It holds about ``bytes_max`` bytes at most."""
-    from pystreams.dsl.operators.final_columns import ColumnFold, Windows
+    from pystreams.dsl.operators.final_columns import ColumnFold, Entries, Windows
     from pystreams.dsl.operators.state_columns import CountColumn, FunctionColumn, StateColumn, columns_of
 
     rows = rows_of(function)
@@ -57,7 +57,8 @@ def folded_in_columns(
             return None
         row, columns = _Single(merges=False), [FunctionColumn(begin, function.call)]
     windows = None if size_ms is None else Windows(size_ms, grace_ms)
-    return ColumnFold(environment, store, row, columns, windows, bytes_max)
+    entries = Entries(environment, store, row, columns, windows, bytes_max)
+    return ColumnFold(environment, entries, columns, windows)
 
 
 def _itself(value: Any) -> Any:
