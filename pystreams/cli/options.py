@@ -4,7 +4,7 @@ application."""
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -131,6 +131,13 @@ SparkConfOption: TypeAlias = Annotated[
     ),
 ]
 
+StepsOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Also log each step, and the output of Spark.", rich_help_panel=RUNS_PANEL
+    ),
+]
+
 PyFilesOption: TypeAlias = Annotated[
     str,
     typer.Option(
@@ -156,3 +163,18 @@ SourceOption: TypeAlias = Annotated[
         rich_help_panel=READS_PANEL,
     ),
 ]
+
+
+def flags_of_place(
+    application_id: str | None,
+    state_dir: Path | None,
+    embedded_log: Path | None,
+    bootstrap_servers: str | None,
+) -> dict[str, Any]:
+    """The flags that say which application is meant, and where it runs, as settings."""
+    return {
+        "application_id": application_id,
+        "state_dir": None if state_dir is None else str(state_dir),
+        "embedded_log": None if embedded_log is None else str(embedded_log),
+        "bootstrap_servers": bootstrap_servers,
+    }

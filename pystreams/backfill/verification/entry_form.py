@@ -1,8 +1,8 @@
-"""What tells the entries of a store apart, and what of them is compared, by the kind of the store.
+"""How the entries of a kind of store are identified, and which part of them is compared.
 
-Entries are told apart by their *place*. In most stores this is the key. Versions of a key differ in their time. The
-number at the end of some keys, with which records of one key and time are told apart, depends on what was counted
-before; there all records of the rest of the key are one place, in their order.
+Each entry has a *place*. In most stores this is its key; of a version it is key and time. Some stores put a number at
+the end of keys, so that they can hold several records of one key and time. This number depends on how many records
+came before, so there the place is the key without it, and has all of these records in their order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pystreams.state.spec import EXPIRING_KINDS, StoreSpec
 from pystreams.state.stores.buffer_value import unpacked
 from pystreams.state.value_forms import headers_apart
 
-#: At the end of keys: the number that tells records of one key and time apart.
+#: The number at the end of keys in stores that hold several records of one key and time.
 _NUMBER_BYTES: Final = 4
 _LENGTH_BYTES: Final = 4
 #: Before a version's value: there is one, or none.
@@ -46,7 +46,7 @@ class EntryForm:
 
     @property
     def numbered(self) -> bool:
-        """Whether a number at the end of keys tells records apart."""
+        """Whether keys end in a number."""
         return self.spec.kind == "join_buffer" or self.spec.retain_duplicates
 
     @property
@@ -77,7 +77,7 @@ class EntryForm:
             return None
 
     def place(self, key: bytes, timestamp: int) -> bytes:
-        """What tells an entry apart from others. Sorted, all versions of a key are together, by time."""
+        """The place of an entry. In the order of places, all versions of a key are together, by time."""
         if self.versioned:
             return len(key).to_bytes(_LENGTH_BYTES, "big") + key + pack_int64(timestamp)
         return key[:-_NUMBER_BYTES] if self.numbered else key
@@ -102,7 +102,7 @@ class EntryForm:
             return content
         if self.numbered:
             return before + content
-        # With a value and a deletion at one time a versioned store only tells its stream time.
+        # The versioned store has no version here: it has logged both records only to keep its stream time.
         return None if content == _DELETED else content
 
     def equal(self, one: bytes, other: bytes) -> bool:

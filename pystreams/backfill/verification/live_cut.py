@@ -224,11 +224,13 @@ def _require_last_version(broker: Broker, admin: Admin, loaded: LoadedApplicatio
     if last is None or without_headers(last.topology) == without_headers(now):
         return
     found = [one for one in changes(last.topology, now) if one.why or one.verdict is not Verdict.KEPT]
-    told = [f"{one.kind} {one.name} {one.verdict.value}" + (one.why and f": {one.why}") for one in found]
+    found_changes = [
+        f"{one.kind} {one.name} {one.verdict.value}" + (one.why and f": {one.why}") for one in found
+    ]
     raise TopologyError(
         f"this is not the version of {built.application_id} that ran last",
         where=broker.description,
-        why="; ".join(told) or first_difference(last.topology, now),
+        why="; ".join(found_changes) or first_difference(last.topology, now),
         hint="verify with the program that ran last; pystreams diff shows what has changed since",
     )
 

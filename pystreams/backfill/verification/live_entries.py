@@ -106,7 +106,7 @@ class LiveEntries:
 
     def _observe(self, key: bytes, value: bytes | None) -> None:
         form = self._form
-        # What is no write moves no time: on disk, a null among duplicates is logged all the same.
+        # A store on disk that keeps duplicates logs a null, but does not write it, so its time does not advance.
         if form.expires and not (value is None and form.spec.retain_duplicates and form.spec.persistent):
             self.observed_ms = max(self.observed_ms, form.time_of(key) or NO_TIME)
 
@@ -130,7 +130,8 @@ class LiveEntries:
     def _before_end(self) -> Iterator[RecordBatch]:
         """The records before the end; those after it are noted."""
         position = 0
-        # What is compacted away while the records are read gives way to records that the second look finds.
+        # Compaction may delete records before they are read here. The newer records of their keys are then behind the
+        # end that was known at first, so a second pass finds them.
         for _ in range(2):
             for batch in self._batches(position):
                 if len(batch) and batch.offsets[0] < self._end:

@@ -14,11 +14,11 @@ from pystreams.cli.application.settings import parse_pairs
 from pystreams.cli.masters import Master
 from pystreams.cli.options import (
     CONF_EXAMPLE,
-    RUNS_PANEL,
     BootstrapServersOption,
     EmbeddedLogOption,
     MasterOption,
     SparkConfOption,
+    StepsOption,
 )
 from pystreams.cli.spark import NO_SPARK, require_packages
 from pystreams.cli.terminal.console import note
@@ -52,12 +52,7 @@ def archive(
     ],
     master: MasterOption = "local[*]",
     spark_conf: SparkConfOption = None,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", "-v", help="Also log each step, and the output of Spark.", rich_help_panel=RUNS_PANEL
-        ),
-    ] = False,
+    verbose: StepsOption = False,
     embedded_log: EmbeddedLogOption = None,
     bootstrap_servers: BootstrapServersOption = None,
 ) -> None:

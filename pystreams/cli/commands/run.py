@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +18,7 @@ from pystreams.cli.options import (
     QuietOption,
     SetOption,
     StateDirOption,
+    flags_of_place,
 )
 from pystreams.cli.terminal.last_line import log_last_line
 from pystreams.cli.terminal.logs import LogFormat, LogOptions, command_log, log_to_stderr
@@ -130,10 +130,7 @@ def run(
     if partitions is not None and not create_topics:
         raise ConfigError("--partitions is for --create-topics", hint="give both, or leave it out")
     flags: dict[str, Any] = {
-        "application_id": application_id,
-        "state_dir": _text(state_dir),
-        "embedded_log": _text(embedded_log),
-        "bootstrap_servers": bootstrap_servers,
+        **flags_of_place(application_id, state_dir, embedded_log, bootstrap_servers),
         "num_stream_threads": threads,
         "allow_expired": allow_expired,
         "accept_loss": ",".join(accept_loss) if accept_loss else None,
@@ -222,7 +219,3 @@ def _show(display: Display, streams: Streams, progress: Progress) -> None:
     lag = progress.lag if has_tasks else None
     standbys = Standbys(len(progress.standbys), progress.standby_lag)
     display.update(state, progress.records, lag, streams.left_out, standbys)
-
-
-def _text(path: Path | None) -> str | None:
-    return None if path is None else str(path)

@@ -17,6 +17,8 @@ from pystreams.cli.options import (
     SourceOption,
     SparkConfOption,
     StateDirOption,
+    StepsOption,
+    flags_of_place,
 )
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
 
@@ -60,12 +62,7 @@ def verify(
             rich_help_panel=RUNS_PANEL,
         ),
     ] = None,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", "-v", help="Also log each step, and the output of Spark.", rich_help_panel=RUNS_PANEL
-        ),
-    ] = False,
+    verbose: StepsOption = False,
     application_id: ApplicationIdOption = None,
     setting: SetOption = None,
     state_dir: StateDirOption = None,
@@ -98,12 +95,7 @@ def verify(
             py_files=file_names(py_files),
             staging=staging,
             verbose=verbose,
-            flags={
-                "application_id": application_id,
-                "state_dir": None if state_dir is None else str(state_dir),
-                "embedded_log": None if embedded_log is None else str(embedded_log),
-                "bootstrap_servers": bootstrap_servers,
-            },
+            flags=flags_of_place(application_id, state_dir, embedded_log, bootstrap_servers),
             settings=setting or [],
         )
     )
