@@ -51,13 +51,15 @@ def shop(folder, pystreams):
     return "shop_to_verify.py"
 
 
-def write(folder: Path, changelog: str, key: bytes, value: bytes | None) -> None:
-    """As a stray program would, at the time of the records that are there."""
+def write(
+    folder: Path, changelog: str, key: bytes, value: bytes | None, timestamp: int = 1_772_366_400_000
+) -> None:
+    """As a stray program would, by default at the time of the records that are there."""
     with (
         closing(EmbeddedBroker(folder / ".pystreams" / "log.db", SystemClock())) as broker,
         closing(broker.producer("stray", "stray")) as producer,
     ):
-        producer.send(changelog, 0, key, value, 1_772_366_400_000, ())
+        producer.send(changelog, 0, key, value, timestamp, ())
         producer.commit({}, None)
 
 
@@ -99,14 +101,8 @@ def test_differences_are_named_with_both_values(folder, pystreams, shop):
 
 
 def test_windows_are_named_by_their_times_and_timestamps_where_nothing_else_differs(folder, pystreams, shop):
-    with closing(EmbeddedBroker(folder / ".pystreams" / "log.db", SystemClock())) as broker:
-        with closing(broker.admin()) as admin:
-            changelog = TopicPartition("shop-minutes-changelog", 0)
-            assert admin.end_offsets([changelog]) == {changelog: 3}
-        with closing(broker.producer("stray", "stray")) as producer:
-            key = b"ann" + struct.pack(">qi", 1_772_366_400_000, 0)
-            producer.send(*changelog, key, struct.pack(">q", 2), 1_772_366_400_001, ())
-            producer.commit({}, None)
+    window = b"ann" + struct.pack(">qi", 1_772_366_400_000, 0)
+    write(folder, "shop-minutes-changelog", window, struct.pack(">q", 2), timestamp=1_772_366_400_001)
     found = pystreams("verify", shop)
     assert found.code == 1
     (line,) = [line for line in found.lines if line.startswith("difference\t")]
