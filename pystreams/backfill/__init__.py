@@ -1,8 +1,8 @@
 """Runs an application's topology on history, in parallel, and hands the result over to the live application.
 
-A backfill reads the past from a log or from archives, runs each task of the topology over it (in this process or on
-Spark), and writes everything from which a live application continues: changelogs, committed offsets, records for output
-topics.
+A backfill reads the past from a log or from archives, runs each task of the topology over it (in this process, in
+worker processes, or on Spark), and writes everything from which a live application continues: changelogs, committed
+offsets, records for output topics.
 
 The parts, in the order in which a backfill goes through them; each imports only those before it:
 

@@ -77,7 +77,7 @@ def backfill(
     if resume and overwrite:
         raise ConfigError(
             "resume does not go with overwrite",
-            why="--resume continues the staged backfill, --overwrite replaces it",
+            why="resume continues the staged backfill, overwrite replaces it",
             hint="leave one of them out",
         )
     check_places(staging, previous)

@@ -47,7 +47,7 @@ class NamedApplication:
             raise AppLoadError(
                 f"the application {self.reference} cannot be imported by a worker of the backfill",
                 why=str(error),
-                hint="ship its module to the workers (--py-files), or hand over the topology itself",
+                hint="ship its module to the workers (--py-files), or pass the application object instead of its name",
             ) from error
         return loaded(program, self.settings)
 

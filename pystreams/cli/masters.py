@@ -33,8 +33,12 @@ class Master:
     why: str = ""
 
     @property
+    def is_processes(self) -> bool:
+        return _PROCESSES.fullmatch(self.name) is not None
+
+    @property
     def is_spark(self) -> bool:
-        return self.name != NO_SPARK and not _PROCESSES.fullmatch(self.name)
+        return self.name != NO_SPARK and not self.is_processes
 
     @property
     def processes(self) -> int | None:
@@ -44,8 +48,13 @@ class Master:
         return None if count in (None, "*") else int(count)
 
     def check(self, options: Mapping[str, object]) -> None:
-        """Raises ``ConfigError`` for a number of processes that cannot be, and for ``options`` of Spark that were given
-        to a command without Spark."""
+        """Raises ``ConfigError`` for ``auto``, which stands for another master, for a number of processes that cannot
+        be, and for ``options`` of Spark that were given to a command without Spark."""
+        if self.name == AUTO:
+            raise ConfigError(
+                f"--master {AUTO} is only for backfill",
+                hint=f"name one, such as {NO_SPARK}, or Spark's master (--master '{SPARK_HERE}')",
+            )
         if self.processes == 0:
             raise ConfigError(
                 "history cannot be computed in 0 processes",
@@ -53,10 +62,11 @@ class Master:
             )
         given = [name for name, value in options.items() if value]
         if given and not self.is_spark:
+            names = " and ".join(given)
             raise ConfigError(
-                f"{' and '.join(given)} does not go with --master {self.name}",
-                why="it is an option of Spark, and this command runs without Spark",
-                hint="leave one of them out",
+                f"{names} cannot be used with --master {self.name}",
+                why=f"only Spark has {'this option' if len(given) == 1 else 'these options'}",
+                hint=f"name Spark's master (--master '{SPARK_HERE}'), or leave out {names}",
             )
 
 

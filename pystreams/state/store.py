@@ -66,7 +66,8 @@ class Store:
     """A store of one task. Only the task's thread uses it.
 
     A kind of store implements ``logged``, and the methods with which operators or programs read and write. Each write
-    goes to the overlay (or layer) below the store and to its changelog; ``stores.list_store`` is the shortest example.
+    goes to the overlay (or layer) below the store and to its changelog; ``stores.list_store`` is the shortest of
+    those for programs.
     """
 
     __slots__ = ("_iterators", "cache", "cached", "decode_key", "encode_key", "name", "spec")

@@ -97,7 +97,7 @@ class Backfill:
         exact_updates: bool = False,
         **settings: Any,
     ) -> None:
-        self.executor = executor or InlineExecutor(batch_rows)
+        self.executor = executor or InlineExecutor(batch_rows=batch_rows)
         if isinstance(program, NamedApplication):
             self.application: Any = program
         else:

@@ -166,7 +166,7 @@ def _check_repetition(
     cut = partial(_cut, trial, cache=cache, exact_updates=exact_updates)
     result = cut(there / "1")
     first = everything(result)
-    equal(everything(cut(there / "2", executor=InlineExecutor(3))), first, "in other batches")
+    equal(everything(cut(there / "2", executor=InlineExecutor(batch_rows=3))), first, "in other batches")
     equal(everything(cut(there / "2", overwrite=True)), first, "run again")
     for stop in range(max(first["slices"]) + 1):
         try:

@@ -13,6 +13,8 @@ FILES = [
     *sorted((ROOT / "pystreams" / "backfill").rglob("*.py")),
     ROOT / "pystreams" / "take_over" / "hand_over_record.py",
     ROOT / "pystreams" / "cli" / "spark.py",
+    ROOT / "pystreams" / "cli" / "masters.py",
+    ROOT / "pystreams" / "cli" / "commands" / "archive.py",
 ]
 DOCUMENTED = " ".join((ROOT / "docs" / "backfill" / "refusals.md").read_text(encoding="utf-8").split())
 
@@ -27,7 +29,6 @@ OF_PROGRAMS = (
     "a backfill that is",
     "there is no store",
     "does not read topic",
-    "does not go with --master",
 )
 
 

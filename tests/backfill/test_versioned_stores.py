@@ -136,7 +136,7 @@ def test_what_somebody_else_has_written_meanwhile_is_refused(log: Log) -> None:
     result = backfilled(log, "staging")
     attempt = hand_over(result, log.broker).attempt
     _write(log.broker, raw(log, CHANGELOG)[:1])
-    with pytest.raises(StateError, match="what this hand-over has not written"):
+    with pytest.raises(StateError, match="records that this hand-over did not write"):
         _publisher(log, result, attempt)(0, result.rows(result.store_rows("names-by-time"), 0))
 
 

@@ -78,7 +78,28 @@ def test_settings_of_spark_without_spark_are_refused(pystreams, lines):
         "archive", "lines", "--to", "archive", "--master", "none", "--conf", "spark.ui.port=1"
     )
     assert outcome.code == 2
-    assert "--conf does not go with --master none" in outcome.err
+    assert outcome.err == (
+        "Error: --conf cannot be used with --master none\n"
+        "  why:   only Spark has this option\n"
+        "  next:  name Spark's master (--master 'local[*]'), or leave out --conf\n"
+    )
+
+
+@pytest.mark.parametrize("master", ["processes", "processes[0]", "processes[2]"])
+def test_worker_processes_are_refused(pystreams, lines, master: str):
+    outcome = pystreams("archive", "lines", "--to", "archive", "--master", master)
+    assert outcome.code == 2
+    assert outcome.err == (
+        "Error: archive cannot run in worker processes\n"
+        "  why:   this process or Spark writes an archive\n"
+        "  next:  use --master none, or Spark's master (--master 'local[*]')\n"
+    )
+
+
+def test_nothing_is_chosen_for_an_archive(pystreams, lines):
+    outcome = pystreams("archive", "lines", "--to", "archive", "--master", "auto")
+    assert outcome.code == 2
+    assert "--master auto is only for backfill" in outcome.err
 
 
 def test_without_arrow_the_way_to_install_it_is_told(pystreams, lines, folder: Path):

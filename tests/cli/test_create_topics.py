@@ -104,4 +104,6 @@ def test_workers_find_them_there(pystreams, program):
 def test_partitions_without_it_are_refused(pystreams, program):
     refused = pystreams("run", program(JOIN), "--partitions", "2")
     assert refused.code == 2
-    assert "--partitions is for --create-topics" in refused.err
+    assert refused.err == (
+        "Error: --partitions is for --create-topics\n  next:  add --create-topics, or leave --partitions out\n"
+    )

@@ -180,7 +180,7 @@ def test_what_was_computed_is_kept_where_it_is_wanted(folder, pystreams, shop):
     assert again.out == ""
     assert again.err[again.err.index("Error: ") :] == (
         "Error: kept holds a backfill already\n"
-        "  next:  name another folder, or none: then it is a temporary one (--staging)\n"
+        "  next:  name another folder with --staging, or leave it out to use a temporary folder\n"
     )
 
 
@@ -212,7 +212,7 @@ def test_an_application_that_has_not_run_is_refused(folder, pystreams):
         "  where: embedded log at .pystreams/log.db\n"
         "  why:   it has not run on this log, or it was reset; Kafka deletes the offsets of a group without members "
         "after offsets.retention.minutes (7 days)\n"
-        "  next:  check the log and the application's id, or run it first\n"
+        "  next:  check the log and the application's id, or run the application first\n"
     )
 
 
@@ -264,7 +264,27 @@ def test_where_commits_are_not_atomic_a_crash_may_explain_a_difference(folder, p
 def test_options_of_spark_need_spark(pystreams, shop):
     refused = pystreams("verify", shop, "--conf", "spark.driver.memory=4g")
     assert refused.code == 2
-    assert "--conf does not go with --master none" in refused.err
+    assert refused.err == (
+        "Error: --conf cannot be used with --master none\n"
+        "  why:   only Spark has this option\n"
+        "  next:  name Spark's master (--master 'local[*]'), or leave out --conf\n"
+    )
+    both = pystreams("verify", shop, "--conf", "spark.driver.memory=4g", "--py-files", "shop.zip")
+    assert both.code == 2
+    assert both.err == (
+        "Error: --conf and --py-files cannot be used with --master none\n"
+        "  why:   only Spark has these options\n"
+        "  next:  name Spark's master (--master 'local[*]'), or leave out --conf and --py-files\n"
+    )
+
+
+def test_nothing_is_chosen_for_a_verification(pystreams, shop):
+    refused = pystreams("verify", shop, "--master", "auto")
+    assert refused.code == 2
+    assert refused.err == (
+        "Error: --master auto is only for backfill\n"
+        "  next:  name one, such as none, or Spark's master (--master 'local[*]')\n"
+    )
 
 
 def test_ctrl_c_leaves_nothing(folder, pystreams, shop, monkeypatch):

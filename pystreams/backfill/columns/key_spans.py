@@ -47,7 +47,7 @@ class Spans:
             return key, ()
         if len(key) < self._suffix_bytes:
             raise SerializationError(
-                f"there is a key that does not end with one of the {self.kind}",
+                f"a key is too short to end with the times of a {self.kind.removesuffix('s')}",
                 where=where,
                 hint=f"check that these are keys of {self.kind}",
             )

@@ -17,8 +17,8 @@ from pystreams.serde.base import schema_of
 from pystreams.state.spec import StoreKind, StoreSpec
 from pystreams.topology.nodes import SinkNode
 
-#: Kinds of stores whose changelogs have more beside the bytes of their serdes.
-_KINDS_OF_OPERATORS: Final[frozenset[StoreKind]] = frozenset({"list", "buffer", "join_buffer"})
+#: Kinds of stores whose changelogs hold more than the bytes of their serdes.
+_KINDS_WITH_OWN_BYTES: Final[frozenset[StoreKind]] = frozenset({"list", "buffer", "join_buffer"})
 
 
 class Part(Protocol):
@@ -62,7 +62,7 @@ class PartOfApplication:
         if self.of == "store":
             spec = store_of(loaded, self.name)
             key, value = (
-                (BYTES, BYTES) if spec.kind in _KINDS_OF_OPERATORS else (spec.key_serde, spec.value_serde)
+                (BYTES, BYTES) if spec.kind in _KINDS_WITH_OWN_BYTES else (spec.key_serde, spec.value_serde)
             )
             topic = spec.source_topic or loaded.built.changelog(self.name)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ class InlineExecutor:
     """Implements ``executor.Executor``. ``batch_rows`` is the size of batches, which changes nothing about the
     result."""
 
-    batch_rows: int = BATCH_ROWS
+    batch_rows: int = field(default=BATCH_ROWS, kw_only=True)
 
     def application(self, program: object, settings: Mapping[str, Any]) -> Application:
         return application_here(program, settings)
@@ -45,8 +45,8 @@ class InlineExecutor:
     ) -> Source:
         raise ConfigError(
             f"topic {topic} comes from a table that Spark reads, and this backfill runs without Spark",
-            hint="run it on Spark (executor=SparkExecutor(session); on the command line leave out --master none), or "
-            "read the topic from a log or an archive",
+            hint="run it on Spark (executor=SparkExecutor(session); on the command line --master 'local[*]'), or read "
+            "the topic from a log or an archive",
         )
 
     def staging(self, location: str) -> LocalStaging:

@@ -115,7 +115,7 @@ def _count_of(
         f"the number of partitions of topic {topic} is not known"
         if not counts
         else f"topic {topic} cannot have both {' and '.join(map(str, sorted(counts)))} partitions",
-        why="a table does not tell it, and it decides to which task a key goes",
+        why="the number decides to which task a key goes, and a table does not contain it",
         hint="give the number that it has where the application runs live: DataFrameSource(..., partitions=4); on the "
         "command line &partitions=4",
     )

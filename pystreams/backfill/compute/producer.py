@@ -259,8 +259,8 @@ class CollectingProducer(NoProducer):
         illegal = why_no_topic_name(topic)
         if illegal:
             raise ProductionError(
-                f"{topic!r}, which a record is written to, is not a legal topic name",
-                why=illegal,
+                f"a record cannot be written to topic {topic!r}",
+                why=f"it is not a legal topic name: {illegal}",
                 hint="change the function that chooses the topic",
             )
         if topic in self._inputs:

@@ -93,12 +93,13 @@ def require_no_members(admin: Admin, application_id: str, where: str) -> None:
 
 def _require_offsets(manifest: Manifest) -> None:
     if manifest.approximate:
+        earlier = (
+            f", or of backfill {manifest.previous_id}, which it continues," if manifest.previous_id else ""
+        )
         raise StateError(
-            "the backfill's sources knew no offsets, so a live application cannot continue after it",
+            f"the sources of this backfill{earlier} have no offsets",
             where=f"application {manifest.application_id}, backfill {manifest.backfill_id}",
-            why=""
-            if manifest.previous_id is None
-            else f"or those of backfill {manifest.previous_id}, which it continues, did not",
+            why="without them a live application does not know where to continue",
             hint="backfill from the log, or from an archive or a table that has the offsets of its records; or name a "
             "boundary between a table and the log",
         )

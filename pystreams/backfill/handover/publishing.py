@@ -172,7 +172,7 @@ class _Publishing:
 
     def _another_writer(self) -> StateError:
         return StateError(
-            f"changelog {self._changelog} holds what this hand-over has not written",
+            f"changelog {self._changelog} holds records that this hand-over did not write",
             why="the hand-over created the topic again, and another program has written to it since",
             hint="stop all instances of the application, then hand over again",
         )

@@ -52,7 +52,7 @@ def content_of(folder: Path) -> dict[str, Any]:
             hint="name the folder of a snapshot, or create it again",
         ) from error
     raise StateError(
-        f"what the folder holds has format {version}, and is not a snapshot that this version of pystreams reads",
+        f"the snapshot has format {version}, which this version of pystreams does not read",
         where=str(path),
         hint="use the version that wrote it, or create the snapshot again",
     )

@@ -80,8 +80,8 @@ class FrameThenLog:
                 raise OffsetOutOfRangeError(
                     f"the log may have lost records of {partition} after the boundary",
                     where=self._log.description,
-                    why=f"its first record, at offset {start}, is not before {show_time(self._after.boundary_ms)}: "
-                    "retention may have deleted others that are not either",
-                    hint="choose a later boundary, so that the log reaches back before it",
+                    why=f"its first record, at offset {start}, is at or after {show_time(self._after.boundary_ms)}, so "
+                    "retention may have deleted others from after the boundary",
+                    hint="choose a boundary that is later than the first record of the log",
                 )
         return starts

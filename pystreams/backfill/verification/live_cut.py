@@ -183,7 +183,7 @@ def _committed_nothing(application_id: str, where: str) -> BrokerError:
         where=where,
         why="it has not run on this log, or it was reset; Kafka deletes the offsets of a group without members "
         "after offsets.retention.minutes (7 days)",
-        hint="check the log and the application's id, or run it first",
+        hint="check the log and the application's id, or run the application first",
     )
 
 

@@ -109,7 +109,7 @@ def staging_folder(executor: Executor, staging: Location | None, parent: str | N
         if executor.staging(fspath(staging)).read_manifest() is not None:
             raise StateError(
                 f"{shown(fspath(staging))} holds a backfill already",
-                hint="name another folder, or none: then it is a temporary one (--staging)",
+                hint="name another folder with --staging, or leave it out to use a temporary folder",
             )
         yield fspath(staging)
         return

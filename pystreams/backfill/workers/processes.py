@@ -161,7 +161,7 @@ class _TaskCall:
                 reports.finished()
 
         with sending_errors():
-            return InlineExecutor(self.batch_rows).compute_task(self.job, task, report).to_json()
+            return InlineExecutor(batch_rows=self.batch_rows).compute_task(self.job, task, report).to_json()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pystreams.cli.application.settings import parse_pairs
-from pystreams.cli.masters import Master
+from pystreams.cli.masters import SPARK_HERE, Master
 from pystreams.cli.options import (
     CONF_EXAMPLE,
     BootstrapServersOption,
@@ -26,6 +26,7 @@ from pystreams.cli.terminal.exits import Exit
 from pystreams.cli.terminal.logs import LogOptions, log_to_stderr
 from pystreams.cli.terminal.progress import Meter, display_for
 from pystreams.clock import SystemClock
+from pystreams.errors import ConfigError
 
 if TYPE_CHECKING:
     from pystreams.backfill.archive.archive import Archiver, ArchiveResult
@@ -50,7 +51,7 @@ def archive(
             show_default=False,
         ),
     ],
-    master: MasterOption = "local[*]",
+    master: MasterOption = SPARK_HERE,
     spark_conf: SparkConfOption = None,
     verbose: StepsOption = False,
     embedded_log: EmbeddedLogOption = None,
@@ -71,7 +72,7 @@ def archive(
     logs = LogOptions(verbose)
     log_to_stderr(logs)
     conf = parse_pairs(spark_conf or [], CONF_EXAMPLE)
-    Master(master).check({"--conf": conf})
+    _check(Master(master), conf)
     require_packages(spark=master != NO_SPARK)
     from pystreams.backfill.archive.archive import archive as run
 
@@ -94,6 +95,17 @@ def archive(
         note("Stopped. The archive holds all committed records: run the command again to continue.")
         raise typer.Exit(Exit.INTERRUPTED) from None
     _show_result(result, to, meter.elapsed_s())
+
+
+def _check(master: Master, conf: Mapping[str, str]) -> None:
+    """Raises ``ConfigError`` for a master with which no archive can be written, and for ``conf`` without Spark."""
+    if master.is_processes:
+        raise ConfigError(
+            "archive cannot run in worker processes",
+            why="this process or Spark writes an archive",
+            hint=f"use --master {NO_SPARK}, or Spark's master (--master '{SPARK_HERE}')",
+        )
+    master.check({"--conf": conf})
 
 
 def _source(embedded_log: Path | None, bootstrap_servers: str | None) -> Source:

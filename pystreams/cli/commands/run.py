@@ -128,7 +128,9 @@ def run(
     logs = LogOptions(verbose, quiet, log_format)
     log_to_stderr(logs)
     if partitions is not None and not create_topics:
-        raise ConfigError("--partitions is for --create-topics", hint="give both, or leave it out")
+        raise ConfigError(
+            "--partitions is for --create-topics", hint="add --create-topics, or leave --partitions out"
+        )
     flags: dict[str, Any] = {
         **flags_of_place(application_id, state_dir, embedded_log, bootstrap_servers),
         "num_stream_threads": threads,

@@ -17,7 +17,7 @@ Begin with ``base``: the interface between an operator and compiled code. Steps 
   ``global_table_join``.
 - ``process``: steps that users write as classes.
 
-To add a join or another operator: write the operator here, a builder for it in ``pystreams.dsl``, and scenarios with
-the results of Java Kafka Streams (``tests/golden``). Its functions are ``UserFunction`` fields with the names that
-others have (``joiner``, ``mapper``): messages about errors find them by these names (``engine.failures.origins``).
+To add a join or another operator, follow "Where to add what" in docs/ARCHITECTURE.md. Its functions are
+``UserFunction`` fields with the names that others have (``joiner``, ``mapper``): messages about errors find them by
+these names (``engine.failures.origins``).
 """

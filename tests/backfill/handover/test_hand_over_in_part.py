@@ -244,7 +244,7 @@ def test_a_backfill_without_offsets_is_refused(new_log: NewLog) -> None:
     log = new_log("log")
     result = filled(log)
     made_up = replace(result, manifest=replace(result.manifest, approximate=True))
-    with pytest.raises(StateError, match="sources knew no offsets"):
+    with pytest.raises(StateError, match="the sources of this backfill have no offsets"):
         hand_over(made_up, log.broker)
 
 

@@ -141,6 +141,16 @@ def test_what_was_not_finished_is_no_snapshot_and_is_made_anew(tmp_path: Path) -
     assert everything_stored(tmp_path / "snapshot") == whole
 
 
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    result = Backfill(word_count(), memory(history("word count", 1, 2)), tmp_path / "staging").run()
+    write_snapshot(result, tmp_path / "snapshot")
+    manifest = tmp_path / "snapshot" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 1000}))
+    with pytest.raises(StateError) as refused:
+        open_snapshot(tmp_path / "snapshot", word_count())
+    assert refused.value.what == "the snapshot has format 1000, which this version of pystreams does not read"
+
+
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     result = Backfill(word_count(), memory(history("word count", 1, 2)), tmp_path / "staging").run()
     (tmp_path / "mine").mkdir()

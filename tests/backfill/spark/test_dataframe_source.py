@@ -264,8 +264,14 @@ def test_a_log_that_begins_after_the_boundary_is_refused(
         "orders": DataFrameSource(frame_of(spark, some_orders(8)), key="customer", timestamp="at"),
         "*": EmbeddedSource(str(log.path / "log.db")),
     }
-    with pytest.raises(OffsetOutOfRangeError, match="may have lost records of orders-0 after the boundary"):
+    with pytest.raises(
+        OffsetOutOfRangeError, match="may have lost records of orders-0 after the boundary"
+    ) as refused:
         plan_backfill(revenue(), sources=sources, boundary=_ms(BEGIN), executor=executor)
+    assert str(refused.value).endswith(
+        "so retention may have deleted others from after the boundary\n"
+        "  next: choose a boundary that is later than the first record of the log"
+    )
 
 
 # What is refused

@@ -262,7 +262,7 @@ def test_an_application_that_has_not_run_is_refused(new_log: NewLog) -> None:
         "  where: embedded log at FOLDER/log.db\n"
         "  why: it has not run on this log, or it was reset; Kafka deletes the offsets of a group without members "
         "after offsets.retention.minutes (7 days)\n"
-        "  next: check the log and the application's id, or run it first"
+        "  next: check the log and the application's id, or run the application first"
     )
 
 
@@ -328,7 +328,7 @@ def test_a_folder_that_holds_a_backfill_is_not_overwritten(new_log: NewLog) -> N
     verified(log, app, staging=log.path / "staging")
     assert message(StateError, log, app, staging=log.path / "staging") == (
         "FOLDER/staging holds a backfill already\n"
-        "  next: name another folder, or none: then it is a temporary one (--staging)"
+        "  next: name another folder with --staging, or leave it out to use a temporary folder"
     )
 
 

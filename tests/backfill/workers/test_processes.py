@@ -150,7 +150,7 @@ def upper(text):
     return text.upper()
 
 app.stream("lines", key=str, value=str).map_values(upper).to("out", value=str)
-result = backfill(app, sources=EmbeddedSource("log.db"), staging="staging", executor=ProcessExecutor(2))
+result = backfill(app, sources=EmbeddedSource("log.db"), staging="staging", executor=ProcessExecutor(processes=2))
 print(sum(result.written().values()))
 """
 
@@ -167,6 +167,12 @@ def script(tmp_path: Path) -> list[str]:
             log.produce("lines", f"k{number}", "text")
     (tmp_path / "script.py").write_text(SCRIPT)
     return [sys.executable, str(tmp_path / "script.py")]
+
+
+def test_a_number_is_that_of_processes() -> None:
+    executor = ProcessExecutor(4)
+    assert executor.processes == 4
+    assert executor.batch_rows == InlineExecutor().batch_rows
 
 
 def test_a_script_needs_no_guard(script: list[str], tmp_path: Path) -> None:

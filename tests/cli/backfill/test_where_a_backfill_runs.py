@@ -56,12 +56,12 @@ def test_processes_are_as_many_as_the_user_says(pystreams, wordcount):
         (["--master", "processes[0]"], "history cannot be computed in 0 processes"),
         (
             ["--master", "processes", "--conf", "spark.driver.memory=4g"],
-            "--conf does not go with --master processes",
+            "--conf cannot be used with --master processes",
         ),
         (["--master", "processes", "--staging", "s3a://bucket/x"], "without Spark nothing can be staged"),
     ],
 )
-def test_what_does_not_go_together_is_refused(pystreams, wordcount, arguments, answer):
+def test_what_cannot_be_used_together_is_refused(pystreams, wordcount, arguments, answer):
     refused = pystreams("backfill", wordcount, *arguments)
     assert refused.code == 2, refused.err
     assert answer in " ".join(refused.err.split())

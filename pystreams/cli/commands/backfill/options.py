@@ -74,8 +74,9 @@ class BackfillOptions:
         }
         needless = [name for name, value in given.items() if value]
         if self.from_snapshot is not None and needless:
+            others = " and ".join(needless)
             raise ConfigError(
-                f"--from-snapshot does not go with {' and '.join(needless)}",
+                f"--from-snapshot does not go with {others}",
                 why="a snapshot is already computed: nothing is read or staged",
-                hint="leave one of them out",
+                hint=f"leave out --from-snapshot, or {others}",
             )

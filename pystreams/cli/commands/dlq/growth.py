@@ -46,9 +46,8 @@ class Growth:
         raise TopicError(
             f"{self._topic} has more partitions than when the records came",
             where=where,
-            why=f"it has {self._partitions} now, and had {max(self._possible)}: {self._records:,} of the records came "
-            "from other partitions than those of their keys' new records, where an application keeps what belongs to "
-            "these keys",
+            why=f"it has {self._partitions} partitions now and had {max(self._possible)}: the keys of "
+            f"{self._records:,} of the records now belong to other partitions, where an application keeps their state",
             hint="--by-key writes each record to the partition that its key's hash gives now; --same-partitions "
             "writes it to the one that it came from",
         )

@@ -40,7 +40,7 @@ def create_marks(admin: Admin, topic: TopicDescription) -> None:
     except BrokerError as error:
         error.extend(
             where=f"topic {name}",
-            hint="a replay remembers in this topic what it has written: let the login create it",
+            hint="give the login the permission to create this topic, in which a replay remembers what it has written",
         )
         raise
 
