@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -151,7 +152,11 @@ def test_the_result_is_that_of_each_update(stream: str, windows: str, data: Any,
     if data.draw(st.booleans(), "in the order of time"):
         history.sort(key=lambda record: record[2])
     kinds = {"key": int, "value": Order} if stream == "orders" else {"key": str, "value": int}
-    records = lines(history, **kinds)
+    traced = data.draw(st.frozensets(st.integers(0, 60), max_size=9), "records with headers")
+    records = [
+        record._replace(headers=(("trace", b"%d" % number),)) if number in traced else record
+        for number, record in enumerate(lines(history, **kinds))
+    ]
     bad = data.draw(st.none() | st.integers(0, max(0, len(records) - 1)), "bytes that cannot be read")
     if bad is not None and records:
         records[bad] = records[bad]._replace(value=b"?")
@@ -184,17 +189,20 @@ def test_nothing_depends_on_the_batches_even_if_few_results_are_held(
 
 @pytest.mark.parametrize(
     ("stream", "in_columns"),
-    [("numbers", 9), ("orders", 9), ("halves", 9), ("count", 9), ("function", 9), ("behind a step", 0)],
+    [("numbers", 7), ("orders", 7), ("halves", 7), ("count", 7), ("function", 7), ("behind a step", 0)],
 )
-def test_usual_records_come_in_columns_also_in_other_processes(
+def test_records_come_in_columns_also_with_headers_and_beside_late_ones_and_in_other_processes(
     stream: str, in_columns: int, tmp_path: Path
 ) -> None:
+    times = [0 if n == 9 else 3 * n for n in range(12)]
     history = [
-        (n % 3, Order(n, note="n"), n) if stream == "orders" else (f"k{n % 3}", n, n) for n in range(12)
+        (n % 3, Order(n, note="n"), time) if stream == "orders" else (f"k{n % 3}", n, time)
+        for n, time in enumerate(times)
     ]
     kinds = {"key": int, "value": Order} if stream == "orders" else {"key": str, "value": int}
     records = lines(history, **kinds)
-    # Of the batches of four, the second one is cut in two by a commit.
+    # Of the batches of four, the first one has a value that is null, the second one is cut in two by a commit.
+    records[0] = records[0]._replace(value=None)
     records[5] = records[5]._replace(headers=(("trace", b"1"),))
     added: list[int] = []
     add_batch = ColumnFold.add_batch
@@ -210,12 +218,24 @@ def test_usual_records_come_in_columns_also_in_other_processes(
     assert sum(added) == in_columns
 
 
-def test_a_late_record_is_dropped_and_the_others_are_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch_rows", [1, 1_000])
+def test_a_late_record_is_dropped_and_the_others_are_not(batch_rows: int, tmp_path: Path) -> None:
     history = [("a", 1, 0), ("a", 2, 30), ("a", 4, 5), ("b", 8, 31)]
     source = memory({"in": [lines(history)]}, {"out": 1})
-    _, folded = compared(source, tmp_path, lambda: application("numbers", "tumbling"))
-    (result,) = folded.manifest.slices.values()
-    assert [(one.records, one.grace_ms) for one in result.late] == [(1, 21)]
+    make = partial(application, "numbers", "tumbling")
+    exact, folded = compared(source, tmp_path, make, batch_rows=batch_rows)
+    ((exactly,), (result,)) = exact.manifest.slices.values(), folded.manifest.slices.values()
+    assert [(one.records, one.late_ms, one.grace_ms) for one in result.late] == [(1, 25, 21)]
+    assert result.late == exactly.late
+
+
+def test_a_late_record_becomes_a_dead_letter(tmp_path: Path) -> None:
+    history = [("a", 1, 0), ("a", 2, 30), ("a", 4, 5), ("b", 8, 31)]
+    source = memory({"in": [lines(history)]}, {"out": 1, "dlq": 1})
+    settings = {"errors_dead_letter_queue_topic_name": "dlq", "dead_letter_dropped_records": True}
+    exact, folded = compared(source, tmp_path, lambda: application("numbers", "tumbling", **settings))
+    assert len(everything(folded)["sinks"]["dlq"][0]) == 1
+    assert everything(folded)["sinks"]["dlq"] == everything(exact)["sinks"]["dlq"]
 
 
 @pytest.mark.parametrize("number", [1 << 49, -(1 << 49), 1 << 62])

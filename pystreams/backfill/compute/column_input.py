@@ -1,18 +1,21 @@
 """The columns of records, for a step that folds in columns and that gets them as they are in their topic.
 
 No object is made for a record, except by serdes that are not those of whole numbers. What is unusual in a chunk (nulls,
-headers, bytes that cannot be read, records that are too late) is left to the way of single records, which handles it.
+bytes that cannot be read) is left to the way of single records, which handles it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from pystreams.backfill.application import LoadedApplication
-from pystreams.backfill.exchange.rows import Arrow, pc
+from pystreams.backfill.compute.shares import Share
+from pystreams.backfill.exchange.rows import Arrow, headers_of, pc
 from pystreams.backfill.plan.dependencies import runs_processor
 from pystreams.backfill.plan.slices import Slice
 from pystreams.dsl.operators.final_columns import Batch, ColumnFold
@@ -21,6 +24,7 @@ from pystreams.engine.node_serdes import serdes_of
 from pystreams.engine.stream_task import StreamTask
 from pystreams.errors import FoldingError
 from pystreams.ids import TopicPartition
+from pystreams.record import NO_HEADERS, Headers, RecordContext
 from pystreams.serde.base import AnySerde
 from pystreams.serde.primitives import BytesSerde, IntSerde, StrSerde
 from pystreams.timestamps import RecordTimestamp, resolve_extractor
@@ -43,7 +47,12 @@ class ColumnInput:
         partition: TopicPartition,
         step: ColumnFold,
         serdes: tuple[AnySerde, AnySerde],
+        *,
+        moves_late: bool,
+        share: Share | None,
     ) -> None:
+        """``moves_late``: late records go to the dead-letter topic, which needs their bytes. Of the records of other
+        shares, only the time is seen."""
         key_serde, value_serde = serdes
         self._stream = stream
         self._partition = partition
@@ -51,35 +60,74 @@ class ColumnInput:
         self._decode_key = key_serde.deserializer(partition.topic)
         self._decode_value = value_serde.deserializer(partition.topic)
         self._is_int64 = isinstance(value_serde, IntSerde) and value_serde.size == _INT64_BYTES
+        self._moves_late = moves_late
+        self._share = share
 
     def process(self, chunk: Arrow) -> bool:
         """Process the records of a chunk. Returns False, and does nothing, if something in it is unusual."""
-        keys, values, times = (chunk.column(name) for name in ("key", "value", "timestamp"))
-        if keys.null_count or values.null_count or chunk.column("headers").null_count < chunk.num_rows:
+        if chunk.column("key").null_count or chunk.column("value").null_count:
             return False
-        timestamps = times.to_numpy()
+        timestamps = chunk.column("timestamp").to_numpy()
+        nows = self._step.nows(timestamps)
+        late = self._step.late(timestamps, nows)
         # Before anything is decoded, because the way of single records would decode it again.
-        if timestamps.min() < 0 or not self._step.in_time(timestamps):
+        if timestamps.min() < 0 or (self._moves_late and len(late)):
             return False
-        encoded = keys.dictionary_encode()
-        offsets = chunk.column("sequence").to_numpy()
+        mine = np.ones(chunk.num_rows, bool) if self._share is None else self._share.has(chunk.column("key"))
+        late = late[mine[late]]
+        mine[late] = False
         try:
             # Serdes and users' functions raise what they like. The way of single records finds the one that is bad.
-            addresses = [
-                self._step.address_of(self._decode_key(key)) for key in encoded.dictionary.to_pylist()
-            ]
-            chosen = self._chosen(values)
+            drops = self._late_records(chunk.take(pa.array(late)), nows[late]) if len(late) else []
+            batch = self._batch(*_only(mine, chunk, nows)) if mine.any() else None
         except Exception:  # noqa: BLE001
             return False
-        batch = Batch(encoded.indices.to_numpy(), addresses, timestamps, offsets, chosen, *self._partition)
+        for drop in drops:
+            self._step.drop_late(*drop)
+        self._add(batch, chunk, int(nows[-1]))
+        last = chunk.column("sequence")[-1].as_py()
+        self._stream.passed(self._partition, chunk.num_rows, last + 1, int(timestamps.max()))
+        return True
+
+    def _late_records(self, rows: Arrow, nows: Any) -> list[tuple[RecordContext, Any, Any, int]]:
+        """Records that are too late at these stream times, as ``ColumnFold.drop_late`` takes them."""
+        columns = [rows.column(name).to_pylist() for name in ("sequence", "timestamp", "key", "value")]
+        headers = headers_of(rows.column("headers")) or [NO_HEADERS] * rows.num_rows
+        return [
+            (
+                (*self._partition, offset, timestamp, of_record),
+                self._decode_key(key),
+                self._decode_value(value),
+                now,
+            )
+            for offset, timestamp, key, value, of_record, now in zip(
+                *columns, headers, nows.tolist(), strict=True
+            )
+        ]
+
+    def _batch(self, rows: Arrow, nows: Any) -> Batch:
+        encoded, headers = rows.column("key").dictionary_encode(), rows.column("headers")
+        return Batch(
+            encoded.indices.to_numpy(),
+            [self._step.address_of(self._decode_key(key)) for key in encoded.dictionary.to_pylist()],
+            rows.column("timestamp").to_numpy(),
+            nows,
+            rows.column("sequence").to_numpy(),
+            self._chosen(rows.column("value")),
+            None if headers.null_count == rows.num_rows else partial(_headers_at, headers),
+            *self._partition,
+        )
+
+    def _add(self, batch: Batch | None, chunk: Arrow, now: int) -> None:
         try:
-            self._step.add_batch(batch)
+            if batch is not None:
+                self._step.add_batch(batch)
+            self._step.pass_time(now)
         except FoldingError as error:
-            place = f"{self._partition} offsets {int(offsets[0])} to {int(offsets[-1])}"
+            offsets = chunk.column("sequence")
+            place = f"{self._partition} offsets {offsets[0]} to {offsets[-1]}"
             error.extend(where=f"task {self._stream.task_id}, {place}")
             raise
-        self._stream.passed(self._partition, chunk.num_rows, int(offsets[-1]) + 1, int(timestamps.max()))
-        return True
 
     def _chosen(self, values: Arrow) -> list[Chosen]:
         """What each column of the step adds."""
@@ -108,8 +156,9 @@ def column_input(
     nodes: Sequence[Node],
     folded: Collection[str],
     stream: StreamTask,
+    share: Share | None = None,
 ) -> ColumnInput | None:
-    """The input of a started task in columns; None if its records have to come one by one."""
+    """The input of a started task, or of a share of it, in columns; None if its records have to come one by one."""
     partition, *others = stream.partitions
     source = loaded.built.subtopologies[slice.subtopology].source_for(partition.topic)
     steps = [node for node in nodes if isinstance(node, ProcessorNode)]
@@ -131,7 +180,25 @@ def column_input(
     ):
         return None
     step = stream.folded(behind[0])
-    return ColumnInput(stream, partition, step, serdes) if isinstance(step, ColumnFold) else None
+    if not isinstance(step, ColumnFold):
+        return None
+    return ColumnInput(
+        stream,
+        partition,
+        step,
+        serdes,
+        moves_late=loaded.config.dead_letter_dropped_records,
+        share=share,
+    )
+
+
+def _only(wanted: Any, rows: Arrow, nows: Any) -> tuple[Arrow, Any]:
+    """The rows that are wanted, and the stream times at them."""
+    return (rows, nows) if wanted.all() else (rows.filter(pa.array(wanted)), nows[wanted])
+
+
+def _headers_at(column: Arrow, numbers: Any) -> list[Headers]:
+    return headers_of(column.take(pa.array(numbers))) or [NO_HEADERS] * len(numbers)
 
 
 def _int64(values: Arrow) -> Any:

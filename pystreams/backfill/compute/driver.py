@@ -16,6 +16,7 @@ from itertools import chain
 from pystreams.backfill.application import Application, LoadedApplication
 from pystreams.backfill.compute.executor import CarriedState, Executor, Report, SliceJob
 from pystreams.backfill.compute.result import BackfillResult
+from pystreams.backfill.compute.shares import records_of
 from pystreams.backfill.compute.task import TaskWork
 from pystreams.backfill.exchange.task_outcome import Digest, TaskOutcome
 from pystreams.backfill.locations import shown
@@ -73,22 +74,14 @@ class Planned:
         return {
             one.index: None
             if any(input.internal for input in one.inputs)
-            else sum(self._external(one, task) for task in range(one.tasks))
+            else sum(records_of(one, task, self.manifest.inputs) for task in range(one.tasks))
             for one in self.plan.slices
         }
-
-    def _external(self, one: Slice, task: int) -> int:
-        topics = {input.topic for input in one.topics_of(task) if not input.internal}
-        return sum(
-            range.end - range.start
-            for range in self.manifest.inputs
-            if range.partition.partition == task and range.partition.topic in topics
-        )
 
     def expected_of(self, one: Slice, task: int, written: Mapping[TopicPartition, int]) -> int:
         """The estimated number of records that a task reads; ``written`` counts those of internal topics."""
         internal = (input.topic for input in one.topics_of(task) if input.internal)
-        return self._external(one, task) + sum(
+        return records_of(one, task, self.manifest.inputs) + sum(
             written.get(TopicPartition(topic, task), 0) for topic in internal
         )
 

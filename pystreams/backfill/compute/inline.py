@@ -13,6 +13,8 @@ from pystreams.backfill.application import Application, LoadedApplication, appli
 from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob, TableFunction
 from pystreams.backfill.compute.external_input import external_queues
 from pystreams.backfill.compute.global_tables import clear_global_tables
+from pystreams.backfill.compute.joining import joined
+from pystreams.backfill.compute.shares import Share
 from pystreams.backfill.compute.task import clear_left_stores, run_task
 from pystreams.backfill.exchange.order import QueueId, merged
 from pystreams.backfill.exchange.rows import Arrow, Kind
@@ -84,15 +86,20 @@ class InlineExecutor:
         try:
             yield
         finally:
-            folder = self._own(job.staging).folder_of(job.work.slice.index)
+            staging, slice = self._own(job.staging), job.work.slice.index
+            staging.drop_shares(slice)
+            folder = staging.folder_of(slice)
             clear_global_tables(folder)
             clear_left_stores(folder)
 
     def _own(self, staged: Staged) -> LocalStaging:
         return self.staging(staged.location).with_slices(staged.folders)
 
-    def compute_task(self, job: SliceJob, task: int, report: Report) -> TaskOutcome:
-        """Compute one task of a slice and stage its rows, in place of those of an attempt that was not finished."""
+    def compute_task(
+        self, job: SliceJob, task: int, report: Report, share: Share | None = None
+    ) -> TaskOutcome:
+        """Compute one task of a slice, or one share of it, and stage its rows, in place of those of an attempt that was
+        not finished. Raises ``NotCutError`` if the task cannot be computed in shares."""
         processed = 0
 
         def count(records: int) -> None:
@@ -103,10 +110,21 @@ class InlineExecutor:
         staging, slice = self._own(job.staging), job.work.slice.index
         work_dir = str(staging.folder_of(slice))
         given = self._input(job, task, staging)
-        rows = run_task(job.work, task, given, work_dir=work_dir, report=count, source=job.source)
+        rows = run_task(
+            job.work, task, given, work_dir=work_dir, report=count, source=job.source, share=share
+        )
+        if share is not None:
+            return staging.write_share(slice, task, share.number, rows)
         outcome = staging.write_task(slice, task, rows)
         report(task, processed, True)
         return outcome
+
+    def join_shares(self, job: SliceJob, task: int, count: int) -> TaskOutcome:
+        """Stage a task, of which so many shares are staged."""
+        staging, slice = self._own(job.staging), job.work.slice.index
+        work_dir = str(staging.folder_of(slice))
+        shares = staging.shares(slice, task, count)
+        return staging.write_task(slice, task, joined(job.work, task, shares, work_dir))
 
     def _input(self, job: SliceJob, task: int, staging: LocalStaging) -> Iterator[Arrow]:
         one, carried = job.work.slice, TaskOutcome()

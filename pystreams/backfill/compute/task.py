@@ -10,18 +10,19 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
 from pystreams.backfill.application import Application, LoadedApplication, check_fingerprint
-from pystreams.backfill.compute.column_input import COLUMN_ROWS, column_input
+from pystreams.backfill.compute.column_input import COLUMN_ROWS, ColumnInput, column_input
 from pystreams.backfill.compute.feeding import CHUNK_ROWS, Feed, GivenOrder, chunks
 from pystreams.backfill.compute.global_tables import GlobalTables
 from pystreams.backfill.compute.partial_rows import PartialRows
 from pystreams.backfill.compute.producer import CollectingProducer
+from pystreams.backfill.compute.shares import NotCutError, Share
 from pystreams.backfill.compute.slice_nodes import is_combining, slice_nodes
 from pystreams.backfill.compute.stored_entries import ChangeTimes, entries
 from pystreams.backfill.exchange.rows import Arrow, Kind, of_kind, pc, record_batch, upstream_id
@@ -89,8 +90,9 @@ def run_task(
     work_dir: str | None = None,
     report: Callable[[int], None] | None = None,
     source: Source | None = None,
+    share: Share | None = None,
 ) -> Iterator[Arrow]:
-    """Run the task with number ``task``. Yields batches of ``EXCHANGE_SCHEMA``, each of one kind,
+    """Run the task with number ``task``, or one share of it. Yields batches of ``EXCHANGE_SCHEMA``, each of one kind,
     topic and partition; the outcome last.
 
     ``work_dir`` is where the task keeps its stores while it runs (None: the machine's temporary folder); ``report`` is
@@ -98,8 +100,31 @@ def run_task(
     any; what is made of them stays in ``work_dir`` for the tasks that come after (global_tables.py).
 
     Raises what the task raises: ``ProcessingError``, ``SerializationError``, ``ProductionError``; ``TopologyError`` if
-    this process has another topology.
+    this process has another topology; ``NotCutError`` if the task cannot be computed in shares.
     """
+    with _running(work, task, work_dir, report or _nothing, source, share) as run:
+        yield from run.rows(batches)
+
+
+def run_joined(
+    work: TaskWork, task: int, entries: Iterable[Arrow], outcome: TaskOutcome, *, work_dir: str
+) -> Iterator[Arrow]:
+    """Stores and outcome of a task that was computed in shares, as ``run_task`` gives them: ``entries`` are those of
+    the stores of all shares, ``outcome`` is joined but for the stores."""
+    with _running(work, task, work_dir, _nothing, None, None) as run:
+        yield from run.joined(entries, outcome)
+
+
+@contextmanager
+def _running(
+    work: TaskWork,
+    task: int,
+    work_dir: str | None,
+    report: Callable[[int], None],
+    source: Source | None,
+    share: Share | None,
+) -> Iterator[_TaskRun]:
+    """A task with a folder of its own."""
     loaded = work.application.load()
     check_fingerprint(loaded, work.fingerprint)
     if work_dir is not None:
@@ -110,9 +135,9 @@ def run_task(
         with closing(
             GlobalTables(loaded, work.ranges, source, work.cut_time_ms, shared=shared, own=folder)
         ) as global_tables:
-            run = _TaskRun(work, loaded, task, folder, report or _nothing, global_tables)
+            run = _TaskRun(work, loaded, task, folder, report, global_tables, share)
             try:
-                yield from run.rows(batches)
+                yield run
             finally:
                 run.close()
     finally:
@@ -136,8 +161,10 @@ class _TaskRun:
         folder: Path,
         report: Callable[[int], None],
         global_tables: GlobalTables,
+        share: Share | None,
     ) -> None:
         self._work = work
+        self._share = share
         self._folder = folder
         self._report = report
         self._global_tables = global_tables
@@ -171,14 +198,16 @@ class _TaskRun:
         self._global_tables.open_for(self._sub.nodes)
         self._start()
         feed = Feed(self._id.partition, self._order, dict(self._carried.taken))
-        columns = column_input(self._loaded, self._work.slice, self._nodes, self._work.folded, self._stream)
+        columns = self._columns()
         rows_max = CHUNK_ROWS if columns is None else COLUMN_ROWS
         for batch in records:
             for chunk, commit_due in chunks(batch, self._consumed, self._work.commit_records, rows_max):
                 if columns is not None and columns.process(chunk):
                     yield from self._after_step()
-                else:
+                elif self._share is None:
                     yield from self._process(feed, chunk)
+                else:
+                    raise NotCutError(f"some of its records cannot be processed in columns: {_place(chunk)}")
                 self._consumed += chunk.num_rows
                 if commit_due:
                     self._commit()
@@ -190,11 +219,18 @@ class _TaskRun:
         self._commit()
         yield from self._take(everything=True)
         digests: dict[str, Digest] = {}
-        for name in self._state.stores:
-            digests[name] = Digest()
-            yield from self._content(name, digests[name])
-        yield self._outcome(feed, digests)
+        yield from self._contents(digests)
+        yield self._row_of(self._outcome(feed, digests))
         self._stream.close()
+
+    def joined(self, entries: Iterable[Arrow], outcome: TaskOutcome) -> Iterator[Arrow]:
+        """Stores and outcome of a task that was computed in shares."""
+        for batch in entries:
+            self._restore(batch)
+        self._write_stores()
+        digests: dict[str, Digest] = {}
+        yield from self._contents(digests)
+        yield self._row_of(replace(outcome, stores=digests))
 
     def close(self) -> None:
         """Release all resources, and close processors that still run."""
@@ -281,6 +317,13 @@ class _TaskRun:
         """As ``BackfillPlan.partitions_of``."""
         return self._work.partitions.get(topic, self._work.widest)
 
+    def _columns(self) -> ColumnInput | None:
+        work = self._work
+        columns = column_input(self._loaded, work.slice, self._nodes, work.folded, self._stream, self._share)
+        if columns is None and self._share is not None:
+            raise NotCutError("its records do not come in columns")
+        return columns
+
     # Records
 
     def _process(self, feed: Feed, chunk: Arrow) -> Iterator[Arrow]:
@@ -318,6 +361,12 @@ class _TaskRun:
 
     # At the end
 
+    def _contents(self, digests: dict[str, Digest]) -> Iterator[Arrow]:
+        """The contents of all stores; ``digests`` gets theirs."""
+        for name in self._state.stores:
+            digests[name] = Digest()
+            yield from self._content(name, digests[name])
+
     def _content(self, store: str, digest: Digest) -> Iterator[Arrow]:
         batch: list[StoreEntry] = []
         size = 0
@@ -340,10 +389,10 @@ class _TaskRun:
             start=so_far.entries - len(batch),
         )
 
-    def _outcome(self, feed: Feed, digests: Mapping[str, Digest]) -> Arrow:
+    def _outcome(self, feed: Feed, digests: Mapping[str, Digest]) -> TaskOutcome:
         stream, carried = self._stream, self._carried
         times = {p.topic: stream.partition_time(p) for p in stream.partitions}
-        outcome = TaskOutcome(
+        return TaskOutcome(
             self._consumed,
             int(self._metrics.total(DROPPED_RECORDS)),
             {**carried.partition_times, **times},
@@ -355,6 +404,8 @@ class _TaskRun:
             self._left_out.totals(),
             tuple(self._left_out.late()),
         )
+
+    def _row_of(self, outcome: TaskOutcome) -> Arrow:
         return outcome_row(outcome, self._id.partition, upstream_id(*self._id))
 
 
@@ -365,6 +416,12 @@ def _merged(*mappings: Mapping[K, V]) -> dict[K, V]:
 
 def _nothing(_: int) -> None:
     """The default ``report``, which does nothing."""
+
+
+def _place(chunk: Arrow) -> str:
+    """Where the records of a chunk are, for people."""
+    topic, partition, first = (chunk.column(name)[0] for name in ("topic", "partition", "sequence"))
+    return f"{topic}-{partition} offsets {first} to {chunk.column('sequence')[-1]}"
 
 
 def _again(first: Arrow, rest: Iterator[Arrow]) -> Iterator[Arrow]:

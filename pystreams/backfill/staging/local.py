@@ -3,12 +3,14 @@
 <staging>/slice-02-5d41…/task-1/records/<topic>/<partition>.parquet     in order of sequence
 <staging>/slice-02-5d41…/task-1/state/<store>.parquet
 <staging>/slice-02-5d41…/task-1/outcome.json            written last: without it the task is not there
+<staging>/slice-02-5d41…/share-1-0/…                    the same of a share of a task, until they are joined
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Self
@@ -54,6 +56,21 @@ class _File:
         self._writer.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Share:
+    """What one share of a task has staged. Implements ``compute.joining.StagedShare``."""
+
+    folder: Path
+    batch_rows: int
+
+    @property
+    def outcome(self) -> TaskOutcome:
+        return TaskOutcome.from_json((self.folder / _OUTCOME_FILE).read_bytes())
+
+    def rows(self, kind: Kind, topic: str, partition: int) -> Iterator[Arrow]:
+        return _rows_of(self.folder / _place(kind, topic, partition), self.batch_rows)
+
+
 class LocalStaging(StagingFolder):
     """Implements ``port.Staging``. ``batch_rows`` is the size of the batches that are read."""
 
@@ -81,7 +98,22 @@ class LocalStaging(StagingFolder):
 
     def write_task(self, slice: int, task: int, rows: Iterable[Arrow]) -> TaskOutcome:
         """Stage the output of a task, in place of that of an attempt whose process died."""
-        folder = self._task(slice, task)
+        return self._stage(self._task(slice, task), rows)
+
+    def write_share(self, slice: int, task: int, number: int, rows: Iterable[Arrow]) -> TaskOutcome:
+        """As ``write_task``, of one share of a task."""
+        return self._stage(self._share(slice, task, number), rows)
+
+    def shares(self, slice: int, task: int, count: int) -> list[_Share]:
+        """What the shares of a task have staged."""
+        return [_Share(self._share(slice, task, number), self._batch_rows) for number in range(count)]
+
+    def drop_shares(self, slice: int) -> None:
+        """Delete what shares of tasks have staged."""
+        for folder in self.folder_of(slice).glob("share-*"):
+            shutil.rmtree(folder)
+
+    def _stage(self, folder: Path, rows: Iterable[Arrow]) -> TaskOutcome:
         if folder.exists():
             shutil.rmtree(folder)
         folder.mkdir(parents=True)
@@ -151,12 +183,19 @@ class LocalStaging(StagingFolder):
         path = self._task(slice, task) / place
         if not path.exists():
             raise not_staged(slice, str(path))
-        # Read ahead, it would keep everything that it has read.
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            yield from file.iter_batches(self._batch_rows)
+        yield from _rows_of(path, self._batch_rows)
 
     def _task(self, slice: int, task: int) -> Path:
         return self.folder_of(slice) / f"task-{task}"
+
+    def _share(self, slice: int, task: int, number: int) -> Path:
+        return self.folder_of(slice) / f"share-{task}-{number}"
+
+
+def _rows_of(path: Path, batch_rows: int) -> Iterator[Arrow]:
+    # Read ahead, it would keep everything that it has read.
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        yield from file.iter_batches(batch_rows)
 
 
 def _has(outcome: TaskOutcome, task: int, selection: Selection, partition: int) -> bool:

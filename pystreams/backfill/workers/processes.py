@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
 from loky import BrokenProcessPool, cpu_count, get_reusable_executor
@@ -23,6 +23,7 @@ from loky import BrokenProcessPool, cpu_count, get_reusable_executor
 from pystreams.backfill.application import Application, PickledApplication, application_here
 from pystreams.backfill.compute.executor import PartitionFunction, Report, SliceJob
 from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.compute.shares import NotCutError, Share, shares_of
 from pystreams.backfill.exchange.task_outcome import TaskOutcome
 from pystreams.backfill.locations import shown
 from pystreams.backfill.staging.port import Selection, Staged
@@ -33,6 +34,7 @@ from pystreams.errors import StateError
 
 log = logging.getLogger(__name__)
 
+P = TypeVar("P")
 R = TypeVar("R")
 
 #: So often a task is begun whose process dies, as on Spark.
@@ -71,13 +73,32 @@ class ProcessExecutor(InlineExecutor):
         return PickledApplication(shipped(program), dict(settings))
 
     def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
-        one = job.work.slice
-        if self._count(one.tasks) == 1:
+        shares = self._shares(job)
+        # Those that take longest come first.
+        tasks = sorted(range(job.work.slice.tasks), key=lambda task: task not in shares)
+        parts = [part for task in tasks for part in _parts(task, shares.get(task))]
+        if self._count(len(parts)) == 1:
             return super(ProcessExecutor, self).compute(job, report)
         with self._computing(job), listening(_HERE, _HERE, report) as reporter:
             call = _TaskCall(job, self.batch_rows, reporter)
-            found = self._for_each(call, range(one.tasks), job.title)
-        return [TaskOutcome.from_json(outcome) for outcome in found]
+            done = self._for_each(call, parts, job.title)
+            found = {part.task: one for part, one in zip(parts, done, strict=True) if part.share is None}
+            refused = {part.task: one.why for part, one in zip(parts, done, strict=True) if one.why}
+            for task, why in refused.items():
+                log.info("%s: task %d is computed by one process: %s", job.title, task, why)
+            rest = [_Part(task, joins=0 if task in refused else count) for task, count in shares.items()]
+            found.update(zip(shares, self._for_each(call, rest, job.title), strict=True))
+        return [TaskOutcome.from_json(found[task].outcome) for task in range(job.work.slice.tasks)]
+
+    def _shares(self, job: SliceJob) -> dict[int, int]:
+        """The tasks to compute in shares, each with the number of these."""
+        if job.carried is not None:
+            return {}
+        work = job.work
+        shares = shares_of(work.slice, work.ranges, work.folded, self.processes or cpu_count())
+        for task, count in shares.items():
+            log.info("%s: task %d has most records, and is computed in %d shares", job.title, task, count)
+        return shares
 
     def for_each_partition(
         self, staging: Staged, selection: Selection, function: PartitionFunction
@@ -90,16 +111,16 @@ class ProcessExecutor(InlineExecutor):
     def _count(self, tasks: int) -> int:
         return min(self.processes or cpu_count(), tasks)
 
-    def _for_each(self, call: Callable[[int], R], numbers: Collection[int], what: str) -> list[R]:
-        """Call a function for each number, each in some process, and again where a process died. The results by
-        number; ``what`` the work is for people."""
-        found: dict[int, R] = {}
+    def _for_each(self, call: Callable[[P], R], parts: Collection[P], what: str) -> list[R]:
+        """Call a function for each part, each in some process, and again where a process died. The results in the order
+        of the parts; ``what`` the work is for people."""
+        found: dict[P, R] = {}
         died: BrokenProcessPool | None = None
         for _ in range(ATTEMPTS_MAX):
-            missing = [number for number in numbers if number not in found]
-            died = self._attempt(call, missing, found)
+            missing = [part for part in parts if part not in found]
+            died = self._attempt(call, missing, found) if missing else None
             if died is None:
-                return [found[number] for number in numbers]
+                return [found[part] for part in parts]
             log.warning("a worker process of the backfill died; its task is begun again")
         raise StateError(
             f"worker processes died {ATTEMPTS_MAX} times",
@@ -112,9 +133,9 @@ class ProcessExecutor(InlineExecutor):
 
     def _attempt(
         self,
-        call: Callable[[int], R],
-        missing: Collection[int],
-        found: dict[int, R],
+        call: Callable[[P], R],
+        missing: Collection[P],
+        found: dict[P, R],
     ) -> BrokenProcessPool | None:
         """Fills ``found``; gives the error if a process died. Raises the error of a call."""
         pool = get_reusable_executor(
@@ -125,13 +146,13 @@ class ProcessExecutor(InlineExecutor):
             initargs=(os.getpid(), logging.getLogger().level, str(Path.cwd()), self._backfill),
         )
         try:
-            waiting: dict[Future[R], int] = {pool.submit(call, number): number for number in missing}
+            waiting: dict[Future[R], P] = {pool.submit(call, part): part for part in missing}
             died: BrokenProcessPool | None = None
             while waiting:
                 for future in wait(waiting, return_when=FIRST_EXCEPTION).done:
-                    number = waiting.pop(future)
+                    part = waiting.pop(future)
                     try:
-                        found[number] = future.result()
+                        found[part] = future.result()
                     except BrokenProcessPool as error:
                         died = error
         except BaseException as error:
@@ -144,24 +165,55 @@ class ProcessExecutor(InlineExecutor):
         return died
 
 
+class _Part(NamedTuple):
+    """A task of a slice, or one share of it; or with ``joins`` the joining of so many shares."""
+
+    task: int
+    share: Share | None = None
+    joins: int = 0
+
+
+def _parts(task: int, shares: int | None) -> list[_Part]:
+    if shares is None:
+        return [_Part(task)]
+    return [_Part(task, Share(number, shares)) for number in range(shares)]
+
+
+class _Done(NamedTuple):
+    """The outcome of a part as JSON; or why its task cannot be computed in shares."""
+
+    outcome: bytes
+    why: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class _TaskCall:
-    """Computes and stages one task of a slice; gives its outcome."""
+    """Computes and stages one part of a slice."""
 
     job: SliceJob
     batch_rows: int
     reporter: Reporter
 
-    def __call__(self, task: int) -> bytes:
-        reports = self.reporter.of(task)
+    def __call__(self, part: _Part) -> _Done:
+        reports = self.reporter.of(part.task)
 
         def report(_task: int, records: int, finished: bool) -> None:
-            reports.processed(records)
+            # All shares read the same records.
+            if part.share is None or part.share.number == 0:
+                reports.processed(records)
             if finished:
                 reports.finished()
 
+        inline = InlineExecutor(batch_rows=self.batch_rows)
         with sending_errors():
-            return InlineExecutor(batch_rows=self.batch_rows).compute_task(self.job, task, report).to_json()
+            try:
+                if part.joins:
+                    outcome = inline.join_shares(self.job, part.task, part.joins)
+                else:
+                    outcome = inline.compute_task(self.job, part.task, report, part.share)
+            except NotCutError as error:
+                return _Done(b"", str(error))
+        return _Done(outcome.to_json())
 
 
 @dataclass(frozen=True, slots=True)

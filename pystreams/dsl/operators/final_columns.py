@@ -53,17 +53,20 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records in columns, one element for each record; none has headers, or lacks its key or value.
+    """Records in columns, one element for each record. None lacks its key or value, none is late for its window.
 
-    ``keys`` are numbers of ``distinct_keys`` (what ``address_of`` gives). ``chosen`` has for each column of the step
-    what it adds. ``topic`` and ``partition`` are those of all.
+    ``keys`` are numbers of ``distinct_keys`` (what ``address_of`` gives). ``nows`` is the stream time when each has
+    come. ``chosen`` has for each column of the step what it adds. ``headers`` gives those of the records with some
+    numbers (None: no record has any). ``topic`` and ``partition`` are those of all.
     """
 
     keys: Any
     distinct_keys: Sequence[Any]
     timestamps: Any
+    nows: Any
     offsets: Any
     chosen: Sequence[Chosen]
+    headers: Callable[[Any], Sequence[Headers]] | None
     topic: str
     partition: int
 
@@ -132,29 +135,44 @@ class ColumnFold(Folded):
 
     # In batches
 
-    def in_time(self, timestamps: Any) -> bool:
-        """Whether none of the next records, which have these timestamps, is too late for its window."""
+    def nows(self, timestamps: Any) -> Any:
+        """The stream time when each of the next records, which have these timestamps, has come; zeros without
+        windows."""
         if self._windows is None:
-            return True
-        starts, nows = self._starts_and_nows(timestamps)
-        return bool((starts + self._windows[0].open_for_ms > nows).all())
+            return np.zeros(len(timestamps), np.int64)
+        return np.maximum.accumulate(np.maximum(timestamps, self._windows[1].ms))
+
+    def late(self, timestamps: Any, nows: Any) -> Any:
+        """The numbers of the records that are too late for their windows."""
+        if self._windows is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(self._starts(timestamps) + self._windows[0].open_for_ms <= nows)
+
+    def drop_late(self, record: RecordContext, key: Any, value: Any, now: int) -> None:
+        """Drop a record that is too late for its window at the stream time ``now``."""
+        assert self._windows is not None
+        size_ms = self._windows[0].size_ms
+        self._environment.cell.record = record
+        self._environment.drop_late(key, value, now, now - record[3] // size_ms * size_ms - size_ms + 1)
 
     def add_batch(self, batch: Batch) -> None:
-        """Process all records of a batch, which are in time."""
-        starts, nows = self._starts_and_nows(batch.timestamps)
+        """Process all records of a batch."""
         self._entries.add_waiting()
-        if self._windows is not None:
-            self._windows[1].see(int(nows[-1]))
-        self._entries.add(batch, starts, nows)
+        self._entries.add(batch, self._starts(batch.timestamps))
 
-    def _starts_and_nows(self, timestamps: Any) -> tuple[Any, Any]:
-        """For each record the start of its window, and the stream time; zeros without windows."""
+    def pass_time(self, now: int) -> None:
+        """All records up to the stream time ``now`` have come: windows that it closes are final."""
+        if self._windows is not None:
+            self._windows[1].see(now)
+            if now >= self._entries.next_close_ms:
+                self._entries.write_closed(now)
+
+    def _starts(self, timestamps: Any) -> Any:
+        """The start of the window of each record; zeros without windows."""
         if self._windows is None:
-            zeros = np.zeros(len(timestamps), np.int64)
-            return zeros, zeros
-        windows, time = self._windows
-        nows = np.maximum.accumulate(np.maximum(timestamps, time.ms))
-        return timestamps // windows.size_ms * windows.size_ms, nows
+            return np.zeros(len(timestamps), np.int64)
+        size_ms = self._windows[0].size_ms
+        return timestamps // size_ms * size_ms
 
 
 class _Waiting:
@@ -182,6 +200,8 @@ class LastRecords:
 
     def __init__(self) -> None:
         self._contexts: dict[int, RecordContext] = {}
+        #: Of records of batches that have any.
+        self._headers: dict[int, Headers] = {}
         self._offsets = np.zeros(0, np.int64)
         self._timestamps = np.zeros(0, np.int64)
         #: Topic and partition of all that came in batches.
@@ -205,14 +225,19 @@ class LastRecords:
         if self._contexts:
             for place in places.tolist():
                 self._contexts.pop(place, None)
+        if batch.headers is not None:
+            self._headers.update(zip(places.tolist(), batch.headers(records), strict=True))
+        elif self._headers:
+            for place in places.tolist():
+                self._headers.pop(place, None)
 
     def take(self, place: int) -> RecordContext:
         """The context of a place, which is empty then."""
-        context = self._contexts.pop(place, None)
+        context, headers = self._contexts.pop(place, None), self._headers.pop(place, NO_HEADERS)
         if context is not None:
             return context
         offset, timestamp = int(self._offsets[place]), int(self._timestamps[place])
-        return (*self._came_from, offset, timestamp, NO_HEADERS)
+        return (*self._came_from, offset, timestamp, headers)
 
 
 class Entries:
@@ -294,9 +319,9 @@ class Entries:
         waiting.clear()
         self._look_after(added)
 
-    def add(self, batch: Batch, starts: Any, nows: Any) -> None:
-        """Add the records of a batch, to windows that are open; ``nows`` is the stream time at each."""
-        start, size = 0, len(starts)
+    def add(self, batch: Batch, starts: Any) -> None:
+        """Add the records of a batch to the windows with these starts."""
+        nows, start, size = batch.nows, 0, len(starts)
         while start < size:
             end = min(size, start + self._until_look)
             try:

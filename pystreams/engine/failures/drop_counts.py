@@ -100,6 +100,11 @@ def committed_late(own: Mapping[str, int]) -> list[LateRecords]:
     ]
 
 
+def is_count(name: str) -> bool:
+    """Whether an entry counts records. The others of a task are times and limits."""
+    return _step_of(name) is not None
+
+
 def _step_of(name: str) -> str | None:
     """The step of an entry that counts late records; None for other entries."""
     step = name.removeprefix(OWN_PREFIX).removesuffix(f"/{LATE_RECORDS}")

@@ -1,0 +1,101 @@
+"""Joins what the shares of a task have staged to what the task itself would have staged: see shares.py."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Protocol, TypeVar
+
+from pystreams.backfill.compute.task import TaskWork, run_joined
+from pystreams.backfill.exchange.order import QueueId, merged
+from pystreams.backfill.exchange.rows import EXCHANGE_SCHEMA, Arrow, Kind, counted
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.engine.failures.drop_counts import is_count
+from pystreams.engine.failures.lateness import LateRecords, add_up
+from pystreams.ids import TopicPartition
+
+K = TypeVar("K")
+
+_SEQUENCE = EXCHANGE_SCHEMA.get_field_index("sequence")
+
+
+class StagedShare(Protocol):
+    """What one share has staged."""
+
+    @property
+    def outcome(self) -> TaskOutcome: ...
+
+    def rows(self, kind: Kind, topic: str, partition: int) -> Iterator[Arrow]:
+        """Records for a partition of a topic, or the entries of a store."""
+        ...
+
+
+def joined(work: TaskWork, task: int, shares: Sequence[StagedShare], work_dir: str) -> Iterator[Arrow]:
+    """The whole output of a task, as ``run_task`` gives it."""
+    outcome = _joined([share.outcome for share in shares])
+    for partition in sorted(outcome.written):
+        yield from _records(partition, shares)
+    entries = chain.from_iterable(
+        share.rows(Kind.STATE, store, task)
+        for store in work.slice.stores
+        for share in shares
+        if share.outcome.stores[store].entries
+    )
+    yield from run_joined(work, task, entries, outcome, work_dir=work_dir)
+
+
+def _records(partition: TopicPartition, shares: Sequence[StagedShare]) -> Iterator[Arrow]:
+    """What the shares have written to a partition, numbered anew."""
+    queues: list[tuple[QueueId, Iterator[Arrow]]] = [
+        ((partition.topic, number), share.rows(Kind.RECORD, *partition))
+        for number, share in enumerate(shares)
+        if partition in share.outcome.written
+    ]
+    start = 0
+    for rows in merged(queues):
+        yield rows.set_column(_SEQUENCE, EXCHANGE_SCHEMA.field(_SEQUENCE), counted(start, rows.num_rows))
+        start += rows.num_rows
+
+
+def _joined(outcomes: Sequence[TaskOutcome]) -> TaskOutcome:
+    """All shares have read all records, and come to the same times."""
+    reached: dict[TopicPartition, tuple[int, int]] = {}
+    for partition, (sequence, time) in chain.from_iterable(one.sequences.items() for one in outcomes):
+        before, latest = reached.get(partition, (0, time))
+        reached[partition] = before + sequence, max(latest, time)
+    return replace(
+        outcomes[0],
+        dropped=sum(one.dropped for one in outcomes),
+        operator_state=_numbers([one.operator_state for one in outcomes]),
+        sequences=reached,
+        written=_added([one.written for one in outcomes]),
+        left_out=_added([one.left_out for one in outcomes]),
+        late=tuple(_late(outcomes)),
+    )
+
+
+def _late(outcomes: Sequence[TaskOutcome]) -> Iterator[LateRecords]:
+    late = list(chain.from_iterable(one.late for one in outcomes))
+    read = {one.step: one.read for one in late}
+    return (one._replace(read=read[one.step]) for one in add_up(late))
+
+
+def _numbers(states: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """What the steps remember."""
+    found: dict[str, int] = {}
+    for name, number in chain.from_iterable(state.items() for state in states):
+        before = found.get(name)
+        if before is None:
+            found[name] = number
+        else:
+            found[name] = before + number if is_count(name) else max(before, number)
+    return found
+
+
+def _added(counts: Sequence[Mapping[K, int]]) -> dict[K, int]:
+    total: Counter[K] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(total)

@@ -1,0 +1,230 @@
+"""A task with most of the records is computed in shares of its keys: stores, offsets, drops, and the records of each
+key in each sink, are those of the task in one piece. A task that cannot be cut is computed in one piece."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pystreams import App, TimeWindows
+from pystreams.backfill.compute import shares
+from pystreams.backfill.compute.executor import Report, SliceJob
+from pystreams.backfill.compute.inline import InlineExecutor
+from pystreams.backfill.compute.shares import NotCutError, Share, shares_of
+from pystreams.backfill.exchange.task_outcome import TaskOutcome
+from pystreams.backfill.plan.slices import Slice, SliceInput
+from pystreams.backfill.sources.ranges import InputRange
+from pystreams.backfill.workers.processes import ProcessExecutor
+from pystreams.dsl.operators import final_columns
+from pystreams.ids import TopicPartition
+from pystreams.partitioning import partition_for_key
+from tests.backfill.kit import Backfill, everything, last_values, lines, memory
+from tests.backfill.test_folding_in_columns import Order, application, histories
+from tests.live.support import Line
+
+THREE = 3
+
+
+class InShares(InlineExecutor):
+    """Computes each task in three shares, if it can be cut."""
+
+    cut: set[int]
+
+    def compute(self, job: SliceJob, report: Report) -> list[TaskOutcome]:
+        self.cut = set()
+        with self._computing(job):
+            return [self._task(job, task, report) for task in range(job.work.slice.tasks)]
+
+    def _task(self, job: SliceJob, task: int, report: Report) -> TaskOutcome:
+        try:
+            for number in range(THREE):
+                self.compute_task(job, task, report, Share(number, THREE))
+        except NotCutError:
+            return self.compute_task(job, task, report)
+        self.cut.add(task)
+        return self.join_shares(job, task, THREE)
+
+
+def by_key(sinks: Mapping[str, Any]) -> dict[Any, list[Any]]:
+    """The records of each key in each partition of ``everything``'s sinks."""
+    found = defaultdict(list)
+    for topic, partitions in sinks.items():
+        for partition, records in partitions.items():
+            for record in records:
+                found[topic, partition, record.key].append(record)
+    return found
+
+
+def compare(cut: Mapping[str, Any], whole: Mapping[str, Any]) -> None:
+    """What both have, but for the order of different keys in a sink."""
+    assert cut["changelogs"] == whole["changelogs"]
+    assert cut["offsets"] == whole["offsets"]
+    assert cut["slices"] == whole["slices"]
+    assert by_key(cut["sinks"]) == by_key(whole["sinks"])
+
+
+def parted(records: list[Line], partitions: int) -> list[list[Line]]:
+    """Records in the partitions of their keys."""
+    found: list[list[Line]] = [[] for _ in range(partitions)]
+    for record in records:
+        found[0 if record.key is None else partition_for_key(record.key, partitions)].append(record)
+    return found
+
+
+@pytest.mark.parametrize("windows", ["by key", "tumbling"])
+@pytest.mark.parametrize("stream", ["numbers", "orders", "halves", "count", "function"])
+@given(data=st.data())
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_result_is_that_of_the_task_in_one_piece(
+    stream: str, windows: str, data: Any, tmp_path: Path
+) -> None:
+    kinds = {"key": int, "value": Order} if stream == "orders" else {"key": str, "value": int}
+    records = lines(data.draw(histories(stream)), **kinds)
+    source = memory({"in": parted(records, data.draw(st.integers(1, 2)))}, {"out": 2})
+    make = partial(application, stream, windows)
+    rows = data.draw(st.sampled_from([3, 1_000]), "rows of a batch")
+    with patch.object(final_columns, "BATCH_RECORDS", 4):
+        whole = Backfill(make(), source, tmp_path / "whole", commit_records=7).run(overwrite=True)
+        job = Backfill(make(), source, tmp_path / "cut", commit_records=7, executor=InShares(batch_rows=rows))
+        cut = job.run(overwrite=True)
+    compare(everything(cut), everything(whole))
+    assert not list((tmp_path / "cut").rglob("share-*")), "what the shares have staged"
+
+
+@pytest.mark.parametrize("windows", ["by key", "tumbling"])
+def test_usual_records_are_cut_also_late_ones_and_if_little_memory_may_be_used(
+    windows: str, tmp_path: Path
+) -> None:
+    history = [(f"k{n % 50}", n, 0 if n % 9 == 0 else n) for n in range(400)]
+    source = memory({"in": [lines(history)]}, {"out": 1})
+    make = partial(application, "numbers", windows, statestore_uncommitted_max_bytes=4_000)
+    whole = everything(Backfill(make(), source, tmp_path / "whole", commit_records=90).run())
+    executor = InShares()
+    cut = Backfill(make(), source, tmp_path / "cut", commit_records=90, executor=executor).run()
+    assert executor.cut == {0}
+    found = everything(cut)
+    assert found["changelogs"] == whole["changelogs"]
+    assert found["offsets"] == whole["offsets"]
+    assert found["slices"] == whole["slices"]
+    # A share holds more of its results than the whole task does, so it writes fewer of them twice.
+    assert last_values(found["sinks"]) == last_values(whole["sinks"])
+
+
+HOT = {
+    "in": [
+        lines([(f"a{n % 70}", n, n // 10) for n in range(9_000)]),
+        lines([("b", n, n) for n in range(300)]),
+    ]
+}
+
+
+def summing(add: Any) -> App:
+    app = App("sums")
+    windowed = app.stream("in", key=str, value=int).group_by_key().windowed_by(TimeWindows.tumbling(100))
+    totals = windowed.reduce(add, name="sums").to_stream()
+    totals.map(lambda key, total: (f"{key.key}@{key.start}", total), key=str, value=int).to("out")
+    return app
+
+
+@pytest.fixture
+def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "CUT_RECORDS", 1_000)
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_partition_with_most_records_keeps_all_processes_busy(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pids = tmp_path / "pids"
+    pids.mkdir()
+
+    def add(one: int, two: int) -> int:
+        (pids / str(os.getpid())).touch()
+        return one + two
+
+    caplog.set_level(logging.INFO)
+    whole = Backfill(summing(add), memory(HOT, {"out": 2}), tmp_path / "whole").run()
+    assert [path.name for path in pids.iterdir()] == [str(os.getpid())]
+    two = ProcessExecutor(processes=2)
+    cut = Backfill(summing(add), memory(HOT, {"out": 2}), tmp_path / "cut", executor=two).run()
+    assert len(list(pids.iterdir())) == 3
+    compare(everything(cut), everything(whole))
+    assert "sums, slice 1 of 1: task 0 has most records, and is computed in 2 shares" in caplog.text
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_share_whose_process_dies_is_begun_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    killed = tmp_path / "killed"
+
+    def add(one: int, two: int) -> int:
+        if two == 8_500 and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return one + two
+
+    two = ProcessExecutor(processes=2)
+    cut = Backfill(summing(add), memory(HOT, {"out": 2}), tmp_path / "cut", executor=two).run()
+    assert killed.exists()
+    assert caplog.text.count("its task is begun again") == 1
+    whole = Backfill(summing(add), memory(HOT, {"out": 2}), tmp_path / "whole").run()
+    compare(everything(cut), everything(whole))
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_task_that_cannot_be_cut_is_computed_in_one_piece(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    past = {"in": [[*HOT["in"][0], *lines([("a", None, 1_000)])], HOT["in"][1]]}
+    one = Backfill(summing(max), memory(past, {"out": 2}), tmp_path / "one").run()
+    two = ProcessExecutor(processes=2)
+    cut = Backfill(summing(max), memory(past, {"out": 2}), tmp_path / "cut", executor=two).run()
+    assert everything(cut) == everything(one)
+    assert (
+        "sums, slice 1 of 1: task 0 is computed by one process: some of its records cannot be processed in "
+        "columns: in-0 offsets"
+    ) in caplog.text
+
+
+def ranges(*records: int) -> list[InputRange]:
+    return [InputRange(TopicPartition("in", number), 5, 5 + count) for number, count in enumerate(records)]
+
+
+def one_slice(tasks: int, upstream: tuple[int, ...] = ()) -> Slice:
+    return Slice(0, 0, tasks, (SliceInput("in", tasks, upstream),), None, True, {"s": None}, (), ())
+
+
+@pytest.mark.parametrize(
+    ("records", "processes", "expected"),
+    [
+        ((900_000, 50_000, 50_000), 2, {0: 2}),
+        ((900_000, 50_000, 50_000), 4, {0: 4}),
+        ((500_000, 500_000), 2, {}),
+        ((580_000, 420_000), 2, {}),
+        ((500_000, 500_000), 8, {0: 4, 1: 4}),
+        ((1_000_000,), 3, {0: 3}),
+        ((90_000, 10), 2, {}),
+        ((0, 0), 2, {}),
+    ],
+)
+def test_as_many_shares_as_keep_all_processes_busy(
+    records: tuple[int, ...], processes: int, expected: dict[int, int]
+) -> None:
+    found = shares_of(one_slice(len(records)), ranges(*records), ("COUNT",), processes)
+    assert found == expected
+
+
+def test_only_what_folds_behind_a_topic_is_cut() -> None:
+    assert shares_of(one_slice(1), ranges(900_000), (), 2) == {}
+    assert shares_of(one_slice(1, (0,)), ranges(900_000), ("COUNT",), 2) == {}
