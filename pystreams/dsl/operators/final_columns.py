@@ -6,7 +6,7 @@ input of the step comes in columns (backfill/compute/column_input.py), this is d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import chain, islice
@@ -458,23 +458,36 @@ class Entries:
 
     def _write(self, start: int, window: dict[Any, int]) -> None:
         places = np.fromiter(window.values(), np.int64, len(window))
-        timestamps, states = self._timestamps[places].tolist(), self._states(places)
-        cell, row, at = self._environment.cell, self._row, self._at(start)
-        merges = self._reads and row.merges
-        context, take = cell.record, self._last_records.take
+        take, encode_key, row = self._last_records.take, self.encode_key, self._row
         with writing(self._environment):
-            for (address, place), timestamp, of_row in zip(window.items(), timestamps, states, strict=True):
-                cell.record = take(place)
-                value, key = row.row(of_row), key_bytes(address, self.encode_key)
-                before = self._store.read(key, *at) if merges else None
-                if before is not None:
-                    value, timestamp = row.merge(before[0], value), max(before[1], timestamp)
-                self._store.write(key, *at, value, timestamp)
-        cell.record = context
+            entries = [
+                (key_bytes(address, encode_key), row.row(states), timestamp, take(place))
+                for (address, place), timestamp, states in zip(
+                    window.items(), self._timestamps[places].tolist(), self._states(places), strict=True
+                )
+            ]
+            if self._reads:
+                self._write_each(start, entries)
+            elif self._open_for_ms is None:
+                self._store.write_past_cache(entries)
+            else:
+                self._store.write_past_cache(((key, start), *entry) for key, *entry in entries)
         for column in self._columns:
             column.clear(places)
         self._timestamps[places] = -1
         self._free += reversed(places.tolist())
+
+    def _write_each(self, start: int, entries: Iterable[tuple[bytes, Any, int, RecordContext]]) -> None:
+        """Write entries that the store, or its cache, may have already."""
+        cell, store, row, at = self._environment.cell, self._store, self._row, self._at(start)
+        context = cell.record
+        for key, value, timestamp, cell.record in entries:
+            before = store.read(key, *at) if row.merges else None
+            if before is None:
+                store.write(key, *at, value, timestamp)
+            else:
+                store.write(key, *at, row.merge(before[0], value), max(before[1], timestamp))
+        cell.record = context
 
     def _states(self, places: Any) -> list[tuple[Any, ...]]:
         return list(zip(*(column.states(places) for column in self._columns), strict=True))

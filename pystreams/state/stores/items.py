@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from pystreams.errors import SchemaRegistryError
-from pystreams.record import NO_HEADERS, Headers
+from pystreams.record import NO_HEADERS, Headers, RecordContext
 from pystreams.state.cache.item_cache import ItemCache
 from pystreams.state.cache.thread_cache import DirtyEntry, entry_bytes
 from pystreams.state.formats import TIMESTAMP_BYTES, ValueAndTimestamp, pack_int64, unpack_int64
@@ -327,6 +327,24 @@ class TimestampedItems(Items[A]):
     def encoded(self, value: Any, timestamp: int) -> bytes | None:
         """The bytes of a value and its timestamp, for ``put_encoded``."""
         return None if value is None else self.encode((value, timestamp))
+
+    def write_past_cache(self, values: Iterable[tuple[A, Any, int, RecordContext]]) -> None:
+        """Write and forward values (None: delete) with their timestamps, as a flush of the cache would. The cache must
+        not have any of these addresses."""
+        if self.cached_objects:
+            self._flushed(
+                [
+                    (address, None if value is None else (value, timestamp), context)
+                    for address, value, timestamp, context in values
+                ]
+            )
+        else:
+            self._flushed(
+                [
+                    (address, self.encoded(value, timestamp), context)
+                    for address, value, timestamp, context in values
+                ]
+            )
 
     def put(self, address: A, item: Any, key: bytes | None = None) -> None:
         if item is not None:

@@ -197,7 +197,7 @@ class TimestampedKeyValueStore(_AnyKeyValueStore[K, ValueAndTimestamp[V]], Gener
     """Values with their timestamps by key; ``read`` returns ``(value, timestamp)``. In the changelog the value is
     plain, and the timestamp is the record's. With headers: ``TimestampedHeaderItems``."""
 
-    __slots__ = ("write",)
+    __slots__ = ("write", "write_past_cache")
 
     def __init__(self, context: StoreContext, overlay: Overlay, below: Below[bytes]) -> None:
         kept = TimestampedHeaderItems if context.spec.headers else TimestampedItems
@@ -205,6 +205,8 @@ class TimestampedKeyValueStore(_AnyKeyValueStore[K, ValueAndTimestamp[V]], Gener
         super().__init__(context, overlay, items)
         #: Sets the value (None: delete) and timestamp of a serialized key.
         self.write: Callable[[bytes, Any, int], None] = items.write
+        #: As ``TimestampedItems.write_past_cache``.
+        self.write_past_cache = items.write_past_cache
 
     if TYPE_CHECKING:  # A plain tuple is accepted, too.
 

@@ -225,7 +225,7 @@ class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K
     the value is plain, and the timestamp is the record's. With headers: ``TimestampedHeaderItems``.
     Source: ChangeLoggingTimestampedWindowBytesStore."""
 
-    __slots__ = ("encoded", "write", "write_encoded")
+    __slots__ = ("encoded", "write", "write_encoded", "write_past_cache")
 
     def __init__(self, context: StoreContext, layer: WindowLayer) -> None:
         spec = context.spec
@@ -249,6 +249,8 @@ class TimestampedWindowStore(_AnyWindowStore[K, ValueAndTimestamp[V]], Generic[K
         self.encoded: Callable[[Any, int], bytes | None] = items.encoded
         #: As ``write``, with the bytes of both, so that serialization cannot fail.
         self.write_encoded: Callable[[bytes, int, Any, int, bytes | None], None] = write_encoded
+        #: As ``TimestampedItems.write_past_cache``.
+        self.write_past_cache = items.write_past_cache
 
     if TYPE_CHECKING:  # A plain tuple is accepted, too.
 
